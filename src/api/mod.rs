@@ -1,0 +1,2 @@
+//! The only door to the state: the Kubernetes API.
+pub mod session;

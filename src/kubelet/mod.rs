@@ -1,0 +1,2 @@
+//! The node agent: runs the pods bound to its node.
+pub mod runtime;
