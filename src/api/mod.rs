@@ -9,6 +9,7 @@ mod addresses;
 pub mod admission;
 mod deletion;
 mod error;
+pub mod http;
 pub mod node_access;
 mod options;
 mod rules;
