@@ -1,2 +1,3 @@
 //! The only door to the state: the Kubernetes API.
 pub mod session;
+pub mod schema;
