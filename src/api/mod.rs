@@ -1,3 +1,4 @@
 //! The only door to the state: the Kubernetes API.
 pub mod session;
 pub mod schema;
+pub mod patch;
