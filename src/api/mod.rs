@@ -1,2 +1,4 @@
 //! The only door to the state: the Kubernetes API.
+
+pub mod default;
 pub mod session;
