@@ -7,6 +7,7 @@
 
 mod addresses;
 pub mod admission;
+pub mod default;
 mod deletion;
 mod error;
 pub mod http;
@@ -18,6 +19,7 @@ pub mod schema;
 mod select;
 pub mod session;
 mod subresource;
+pub mod validate;
 mod write;
 
 use std::collections::HashMap;
