@@ -1,1 +1,3 @@
-//! The controllers layer.
+//! Controllers: level-triggered loops that bring what is there nearer to what is wanted.
+
+mod deployment;

@@ -7,7 +7,9 @@ pub mod config;
 mod key;
 mod kind;
 pub mod owner;
+pub mod percent;
 pub mod quantity;
+pub mod readiness;
 pub mod selector;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
