@@ -30,7 +30,8 @@ pub(super) fn same_template(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
     without_hash(a) == without_hash(b)
 }
 
-fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
+/// A template as the Deployment has it: without the label of its ReplicaSet.
+pub(super) fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
     let mut template = template.clone();
     if let Some(meta) = &mut template.metadata {
         if let Some(labels) = &mut meta.labels {

@@ -128,7 +128,7 @@ pub(super) fn counted(
         ready_replicas: count(ready),
         available_replicas: count(available),
         unavailable_replicas: count((replicas - available).max(0)),
-        terminating_replicas: count(terminating),
+        terminating_replicas: Some(terminating),
         collision_count: previous.collision_count,
         conditions: previous.conditions.clone(),
     };
@@ -256,12 +256,12 @@ fn replica_failure(
 ) -> Option<DeploymentCondition> {
     let of = |set: &Shared<ReplicaSet>| -> Option<ReplicaSetCondition> {
         let conditions = set.status.as_ref()?.conditions.as_ref()?;
-        conditions.iter().find(|c| c.type_ == REPLICA_FAILURE).cloned()
+        conditions.iter().find(|c| c.type_.as_deref() == Some(REPLICA_FAILURE)).cloned()
     };
     let failure = new.and_then(of).or_else(|| replica_sets.iter().find_map(of))?;
     Some(DeploymentCondition {
-        type_: Some(failure.type_),
-        status: Some(failure.status),
+        type_: failure.type_,
+        status: failure.status,
         reason: failure.reason,
         message: failure.message,
         last_update_time: failure.last_transition_time.clone(),
