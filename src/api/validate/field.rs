@@ -315,10 +315,8 @@ impl Shown for BTreeMap<String, String> {
 
 impl Shown for LabelSelector {
     fn shown(&self) -> String {
-        let labels = self
-            .match_labels
-            .as_ref()
-            .map_or_else(|| "map[string]string(nil)".to_string(), Shown::shown);
+        let labels =
+            self.match_labels.as_ref().map_or_else(|| "map[string]string(nil)".to_string(), Shown::shown);
         let expressions = self.match_expressions.as_ref().map_or_else(
             || "[]v1.LabelSelectorRequirement(nil)".to_string(),
             |list| {
@@ -327,7 +325,12 @@ impl Shown for LabelSelector {
                     .map(|e| {
                         let values = e.values.as_ref().map_or_else(
                             || "[]string(nil)".to_string(),
-                            |v| format!("[]string{{{}}}", v.iter().map(|v| quote(v)).collect::<Vec<_>>().join(", ")),
+                            |v| {
+                                format!(
+                                    "[]string{{{}}}",
+                                    v.iter().map(|v| quote(v)).collect::<Vec<_>>().join(", ")
+                                )
+                            },
                         );
                         format!(
                             "v1.LabelSelectorRequirement{{Key:{}, Operator:{}, Values:{values}}}",
