@@ -4,8 +4,8 @@
 //! undone by the mutation stored with it. Nothing in the console writes to the cluster around this file.
 
 use jiff::Timestamp;
-use kube::api::{DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams};
 use kube::Client;
+use kube::api::{DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams};
 use serde_json::Value;
 
 use super::resource::ObjectRef;
@@ -141,7 +141,8 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
         }
         Mutation::Replace { target, body } => {
             let object = typed(body)?;
-            let done = target.api(client.clone()).replace(&target.name, &PostParams::default(), &object).await?;
+            let done =
+                target.api(client.clone()).replace(&target.name, &PostParams::default(), &object).await?;
             Ok(value_of(&done))
         }
         Mutation::Create { target, body } => {
@@ -155,7 +156,8 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
         }
         Mutation::Evict { target, params } => {
             let namespace = target.namespace.as_deref().unwrap_or("default");
-            let pods: kube::Api<k8s_openapi::api::core::v1::Pod> = kube::Api::namespaced(client.clone(), namespace);
+            let pods: kube::Api<k8s_openapi::api::core::v1::Pod> =
+                kube::Api::namespaced(client.clone(), namespace);
             let params = EvictParams { delete_options: Some(params.clone()), ..EvictParams::default() };
             let status = pods.evict(&target.name, &params).await?;
             Ok(value_of(&status))

@@ -134,6 +134,9 @@ mod tests {
             assert_eq!(catalogue.find(word).map(|found| found.kind.as_str()), Some(kind), "{word}");
         }
         assert!(catalogue.find("widgets").is_none());
-        assert_eq!(catalogue.by_gvk("apps/v1", "ReplicaSet").map(|kind| kind.plural.as_str()), Some("replicasets"));
+        assert_eq!(
+            catalogue.by_gvk("apps/v1", "ReplicaSet").map(|kind| kind.plural.as_str()),
+            Some("replicasets")
+        );
     }
 }

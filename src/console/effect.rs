@@ -79,7 +79,11 @@ pub enum Effect {
     Editor(String),
     /// Takes the mouse (clicks select) or gives it back to the terminal (its own selection).
     Mouse(Capture),
-    /// Draws everything anew.
+    /// Uses a theme; the name of one that cannot be read is an error toast.
+    Theme(String),
+    /// Opens the prompt with this text, for commands that need a word more.
+    Prompt(String),
+    /// Draws everything anew and asks the server for its kinds again.
     Redraw,
     /// Leaves the console.
     Quit,
@@ -133,7 +137,7 @@ impl Effect {
 }
 
 /// How a task speaks: to its screen, to the user, and to the cluster.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Outbox {
     client: Client,
     messages: mpsc::Sender<Message>,
@@ -183,7 +187,6 @@ impl Outbox {
 }
 
 /// Runs tasks and ends them with their screens.
-#[derive(Debug)]
 pub struct Runner {
     client: Client,
     messages: mpsc::Sender<Message>,

@@ -14,7 +14,7 @@ use super::toast::Toast;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScreenId(pub u64);
 
-/// What the loop feeds to [`super::model::Model::update`].
+/// What the loop feeds to `Model::update`.
 #[derive(Debug)]
 pub enum Message {
     /// A key was pressed.

@@ -6,9 +6,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Client, Resource};
-use kube::api::DynamicObject;
 
 /// The uid of an object; what every selection and mark is held by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,9 +77,14 @@ impl Watched {
             Self::Events => ("", "Event", "events", "event", true, &["ev"]),
             Self::Services => ("", "Service", "services", "service", true, &["svc"]),
             Self::Namespaces => ("", "Namespace", "namespaces", "namespace", false, &["ns"]),
-            Self::Budgets => {
-                ("policy", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget", true, &["pdb"])
-            }
+            Self::Budgets => (
+                "policy",
+                "PodDisruptionBudget",
+                "poddisruptionbudgets",
+                "poddisruptionbudget",
+                true,
+                &["pdb"],
+            ),
         };
         Kind::new(KindFacts {
             group: group.into(),
@@ -144,7 +149,10 @@ impl Kind {
 
     /// How kubectl names it on a command line: `pod`, `deployment`, `widget.example.com`.
     pub fn kubectl_name(&self) -> String {
-        if self.watched.is_some() || self.group.is_empty() || self.group.ends_with(".k8s.io") || !self.group.contains('.')
+        if self.watched.is_some()
+            || self.group.is_empty()
+            || self.group.ends_with(".k8s.io")
+            || !self.group.contains('.')
         {
             self.singular.clone()
         } else {

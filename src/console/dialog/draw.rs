@@ -53,10 +53,13 @@ fn note_lines<'a>(note: &Note, cx: &Context<'_>) -> Vec<Line<'a>> {
         Note::Warning(text) => (text, cx.theme.dialog.warning),
     };
     let mark = if matches!(note, Note::Warning(_)) { "⚠ " } else { "" };
-    text.lines().enumerate().map(|(index, line)| {
-        let mark = if index == 0 { mark } else { "" };
-        Line::styled(format!("{mark}{line}"), style)
-    }).collect()
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| {
+            let mark = if index == 0 { mark } else { "" };
+            Line::styled(format!("{mark}{line}"), style)
+        })
+        .collect()
 }
 
 fn field_line<'a>(field: &Field, focused: bool, labels: usize, cx: &Context<'_>) -> Line<'a> {

@@ -62,7 +62,10 @@ pub struct Dialog {
 
 impl fmt::Debug for Dialog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dialog").field("title", &self.title).field("fields", &self.fields).finish_non_exhaustive()
+        f.debug_struct("Dialog")
+            .field("title", &self.title)
+            .field("fields", &self.fields)
+            .finish_non_exhaustive()
     }
 }
 
@@ -136,14 +139,20 @@ impl Dialog {
 
     /// With effects on each change of a field: a preview.
     #[must_use]
-    pub fn on_change(mut self, changed: impl Fn(&Self, &Context<'_>) -> Vec<Effect> + Send + 'static) -> Self {
+    pub fn on_change(
+        mut self,
+        changed: impl Fn(&Self, &Context<'_>) -> Vec<Effect> + Send + 'static,
+    ) -> Self {
         self.changed = Box::new(changed);
         self
     }
 
     /// With effects when it is left without doing anything.
     #[must_use]
-    pub fn on_cancel(mut self, cancelled: impl Fn(&Self, &Context<'_>) -> Vec<Effect> + Send + 'static) -> Self {
+    pub fn on_cancel(
+        mut self,
+        cancelled: impl Fn(&Self, &Context<'_>) -> Vec<Effect> + Send + 'static,
+    ) -> Self {
         self.cancelled = Box::new(cancelled);
         self
     }
@@ -183,7 +192,9 @@ impl Dialog {
                 self.focus = Focus::Submit;
                 return self.enter(cx);
             }
-            KeyCode::Char('n' | 'q') if self.on_button() => return Answer::Closed((self.cancelled)(self, cx)),
+            KeyCode::Char('n' | 'q') if self.on_button() => {
+                return Answer::Closed((self.cancelled)(self, cx));
+            }
             _ => {
                 if let Focus::Field(index) = self.focus
                     && let Some(field) = self.fields.get_mut(index)

@@ -1,7 +1,7 @@
 //! The STATUS of a pod as kubectl prints it, and the look (glyph and colour class) it gets.
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 
 /// How something is, coarsely: decides glyph and colour everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,7 +92,8 @@ pub fn of(pod: &Pod) -> PodStatus {
     let spec = pod.spec.as_ref();
     let status = pod.status.as_ref();
     let phase = status.and_then(|s| s.phase.as_deref()).unwrap_or("Unknown");
-    let mut reason = status.and_then(|s| s.reason.clone()).filter(|r| !r.is_empty()).unwrap_or_else(|| phase.into());
+    let mut reason =
+        status.and_then(|s| s.reason.clone()).filter(|r| !r.is_empty()).unwrap_or_else(|| phase.into());
     let init_specs = spec.and_then(|s| s.init_containers.as_deref()).unwrap_or_default();
     let sidecar = |name: &str| init_specs.iter().any(|c| c.name == name && is_sidecar(c));
 
@@ -104,7 +105,8 @@ pub fn of(pod: &Pod) -> PodStatus {
         reason = "SchedulingGated".into();
     }
 
-    let mut total = spec.map_or(0, |s| s.containers.len()) + init_specs.iter().filter(|c| is_sidecar(c)).count();
+    let mut total =
+        spec.map_or(0, |s| s.containers.len()) + init_specs.iter().filter(|c| is_sidecar(c)).count();
     let mut ready = 0;
     let mut restarts = 0;
     let mut sidecar_restarts = 0;
@@ -205,7 +207,9 @@ fn look_of(reason: &str, phase: &str, ready: usize, total: usize) -> Look {
         "CrashLoopBackOff" => Look::Crashing,
         "Unknown" | "NodeLost" => Look::Unknown,
         "Running" if ready == total => Look::Running,
-        "Running" | "NotReady" | "Pending" | "ContainerCreating" | "PodInitializing" | "SchedulingGated" => Look::Pending,
+        "Running" | "NotReady" | "Pending" | "ContainerCreating" | "PodInitializing" | "SchedulingGated" => {
+            Look::Pending
+        }
         _ if phase == "Pending" && bare.contains('/') => Look::Pending,
         "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => Look::Failed,
         _ => Look::Failed,
@@ -229,24 +233,36 @@ mod tests {
     fn check(pod: serde_json::Value, status: &str, ready: &str, look: Look) {
         let pod: Pod = serde_json::from_value(pod).expect("a pod");
         let seen = of(&pod);
-        assert_eq!((seen.status.as_str(), format!("{}/{}", seen.ready, seen.total).as_str()), (status, ready));
+        assert_eq!(
+            (seen.status.as_str(), format!("{}/{}", seen.ready, seen.total).as_str()),
+            (status, ready)
+        );
         assert_eq!(seen.look, look, "{status}");
     }
 
     #[test]
     fn con_4_status_is_what_kubectl_prints() {
         let one = json!([{"name": "a"}]);
-        check(json!({"spec": {"containers": one}, "status": {"phase": "Pending"}}), "Pending", "0/1", Look::Pending);
+        check(
+            json!({"spec": {"containers": one}, "status": {"phase": "Pending"}}),
+            "Pending",
+            "0/1",
+            Look::Pending,
+        );
         check(
             json!({"spec": {"containers": one}, "status": {"phase": "Running", "containerStatuses": [
                 {"name": "a", "ready": true, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}}}]}}),
-            "Running", "1/1", Look::Running,
+            "Running",
+            "1/1",
+            Look::Running,
         );
         check(
             json!({"spec": {"containers": one}, "status": {"phase": "Running", "containerStatuses": [
                 {"name": "a", "ready": false, "restartCount": 4, "image": "", "imageID": "",
                  "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}}),
-            "CrashLoopBackOff", "0/1", Look::Crashing,
+            "CrashLoopBackOff",
+            "0/1",
+            Look::Crashing,
         );
         check(
             json!({"spec": {"containers": one, "initContainers": [{"name": "i"}, {"name": "j"}]},
@@ -255,18 +271,24 @@ mod tests {
                  "state": {"terminated": {"exitCode": 0}}},
                 {"name": "j", "ready": false, "restartCount": 0, "image": "", "imageID": "",
                  "state": {"running": {}}}]}}),
-            "Init:1/2", "0/1", Look::Pending,
+            "Init:1/2",
+            "0/1",
+            Look::Pending,
         );
         check(
             json!({"spec": {"containers": one}, "status": {"phase": "Failed", "containerStatuses": [
                 {"name": "a", "ready": false, "restartCount": 0, "image": "", "imageID": "",
                  "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}]}}),
-            "Error", "0/1", Look::Failed,
+            "Error",
+            "0/1",
+            Look::Failed,
         );
         check(
             json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
                 "spec": {"containers": one}, "status": {"phase": "Running"}}),
-            "Terminating", "0/1", Look::Terminating,
+            "Terminating",
+            "0/1",
+            Look::Terminating,
         );
     }
 }

@@ -51,7 +51,10 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
                 .filter(|_| wanted != name)
                 .ok_or_else(|| {
                     let known: Vec<&str> = library::names().collect();
-                    source.error(value.span().start, format!("extends: no theme {wanted:?}; there are {}", known.join(", ")))
+                    source.error(
+                        value.span().start,
+                        format!("extends: no theme {wanted:?}; there are {}", known.join(", ")),
+                    )
                 })
                 .and_then(|text| parse(wanted, wanted, text))?
         }
@@ -71,7 +74,9 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
             return Err(source.error(section.span().start, unknown("section", section_name, known)));
         };
         let Some(table) = value.get_ref().as_table() else {
-            return Err(source.error(value.span().start, format!("{section_name} is a section, [{section_name}]")));
+            return Err(
+                source.error(value.span().start, format!("{section_name} is a section, [{section_name}]"))
+            );
         };
         for (key, value) in table {
             let key_name: &str = key.get_ref();
@@ -80,10 +85,14 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
                 return Err(source.error(key.span().start, format!("[{section_name}] {what}")));
             }
             let Some(text) = value.get_ref().as_str() else {
-                return Err(source.error(value.span().start, format!("{key_name} is a style in quotes, like \"#61afef bold\"")));
+                return Err(source.error(
+                    value.span().start,
+                    format!("{key_name} is a style in quotes, like \"#61afef bold\""),
+                ));
             };
-            let style = style(text, &palette)
-                .map_err(|what| source.error(value.span().start, format!("{section_name}.{key_name}: {what}")))?;
+            let style = style(text, &palette).map_err(|what| {
+                source.error(value.span().start, format!("{section_name}.{key_name}: {what}"))
+            })?;
             if let Some(place) = theme.style_mut(section_name, key_name) {
                 *place = style;
             }
@@ -94,14 +103,17 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
 
 fn palette(source: &Source<'_>, document: &DeTable<'_>) -> Result<BTreeMap<String, Color>, ThemeError> {
     let mut colors = BTreeMap::new();
-    let Some((_, value)) = document.iter().find(|(key, _)| key.get_ref() == "palette") else { return Ok(colors) };
+    let Some((_, value)) = document.iter().find(|(key, _)| key.get_ref() == "palette") else {
+        return Ok(colors);
+    };
     let DeValue::Table(table) = value.get_ref() else {
         return Err(source.error(value.span().start, "palette is a section, [palette]"));
     };
     for (key, value) in table {
         let text = value.get_ref().as_str().unwrap_or_default();
-        let color = color(text, &BTreeMap::new())
-            .ok_or_else(|| source.error(value.span().start, format!("palette.{}: no colour {text:?}", key.get_ref())))?;
+        let color = color(text, &BTreeMap::new()).ok_or_else(|| {
+            source.error(value.span().start, format!("palette.{}: no colour {text:?}", key.get_ref()))
+        })?;
         colors.insert(key.get_ref().to_string(), color);
     }
     Ok(colors)
@@ -116,7 +128,11 @@ fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) ->
 
 /// The known word nearest to a mistyped one, if one is near at all.
 pub fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known.map(|word| (edits(given, word), word)).min().filter(|(edits, word)| *edits <= word.len().max(3) / 2 + 1).map(|(_, word)| word)
+    known
+        .map(|word| (edits(given, word), word))
+        .min()
+        .filter(|(edits, word)| *edits <= word.len().max(3) / 2 + 1)
+        .map(|(_, word)| word)
 }
 
 fn edits(a: &str, b: &str) -> usize {
@@ -204,7 +220,10 @@ mod tests {
     #[test]
     fn con_13_errors_name_file_line_and_nearest_key() {
         for (text, error) in [
-            ("\n[frame]\nbordr = \"red\"\n", "my.toml:3: [frame] unknown key \"bordr\"; did you mean \"border\"?"),
+            (
+                "\n[frame]\nbordr = \"red\"\n",
+                "my.toml:3: [frame] unknown key \"bordr\"; did you mean \"border\"?",
+            ),
             ("[fraem]\n", "my.toml:1: unknown section \"fraem\"; did you mean \"frame\"?"),
             ("[frame]\nborder = 3\n", "my.toml:2: border is a style in quotes, like \"#61afef bold\""),
             ("extends = \"drak\"\n", "extends: no theme \"drak\""),
@@ -224,7 +243,8 @@ mod tests {
             "[palette]\nred = \"#ff0000\"\n[table]\ncursor = \"$red on 17 bold\"\n",
         )
         .expect("a theme");
-        let wanted = Style::new().fg(Color::Rgb(255, 0, 0)).bg(Color::Indexed(17)).add_modifier(Modifier::BOLD);
+        let wanted =
+            Style::new().fg(Color::Rgb(255, 0, 0)).bg(Color::Indexed(17)).add_modifier(Modifier::BOLD);
         assert_eq!(theme.table.cursor, wanted);
         assert_ne!(theme.frame.border, Style::default(), "the rest comes from the default theme");
     }
