@@ -83,6 +83,10 @@ pub enum Effect {
     Theme(String),
     /// Opens the prompt with this text, for commands that need a word more.
     Prompt(String),
+    /// Does the inverse of a line of the journal.
+    TakeBack(usize),
+    /// Does a command as if its key were pressed.
+    Command(super::command::Command),
     /// Draws everything anew and asks the server for its kinds again.
     Redraw,
     /// Leaves the console.

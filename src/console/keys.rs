@@ -44,6 +44,11 @@ impl Key {
         Self { code, modifiers }
     }
 
+    /// An event of this key, as scripts and tests press it.
+    pub fn event(self) -> KeyEvent {
+        KeyEvent::new(self.code, self.modifiers)
+    }
+
     /// Reads `ctrl-d`, `shift-left`, `J`, `space`, `f5`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut modifiers = KeyModifiers::NONE;

@@ -46,8 +46,8 @@ pub enum Message {
 /// How the connection is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// Lists and watches work.
-    Up,
+    /// The list and watch of this kind work again.
+    Up(Watched),
     /// The named kind cannot be watched, and why; it is retried.
     Down(Watched, String),
     /// The server refuses this kind to us; not retried.

@@ -10,6 +10,7 @@ use ratatui::style::{Color, Modifier, Style};
 use toml::de::{DeTable, DeValue};
 
 use super::{KEYS, Theme, library};
+use crate::console::text::nearest;
 
 /// Why a theme cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -124,30 +125,6 @@ fn unknown<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) ->
         Some(near) => format!("unknown {what} {given:?}; did you mean {near:?}?"),
         None => format!("unknown {what} {given:?}"),
     }
-}
-
-/// The known word nearest to a mistyped one, if one is near at all.
-pub fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .map(|word| (edits(given, word), word))
-        .min()
-        .filter(|(edits, word)| *edits <= word.len().max(3) / 2 + 1)
-        .map(|(_, word)| word)
-}
-
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 fn style(text: &str, palette: &BTreeMap<String, Color>) -> Result<Style, String> {
