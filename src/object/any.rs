@@ -58,7 +58,7 @@ pub trait Typed:
 }
 
 macro_rules! bodies {
-    ($($kind:ident($ty:ty)),*) => {
+    ($($kind:ident($ty:ty) $shape:ident),*) => {
         /// The typed content of an object.
         #[derive(Clone, Debug, PartialEq)]
         #[expect(missing_docs, reason = "one variant a kind, documented there")]
@@ -90,6 +90,31 @@ macro_rules! bodies {
                 match self { $(Self::$kind(o) => serde_json::to_value(o),)* }
             }
 
+            pub(super) fn copy_status_from(&mut self, other: &Self) {
+                match (self, other) {
+                    $((Self::$kind(to), Self::$kind(from)) => super::any::copy_status!($shape, to, from),)*
+                    _ => {}
+                }
+            }
+
+            pub(super) fn copy_spec_from(&mut self, other: &Self) {
+                match (self, other) {
+                    $((Self::$kind(to), Self::$kind(from)) => super::any::copy_spec!($shape, to, from),)*
+                    _ => {}
+                }
+            }
+
+            pub(super) fn same_spec(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Self::$kind(a), Self::$kind(b)) => super::any::same_spec!($shape, a, b),)*
+                    _ => false,
+                }
+            }
+
+            pub(super) fn clear_status(&mut self) {
+                match self { $(Self::$kind(o) => super::any::clear_status!($shape, o),)* }
+            }
+
             pub(super) fn decode(kind: Kind, value: serde_json::Value) -> serde_json::Result<Self> {
                 match kind { $(Kind::$kind => serde_json::from_value(value).map(|o| Self::$kind(Box::new(o))),)* }
             }
@@ -108,6 +133,50 @@ macro_rules! bodies {
     };
 }
 pub(super) use bodies;
+
+// What each shape of kind has: see the Kind table.
+macro_rules! copy_status {
+    (SpecStatus, $to:ident, $from:ident) => {
+        $to.status.clone_from(&$from.status)
+    };
+    (Generations, $to:ident, $from:ident) => {
+        $to.status.clone_from(&$from.status)
+    };
+    ($other:ident, $to:ident, $from:ident) => {{
+        let _ = ($to, $from);
+    }};
+}
+macro_rules! copy_spec {
+    (Plain, $to:ident, $from:ident) => {{
+        let metadata = std::mem::take(&mut $to.metadata);
+        $to.clone_from($from);
+        $to.metadata = metadata;
+    }};
+    ($other:ident, $to:ident, $from:ident) => {
+        $to.spec.clone_from(&$from.spec)
+    };
+}
+macro_rules! same_spec {
+    (Plain, $a:ident, $b:ident) => {{
+        let _ = ($a, $b);
+        true
+    }};
+    ($other:ident, $a:ident, $b:ident) => {
+        $a.spec == $b.spec
+    };
+}
+macro_rules! clear_status {
+    (SpecStatus, $o:ident) => {
+        $o.status = None
+    };
+    (Generations, $o:ident) => {
+        $o.status = None
+    };
+    ($other:ident, $o:ident) => {{
+        let _ = $o;
+    }};
+}
+pub(super) use {clear_status, copy_spec, copy_status, same_spec};
 
 /// One version of one object, of any kind.
 #[derive(Clone)]
@@ -169,6 +238,29 @@ impl Object {
     pub fn get_mut<T: Typed>(&mut self) -> Option<&mut T> {
         self.json = OnceLock::new();
         T::from_body_mut(&mut self.body)
+    }
+
+    /// Takes over the other version's status, where the kind has one.
+    pub fn copy_status_from(&mut self, other: &Self) {
+        self.json = OnceLock::new();
+        self.body.copy_status_from(&other.body);
+    }
+
+    /// Takes over the other version's spec (of a kind without one: everything but the metadata).
+    pub fn copy_spec_from(&mut self, other: &Self) {
+        self.json = OnceLock::new();
+        self.body.copy_spec_from(&other.body);
+    }
+
+    /// Whether both versions ask for the same; true for kinds without a spec.
+    pub fn same_spec(&self, other: &Self) -> bool {
+        self.body.same_spec(&other.body)
+    }
+
+    /// Forgets the status, where the kind has one.
+    pub fn clear_status(&mut self) {
+        self.json = OnceLock::new();
+        self.body.clear_status();
     }
 
     /// Its key within its kind.

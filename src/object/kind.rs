@@ -80,6 +80,8 @@ pub struct KindInfo {
     pub categories: &'static [&'static str],
     /// Where its objects live.
     pub scope: Scope,
+    /// `metadata.generation` counts the changes of the spec.
+    pub counts_generations: bool,
     /// What has a path below an object.
     pub subresources: &'static [Subresource],
 }
@@ -121,7 +123,7 @@ impl KindInfo {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident($ty:ty) = $group:literal, $version:literal, $plural:literal, $singular:literal,
-        short $short:expr, categories $categories:expr, $scope:ident, subresources $subresources:expr;)*) => {
+        short $short:expr, categories $categories:expr, $scope:ident, $shape:ident, subresources $subresources:expr;)*) => {
         /// Every kind of object the API serves.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind {
@@ -140,61 +142,64 @@ macro_rules! kinds {
             &[$(KindInfo {
                 kind: Kind::$kind, name: stringify!($kind), group: $group, version: $version,
                 plural: $plural, singular: $singular, short_names: &$short, categories: &$categories,
-                scope: $scope, subresources: &$subresources,
+                scope: $scope, counts_generations: matches!(stringify!($shape).as_bytes(), b"Generations"),
+                subresources: &$subresources,
             }),*]
         };
 
-        super::any::bodies! { $($kind($ty)),* }
+        super::any::bodies! { $($kind($ty) $shape),* }
     };
 }
 
+// The word before the subresources is the kind's shape: `Plain` (neither spec nor status), `SpecOnly`,
+// `SpecStatus`, or `Generations` (both, and `metadata.generation` counts the changes of the spec).
 kinds! {
     /// A room for names.
     Namespace(core::v1::Namespace) = "", "v1", "namespaces", "namespace",
-        short ["ns"], categories [], Cluster, subresources [Status, Finalize];
+        short ["ns"], categories [], Cluster, SpecStatus, subresources [Status, Finalize];
     /// A named priority of pods.
     PriorityClass(scheduling::v1::PriorityClass) = "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass",
-        short ["pc"], categories [], Cluster, subresources [];
+        short ["pc"], categories [], Cluster, Plain, subresources [];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
-        short ["no"], categories [], Cluster, subresources [Status];
+        short ["no"], categories [], Cluster, SpecStatus, subresources [Status];
     /// A heartbeat or a lock.
     Lease(coordination::v1::Lease) = "coordination.k8s.io", "v1", "leases", "lease",
-        short [], categories [], Namespaced, subresources [];
+        short [], categories [], Namespaced, SpecOnly, subresources [];
     /// An identity of pods.
     ServiceAccount(core::v1::ServiceAccount) = "", "v1", "serviceaccounts", "serviceaccount",
-        short ["sa"], categories [], Namespaced, subresources [Token];
+        short ["sa"], categories [], Namespaced, Plain, subresources [Token];
     /// Settings for pods.
     ConfigMap(core::v1::ConfigMap) = "", "v1", "configmaps", "configmap",
-        short ["cm"], categories [], Namespaced, subresources [];
+        short ["cm"], categories [], Namespaced, Plain, subresources [];
     /// Secret settings for pods.
     Secret(core::v1::Secret) = "", "v1", "secrets", "secret",
-        short [], categories [], Namespaced, subresources [];
+        short [], categories [], Namespaced, Plain, subresources [];
     /// A stable address for a set of pods.
     Service(core::v1::Service) = "", "v1", "services", "service",
-        short ["svc"], categories ["all"], Namespaced, subresources [Status];
+        short ["svc"], categories ["all"], Namespaced, SpecStatus, subresources [Status];
     /// The pods behind a service, in the old form.
     Endpoints(core::v1::Endpoints) = "", "v1", "endpoints", "endpoints",
-        short ["ep"], categories [], Namespaced, subresources [];
+        short ["ep"], categories [], Namespaced, Plain, subresources [];
     /// The pods behind a service.
     EndpointSlice(discovery::v1::EndpointSlice) = "discovery.k8s.io", "v1", "endpointslices", "endpointslice",
-        short [], categories [], Namespaced, subresources [];
+        short [], categories [], Namespaced, Plain, subresources [];
     /// How many pods may be down at once.
     PodDisruptionBudget(policy::v1::PodDisruptionBudget) = "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget",
-        short ["pdb"], categories [], Namespaced, subresources [Status];
+        short ["pdb"], categories [], Namespaced, Generations, subresources [Status];
     /// Containers that run together.
     Pod(core::v1::Pod) = "", "v1", "pods", "pod",
         short ["po"], categories ["all"], Namespaced,
-        subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach];
+        Generations, subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach];
     /// A number of equal pods.
     ReplicaSet(apps::v1::ReplicaSet) = "apps", "v1", "replicasets", "replicaset",
-        short ["rs"], categories ["all"], Namespaced, subresources [Status, Scale];
+        short ["rs"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
     /// A number of equal pods that change version gradually.
     Deployment(apps::v1::Deployment) = "apps", "v1", "deployments", "deployment",
-        short ["deploy"], categories ["all"], Namespaced, subresources [Status, Scale];
+        short ["deploy"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
     /// Something that happened.
     Event(core::v1::Event) = "", "v1", "events", "event",
-        short ["ev"], categories [], Namespaced, subresources [];
+        short ["ev"], categories [], Namespaced, Plain, subresources [];
 }
 
 impl Kind {
