@@ -513,7 +513,10 @@ impl Model {
 
     fn command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {
         if self.shared.read_only && command.entry().touches == Touches::Cluster {
-            self.toast(Toast::failed(format!("read-only: {} changes the cluster", command.entry().name)), now);
+            self.toast(
+                Toast::failed(format!("read-only: {} changes the cluster", command.entry().name)),
+                now,
+            );
             return Vec::new();
         }
         match command {

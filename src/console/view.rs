@@ -45,7 +45,8 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let head = u16::from(model.header && !bare);
     let foot = u16::from(!bare || model.prompt.is_some());
     let [header, body, footer] =
-        Layout::vertical([Constraint::Length(head), Constraint::Min(0), Constraint::Length(foot)]).areas(area);
+        Layout::vertical([Constraint::Length(head), Constraint::Min(0), Constraint::Length(foot)])
+            .areas(area);
     if head > 0 {
         draw_header(model, &cx, frame, header);
     }
@@ -230,13 +231,15 @@ fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rec
         };
         let width = (toast.text.width() as u16 + 6).min(body.width.saturating_sub(4)).min(76);
         let inner = usize::from(width.saturating_sub(4)).max(1);
-        let text = Text::from_iter(
-            toast.text.lines().enumerate().map(|(index, line)| {
-                let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
-                Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
-            }),
-        );
-        let rows: usize = text.lines.iter().map(|line| line.width().max(1).div_ceil(inner) + usize::from(line.width() > inner * 2)).sum();
+        let text = Text::from_iter(toast.text.lines().enumerate().map(|(index, line)| {
+            let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
+            Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
+        }));
+        let rows: usize = text
+            .lines
+            .iter()
+            .map(|line| line.width().max(1).div_ceil(inner) + usize::from(line.width() > inner * 2))
+            .sum();
         let height = rows as u16 + 2;
         if bottom.saturating_sub(height) <= body.y {
             break;
@@ -254,12 +257,8 @@ fn draw_stopping(text: &str, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect
     let width = text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0) as u16 + 6;
     let width = width.clamp(30, body.width);
     let height = (rows + 4).min(body.height);
-    let place = Rect {
-        x: body.x + (body.width - width) / 2,
-        y: body.y + (body.height - height) / 2,
-        width,
-        height,
-    };
+    let place =
+        Rect { x: body.x + (body.width - width) / 2, y: body.y + (body.height - height) / 2, width, height };
     frame.render_widget(Clear, place);
     let block = cx.theme.block_focused("Stopping").style(cx.theme.dialog.text);
     let mut lines: Vec<Line<'_>> = vec![Line::default()];

@@ -3,8 +3,12 @@
 //! Cancel comes first and has the focus first where something would be lost. A form holds no cluster
 //! state: what it says about the cluster is computed anew from the context at each draw.
 
+pub mod delete;
 mod draw;
 mod field;
+pub mod node;
+pub mod scale;
+pub mod workload;
 
 use std::fmt;
 

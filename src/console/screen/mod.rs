@@ -10,6 +10,8 @@ pub mod logs;
 pub mod overview;
 pub mod rollout;
 pub mod table;
+mod table_view;
+mod table_watch;
 pub mod terminal;
 pub mod yaml;
 
