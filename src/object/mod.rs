@@ -1,1 +1,15 @@
-//! The object layer.
+//! The vocabulary: kinds, objects, keys, quantities, selectors, owners.
+//!
+//! Architecture Invariant: nothing here reads the clock, does I/O or decides anything.
+
+mod any;
+pub mod config;
+mod key;
+mod kind;
+pub mod owner;
+pub mod quantity;
+pub mod selector;
+
+pub use any::{Body, DecodeError, Object, Shared, Typed};
+pub use key::{Key, Revision, Uid};
+pub use kind::{Kind, KindInfo, Scope, Subresource};

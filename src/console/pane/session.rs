@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::debug::{DebugPlan, StartProgress, progress};
 use super::outcome::Outcome;
-use crate::console::refusal;
+use crate::console::action::error_text;
 
 /// Tries bash first: it is what people expect, `sh` is what every image has.
 const SHELL: [&str; 3] = ["sh", "-c", "command -v bash >/dev/null && exec bash || exec sh"];
@@ -134,7 +134,7 @@ enum Stop {
 
 impl From<kube::Error> for Stop {
     fn from(error: kube::Error) -> Self {
-        Self::Failed(refusal::text(&error))
+        Self::Failed(error_text(&error))
     }
 }
 
