@@ -6,9 +6,14 @@ mod any;
 pub mod config;
 mod key;
 mod kind;
+pub mod node_selector;
 pub mod owner;
+pub mod percent;
 pub mod quantity;
+pub mod resources;
+pub mod readiness;
 pub mod selector;
+pub mod taint;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};
