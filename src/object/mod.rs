@@ -8,8 +8,10 @@ mod key;
 mod kind;
 pub mod node_selector;
 pub mod owner;
+pub mod percent;
 pub mod quantity;
 pub mod resources;
+pub mod readiness;
 pub mod selector;
 pub mod taint;
 

@@ -12,6 +12,6 @@ mod runner;
 pub use crate::store::{Change, ChangeKind};
 pub use cache::{Cache, Caches};
 pub use expectations::Expectations;
-pub use queue::WorkQueue;
+pub use queue::{QueueKey, WorkQueue};
 pub use recorder::{EventType, Recorder, reference_to};
 pub use runner::{ReconcileError, Reconciler, run};

@@ -5,6 +5,8 @@
 //!
 //! Architecture Invariant: nothing here knows the API server, restart policies or probes.
 
+pub mod hollow;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
