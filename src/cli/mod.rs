@@ -2,6 +2,7 @@
 
 mod apply;
 mod args;
+mod bench;
 mod logging;
 mod serve;
 mod signals;
@@ -30,6 +31,7 @@ pub fn main() -> ExitCode {
         Some(Command::Apply(request)) => apply::apply(&request),
         Some(Command::Delete(request)) => apply::delete(&request),
         Some(Command::Kubeconfig { instance }) => apply::print_kubeconfig(&instance),
+        Some(Command::Bench { suites }) => bench::run(&suites),
         Some(Command::Completions { shell }) => {
             args::print_completions(shell);
             Ok(())
