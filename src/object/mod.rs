@@ -7,8 +7,10 @@ pub mod config;
 mod key;
 mod kind;
 pub mod owner;
+pub mod pod;
 pub mod quantity;
 pub mod selector;
+pub mod time;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};
