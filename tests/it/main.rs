@@ -1,3 +1,4 @@
 //! The integration tests: one binary, a module each subject.
 
+mod controllers;
 mod layers;
