@@ -21,6 +21,8 @@ mod report;
 pub mod requests;
 mod run;
 pub mod snapshot;
+#[cfg(test)]
+mod test_objects;
 pub mod verdict;
 
 pub use run::{Scheduler, SchedulerConfig};
