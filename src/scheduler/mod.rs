@@ -11,6 +11,8 @@ pub mod cycle;
 pub mod framework;
 pub mod message;
 pub mod node_info;
+#[cfg(test)]
+mod oracle;
 pub mod plugins;
 pub mod pod_info;
 pub mod ports;
