@@ -8,6 +8,7 @@ pub mod journal;
 pub mod kinds;
 pub mod logs;
 pub mod overview;
+mod overview_view;
 pub mod rollout;
 pub mod table;
 mod table_view;
