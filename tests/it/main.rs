@@ -3,3 +3,4 @@
 mod crash;
 mod instance;
 mod layers;
+mod console;
