@@ -3,8 +3,21 @@
 use super::config::ClusterConfig;
 use crate::api::Api;
 use crate::base::task::Tasks;
+use crate::controllers::{Controllers, Settings};
 use crate::reconcile::Caches;
 
-pub(super) fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: &ClusterConfig, ca_pem: &str) {
-    let _ = (api, caches, tasks, config, ca_pem);
+/// The running control loops.
+pub(super) struct Actors {
+    _controllers: Controllers,
+}
+
+pub(super) fn start(
+    api: &Api,
+    caches: &Caches,
+    tasks: &Tasks,
+    config: &ClusterConfig,
+    ca_pem: &str,
+) -> Actors {
+    let settings = Settings { disabled: config.disabled.clone(), root_certificate: ca_pem.to_string() };
+    Actors { _controllers: Controllers::start(api, caches, tasks, settings) }
 }

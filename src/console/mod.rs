@@ -62,4 +62,4 @@ pub mod view;
 pub mod widget;
 pub mod yaml_text;
 
-pub use shell::{ConsoleOptions, ExitReason, NoTerminal, run};
+pub use shell::{ConsoleOptions, ExitReason, NoTerminal, require_terminal, run};

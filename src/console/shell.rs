@@ -93,11 +93,14 @@ pub enum ExitReason {
 #[error("the console needs a terminal on stdin and stdout; without one, use `podium serve` and kubectl")]
 pub struct NoTerminal;
 
+/// Refuses to go on where there is no terminal.
+pub fn require_terminal() -> Result<(), NoTerminal> {
+    if terminal::present() { Ok(()) } else { Err(NoTerminal) }
+}
+
 /// Runs the console until the user leaves. The terminal is restored on every way out.
 pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<ExitReason> {
-    if !terminal::present() {
-        return Err(NoTerminal.into());
-    }
+    require_terminal()?;
     let config = config::read(options.config_dir.as_deref()).map_err(anyhow::Error::msg)?;
     let theme = pick_theme(options.theme.as_deref().or(config.theme.as_deref()), &options)?;
     let mouse = if config.mouse == Some(false) { Capture::Released } else { Capture::Taken };

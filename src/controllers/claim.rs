@@ -153,7 +153,8 @@ mod tests {
     fn an_owner_controls_exactly_what_its_selector_matches_rs_1() {
         let selector = Selector::parse("app=web").unwrap();
         let owner = json!({"name": "o", "namespace": "n", "uid": "1"});
-        let going = json!({"name": "o", "namespace": "n", "uid": "1", "deletionTimestamp": "2026-11-21T00:00:00Z"});
+        let going =
+            json!({"name": "o", "namespace": "n", "uid": "1", "deletionTimestamp": "2026-11-21T00:00:00Z"});
         let by = |uid: &str| json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": uid, "controller": true}]);
         for (rule, owner, labels, owners, extra, expected) in [
             ("owned", &owner, "web", by("1"), json!({}), Claim::Owned),
@@ -161,12 +162,20 @@ mod tests {
             ("somebody else's", &owner, "web", by("2"), json!({}), Claim::None),
             ("an orphan", &owner, "web", json!([]), json!({}), Claim::Adopt),
             ("an orphan of no interest", &owner, "other", json!([]), json!({}), Claim::None),
-            ("an orphan that goes", &owner, "web", json!([]), json!({"deletionTimestamp": "2026-11-21T00:00:00Z"}), Claim::None),
+            (
+                "an orphan that goes",
+                &owner,
+                "web",
+                json!([]),
+                json!({"deletionTimestamp": "2026-11-21T00:00:00Z"}),
+                Claim::None,
+            ),
             ("an orphan elsewhere", &owner, "web", json!([]), json!({"namespace": "m"}), Claim::None),
             ("the owner goes", &going, "web", json!([]), json!({}), Claim::None),
             ("the owner goes and keeps", &going, "other", by("1"), json!({}), Claim::None),
         ] {
-            let mut object = json!({"name": "p", "namespace": "n", "labels": {"app": labels}, "ownerReferences": owners});
+            let mut object =
+                json!({"name": "p", "namespace": "n", "labels": {"app": labels}, "ownerReferences": owners});
             object.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             assert_eq!(judge(&meta(owner.clone()), &selector, &meta(object)), expected, "{rule}");
         }

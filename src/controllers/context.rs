@@ -61,10 +61,8 @@ impl Context {
 type Start = fn(&Context);
 
 /// The controllers by their kube-controller-manager names.
-const ALL: &[(&str, Start)] = &[
-    ("deployment", super::deployment::start),
-    ("replicaset", super::replica_set::start),
-];
+const ALL: &[(&str, Start)] =
+    &[("deployment", super::deployment::start), ("replicaset", super::replica_set::start)];
 
 /// The running controllers.
 pub struct Controllers {

@@ -10,8 +10,8 @@ pub mod node_selector;
 pub mod owner;
 pub mod percent;
 pub mod quantity;
-pub mod resources;
 pub mod readiness;
+pub mod resources;
 pub mod selector;
 pub mod taint;
 

@@ -105,8 +105,8 @@ mod tests {
         let of = |phase: &str, deleted: bool| {
             let mut pod = pod("True", "2026-11-21T00:00:50Z");
             pod.status.as_mut().unwrap().phase = Some(phase.into());
-            pod.metadata.deletion_timestamp = deleted
-                .then(|| crate::base::clock::time("2026-11-21T00:01:00Z".parse().unwrap()));
+            pod.metadata.deletion_timestamp =
+                deleted.then(|| crate::base::clock::time("2026-11-21T00:01:00Z".parse().unwrap()));
             is_active(&pod)
         };
         assert_eq!(

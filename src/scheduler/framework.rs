@@ -87,6 +87,12 @@ impl PluginSet {
         self.0 & other.0 != 0
     }
 
+    /// The plugins of both.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether it has none.
     pub fn is_empty(self) -> bool {
         self.0 == 0

@@ -6,6 +6,7 @@
 //!
 //! Architecture Invariant: a cycle does no I/O and reads no clock; one task owns all state.
 
+pub mod core;
 pub mod cycle;
 pub mod framework;
 pub mod message;
@@ -14,7 +15,12 @@ pub mod plugins;
 pub mod pod_info;
 pub mod ports;
 pub mod profile;
+pub mod queue;
 pub mod reason;
+mod report;
 pub mod requests;
+mod run;
 pub mod snapshot;
 pub mod verdict;
+
+pub use run::{Scheduler, SchedulerConfig};

@@ -77,20 +77,28 @@ impl PodInfo {
         self.pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_ref()).is_some_and(|g| !g.is_empty())
     }
 
-    /// Whether it has ended and holds nothing of its node any more.
-    pub fn has_ended(&self) -> bool {
-        let phase = self.pod.status.as_ref().and_then(|s| s.phase.as_deref());
-        matches!(phase, Some("Succeeded" | "Failed"))
-    }
-
     /// Whether its deletion was asked for.
     pub fn is_terminating(&self) -> bool {
         is_terminating(&self.pod.metadata)
     }
 
-    /// Whether nothing that a decision depends on differs in another version of the pod.
+    /// Whether nothing that a decision depends on differs in another version of the pod, its node aside.
     pub fn decides_like(&self, version: &Pod) -> bool {
-        self.pod.spec == version.spec && self.pod.metadata.labels == version.metadata.labels
+        let (Some(a), Some(b)) = (&self.pod.spec, &version.spec) else { return false };
+        self.pod.metadata.labels == version.metadata.labels
+            && a.containers == b.containers
+            && a.init_containers == b.init_containers
+            && a.overhead == b.overhead
+            && a.resources == b.resources
+            && a.priority == b.priority
+            && a.preemption_policy == b.preemption_policy
+            && a.scheduler_name == b.scheduler_name
+            && a.scheduling_gates == b.scheduling_gates
+            && a.node_selector == b.node_selector
+            && a.affinity == b.affinity
+            && a.tolerations == b.tolerations
+            && a.topology_spread_constraints == b.topology_spread_constraints
+            && a.volumes == b.volumes
     }
 }
 

@@ -135,6 +135,13 @@ impl Snapshot {
         self.put(pod, node, true);
     }
 
+    /// A pod that was assumed has been seen bound.
+    pub fn confirm(&mut self, uid: &str) {
+        if let Some(placed) = self.placed.get_mut(uid) {
+            placed.assumed = false;
+        }
+    }
+
     fn put(&mut self, pod: Arc<PodInfo>, node: &str, assumed: bool) {
         let uid = pod.uid().to_string();
         self.remove_pod(&uid);

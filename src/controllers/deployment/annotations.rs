@@ -21,10 +21,7 @@ const HISTORY_CHARACTERS: usize = 2000;
 
 /// Whether an annotation is the Deployment's own rather than one its ReplicaSets share.
 fn is_private(name: &str) -> bool {
-    matches!(
-        name,
-        REVISION | REVISION_HISTORY | DESIRED_REPLICAS | MAX_REPLICAS | ROLLBACK_TO | LAST_APPLIED
-    )
+    matches!(name, REVISION | REVISION_HISTORY | DESIRED_REPLICAS | MAX_REPLICAS | ROLLBACK_TO | LAST_APPLIED)
 }
 
 /// A whole number in an annotation.
@@ -45,11 +42,7 @@ pub(super) fn set_sizes(annotations: &mut BTreeMap<String, String>, desired: i32
 
 /// Brings the new ReplicaSet's annotations up to date: the Deployment's own (the change cause among
 /// them), and `revision`, which only ever grows. A revision it had before goes to its history.
-pub(super) fn sync(
-    annotations: &mut BTreeMap<String, String>,
-    deployment: &ObjectMeta,
-    revision: i64,
-) {
+pub(super) fn sync(annotations: &mut BTreeMap<String, String>, deployment: &ObjectMeta, revision: i64) {
     for (name, value) in deployment.annotations.iter().flatten().filter(|(name, _)| !is_private(name)) {
         if annotations.get(name) != Some(value) {
             annotations.insert(name.clone(), value.clone());
@@ -98,7 +91,8 @@ mod tests {
             ])),
             ..ObjectMeta::default()
         };
-        let mut set = map(&[(REVISION, "1"), ("kubernetes.io/change-cause", "first"), (DESIRED_REPLICAS, "3")]);
+        let mut set =
+            map(&[(REVISION, "1"), ("kubernetes.io/change-cause", "first"), (DESIRED_REPLICAS, "3")]);
         sync(&mut set, &deployment, 3);
         assert_eq!(
             set,

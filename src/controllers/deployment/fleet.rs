@@ -102,8 +102,7 @@ impl Member {
             size: replica_set.spec.replicas.unwrap_or(1),
             actual: status.map_or(0, |s| s.replicas),
             available: status.and_then(|s| s.available_replicas).unwrap_or(0),
-            observed: status.and_then(|s| s.observed_generation).unwrap_or(0)
-                >= meta.generation.unwrap_or(0),
+            observed: status.and_then(|s| s.observed_generation).unwrap_or(0) >= meta.generation.unwrap_or(0),
             desired_annotation: annotations::number(meta, annotations::DESIRED_REPLICAS),
             max_annotation: annotations::number(meta, annotations::MAX_REPLICAS),
         }
@@ -205,8 +204,7 @@ pub(super) mod testing {
 
     /// What a step does, as `name:from>to` words.
     pub(in super::super) fn told(resizes: &[Resize]) -> String {
-        let words: Vec<String> =
-            resizes.iter().map(|r| format!("{}:{}>{}", r.name, r.from, r.to)).collect();
+        let words: Vec<String> = resizes.iter().map(|r| format!("{}:{}>{}", r.name, r.from, r.to)).collect();
         words.join(" ")
     }
 }

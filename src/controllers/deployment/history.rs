@@ -18,9 +18,7 @@ pub(super) fn find_new<'a>(
     let template = &deployment.spec.template;
     replica_sets
         .iter()
-        .filter(|set| {
-            set.spec.template.as_ref().is_some_and(|t| same_template(t, template))
-        })
+        .filter(|set| set.spec.template.as_ref().is_some_and(|t| same_template(t, template)))
         .min_by_key(|set| (set.metadata.creation_timestamp.clone(), set.name().to_string()))
 }
 
@@ -38,7 +36,11 @@ pub(super) fn to_clean_up<'a>(
     let mut candidates: Vec<_> = old.filter(|set| !owner::is_terminating(&set.metadata)).collect();
     let beyond = candidates.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
     candidates.sort_by_key(|set| {
-        (annotations::revision(&set.metadata), set.metadata.creation_timestamp.clone(), set.name().to_string())
+        (
+            annotations::revision(&set.metadata),
+            set.metadata.creation_timestamp.clone(),
+            set.name().to_string(),
+        )
     });
     candidates.truncate(beyond);
     candidates.retain(|set| is_empty(set));

@@ -65,11 +65,8 @@ pub(super) fn start(context: &Context) {
             controller.pod_changed(change);
         }
     });
-    let caches = vec![
-        context.synced::<Deployment>(),
-        context.synced::<ReplicaSet>(),
-        context.synced::<Pod>(),
-    ];
+    let caches =
+        vec![context.synced::<Deployment>(), context.synced::<ReplicaSet>(), context.synced::<Pod>()];
     context.run(controller, queue, caches);
 }
 
@@ -142,9 +139,8 @@ impl Deployments {
         let Some(set) = controller_of(pod.meta()).filter(|r| r.kind == "ReplicaSet") else { return };
         let set = self.sets.get(&Key::new(pod.namespace(), set.name.as_str()));
         let Some(owner) = set.and_then(|set| owner_key(set.object())) else { return };
-        let recreates = |d: &Deployment| {
-            d.spec.strategy.as_ref().and_then(|s| s.type_.as_deref()) == Some("Recreate")
-        };
+        let recreates =
+            |d: &Deployment| d.spec.strategy.as_ref().and_then(|s| s.type_.as_deref()) == Some("Recreate");
         if self.deployments.get(&owner).is_some_and(|d| recreates(&d)) {
             self.queue.add(owner);
         }

@@ -40,9 +40,15 @@ impl Deployments {
             None => self.recorder.warning(
                 about,
                 "DeploymentRollbackRevisionNotFound",
-                if asked == 0 { "Unable to find last revision." } else { "Unable to find the revision to rollback to." },
+                if asked == 0 {
+                    "Unable to find last revision."
+                } else {
+                    "Unable to find the revision to rollback to."
+                },
             ),
-            Some(set) if template.as_ref().is_some_and(|t| hash::same_template(t, &deployment.spec.template)) => {
+            Some(set)
+                if template.as_ref().is_some_and(|t| hash::same_template(t, &deployment.spec.template)) =>
+            {
                 let revision = annotations::revision(&set.metadata);
                 let message = format!(
                     "The rollback revision contains the same template as current deployment \"{}\"",
@@ -53,7 +59,8 @@ impl Deployments {
             }
             Some(set) => {
                 let revision = annotations::revision(&set.metadata);
-                let message = format!("Rolled back deployment \"{}\" to revision {revision}", deployment.name());
+                let message =
+                    format!("Rolled back deployment \"{}\" to revision {revision}", deployment.name());
                 self.recorder.normal(about, "DeploymentRollback", message);
             }
         }

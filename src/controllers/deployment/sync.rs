@@ -117,9 +117,9 @@ impl Deployments {
         fleet: &Fleet,
         news: News,
     ) -> Result<(), ApiError> {
-        let old_pods_running = sets.old().any(|set| {
-            self.pods.controlled_by(set.uid()).iter().any(|pod: &Shared<Pod>| !is_terminal(pod))
-        });
+        let old_pods_running = sets
+            .old()
+            .any(|set| self.pods.controlled_by(set.uid()).iter().any(|pod: &Shared<Pod>| !is_terminal(pod)));
         match (recreate::next_step(fleet, old_pods_running), fleet.new_member()) {
             (recreate::Step::ScaleDown(down), _) => {
                 for resize in &down {
@@ -235,11 +235,8 @@ impl Deployments {
     /// another template with the same hash.
     fn resolve_collision(&self, deployment: &Shared<Deployment>, key: &Key) -> Result<(), ApiError> {
         let there = self.api.get_as::<ReplicaSet>(key)?;
-        let same = there
-            .spec
-            .template
-            .as_ref()
-            .is_some_and(|t| hash::same_template(t, &deployment.spec.template));
+        let same =
+            there.spec.template.as_ref().is_some_and(|t| hash::same_template(t, &deployment.spec.template));
         if same && is_controlled_by(&there.metadata, deployment.uid()) {
             self.written.note(deployment.uid(), &there);
             self.queue.add(deployment.key());
@@ -256,12 +253,7 @@ impl Deployments {
     }
 
     /// Gives a ReplicaSet its size, if it still has the one the decision was based on.
-    fn resize(
-        &self,
-        deployment: &Shared<Deployment>,
-        sets: &Sets,
-        resize: &Resize,
-    ) -> Result<(), ApiError> {
+    fn resize(&self, deployment: &Shared<Deployment>, sets: &Sets, resize: &Resize) -> Result<(), ApiError> {
         let Some(set) = sets.all.iter().find(|set| set.name() == resize.name) else { return Ok(()) };
         let budget = Budget::of(deployment);
         let resized = self.api.modify::<ReplicaSet>(&set.key(), |fresh| {
@@ -388,17 +380,11 @@ fn next_status(
 
 /// Refuses to change a ReplicaSet that is not as the decision saw it.
 fn expect_same(fresh: &ReplicaSet, seen: &Shared<ReplicaSet>) -> Result<(), ApiError> {
-    let same =
-        fresh.metadata.uid.as_deref() == Some(seen.uid()) && fresh.spec.replicas == seen.spec.replicas;
+    let same = fresh.metadata.uid.as_deref() == Some(seen.uid()) && fresh.spec.replicas == seen.spec.replicas;
     if same { Ok(()) } else { Err(ApiError::modified(Kind::ReplicaSet, seen.name())) }
 }
 
-fn new_replica_set(
-    deployment: &Shared<Deployment>,
-    hash: &str,
-    replicas: i32,
-    revision: i64,
-) -> ReplicaSet {
+fn new_replica_set(deployment: &Shared<Deployment>, hash: &str, replicas: i32, revision: i64) -> ReplicaSet {
     let with_hash = |labels: Option<&Labels>| {
         let mut labels = labels.cloned().unwrap_or_default();
         labels.insert(hash::HASH_LABEL.to_string(), hash.to_string());

@@ -79,13 +79,11 @@ impl Reconciler for ReplicaSets {
         }
         let selector = Selector::from_field(&set.spec.selector);
         let owned = self.pods.controlled_by(set.uid());
-        let terminating =
-            owned.iter().filter(|p| is_terminating(&p.metadata) && !is_terminal(p)).count();
+        let terminating = owned.iter().filter(|p| is_terminating(&p.metadata) && !is_terminal(p)).count();
         let orphans = self.orphans.of(&key.namespace, &self.pods);
         let candidates = owned.into_iter().chain(orphans).filter(|pod| is_active(pod));
         let active = claim(&self.api, &set, &selector, candidates)?;
-        let outcome =
-            if is_terminating(&set.metadata) { Ok(()) } else { self.bring_to_size(&set, &active) };
+        let outcome = if is_terminating(&set.metadata) { Ok(()) } else { self.bring_to_size(&set, &active) };
         let failure = outcome.as_ref().err().map(|error| Failure {
             reason: if active.len() < wanted(&set) { "FailedCreate" } else { "FailedDelete" },
             message: error.to_string(),
@@ -261,7 +259,8 @@ impl ReplicaSets {
                 return Err(ApiError::not_found(Kind::ReplicaSet, &set.key()));
             }
             let before = fresh.status.take();
-            fresh.status = Some(status::count(set, before.as_ref(), active, terminating, failure, now).status);
+            fresh.status =
+                Some(status::count(set, before.as_ref(), active, terminating, failure, now).status);
             Ok(())
         });
         match written {
@@ -278,7 +277,8 @@ fn is_relevant(change: &Change) -> bool {
     else {
         return true;
     };
-    let facts = |pod: &Pod| (is_active(pod), is_terminating(&pod.metadata), is_terminal(pod), ready_since(pod));
+    let facts =
+        |pod: &Pod| (is_active(pod), is_terminating(&pod.metadata), is_terminal(pod), ready_since(pod));
     change.kind != ChangeKind::Modified
         || facts(before) != facts(after)
         || before.metadata.labels != after.metadata.labels

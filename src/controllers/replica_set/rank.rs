@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-use crate::object::readiness::{is_ready, phase, ready_since};
 use crate::object::Shared;
+use crate::object::readiness::{is_ready, phase, ready_since};
 
 /// An integer; pods with less go earlier.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -138,14 +138,16 @@ mod tests {
 
     #[test]
     fn the_least_useful_pod_goes_first_rs_1() {
-        let ready = |status: &str, since: &str| {
-            json!({"status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": since}]}})
-        };
+        let ready = |status: &str, since: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": since}]}});
         let good = pod("good", "n0", json!({}));
         let pods = [
             good.clone(),
-            pod("old-but-restarted", "n1", json!({"status": {"containerStatuses":
-                [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 3}]}})),
+            pod(
+                "old-but-restarted",
+                "n1",
+                json!({"status": {"containerStatuses":
+                [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 3}]}}),
+            ),
             pod("younger-ready", "n2", ready("True", "2026-11-21T03:59:00Z")),
             pod("cheap", "n3", json!({"metadata": {"annotations": {DELETION_COST: "-5"}}})),
             pod("not-ready", "n4", ready("False", "2026-11-21T00:00:10Z")),
@@ -163,8 +165,12 @@ mod tests {
     #[test]
     fn a_bare_pod_over_the_count_goes_first_rs_1() {
         let mut pods: Vec<_> = (0..3).map(|i| pod(&format!("owned-{i}"), "n", json!({}))).collect();
-        pods.push(pod("bare", "", json!({"status": {"phase": "Pending", "conditions": null},
-            "metadata": {"creationTimestamp": "2026-11-21T03:59:59Z"}})));
+        pods.push(pod(
+            "bare",
+            "",
+            json!({"status": {"phase": "Pending", "conditions": null},
+            "metadata": {"creationTimestamp": "2026-11-21T03:59:59Z"}}),
+        ));
         assert!(order(&pods).starts_with("bare"));
     }
 

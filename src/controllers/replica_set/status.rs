@@ -127,7 +127,12 @@ mod tests {
         let counted = count(&set, None, &pods, 2, Some(&quota), now);
         let status = &counted.status;
         assert_eq!(
-            (status.replicas, status.fully_labeled_replicas, status.ready_replicas, status.available_replicas),
+            (
+                status.replicas,
+                status.fully_labeled_replicas,
+                status.ready_replicas,
+                status.available_replicas
+            ),
             (4, Some(2), Some(3), Some(1))
         );
         assert_eq!((status.terminating_replicas, status.observed_generation), (Some(2), Some(4)));

@@ -101,14 +101,19 @@ impl View<'_> {
                 (self.waiting(container, false), self.terminated(container, record).or(last))
             }
             (Some(_), _) => (
-                ContainerState { terminated: self.terminated(container, record), ..ContainerState::default() },
+                ContainerState {
+                    terminated: self.terminated(container, record),
+                    ..ContainerState::default()
+                },
                 last,
             ),
         };
         let started = self.observed.started(record);
         let ready = match role {
-            Role::Init => record.exit.as_ref().is_some_and(|e| e.exit_code == 0)
-                && self.counts_in_this_sandbox(name, before),
+            Role::Init => {
+                record.exit.as_ref().is_some_and(|e| e.exit_code == 0)
+                    && self.counts_in_this_sandbox(name, before)
+            }
             Role::Ephemeral => false,
             Role::App | Role::Sidecar => self.observed.ready(record),
         };
@@ -128,8 +133,7 @@ impl View<'_> {
             ready,
             started: Some(started),
             state: Some(state),
-            last_state: last
-                .map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
+            last_state: last.map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
             ..ContainerStatus::default()
         }
     }
@@ -245,13 +249,21 @@ impl View<'_> {
         }
     }
 
-    fn terminated_of_failed_start(&self, name: &str, newest: &ContainerRecord) -> Option<ContainerStateTerminated> {
+    fn terminated_of_failed_start(
+        &self,
+        name: &str,
+        newest: &ContainerRecord,
+    ) -> Option<ContainerStateTerminated> {
         let failed = self.observed.memory(name).failed_start.as_ref().filter(|f| f.id != newest.id)?;
         self.terminated(&Container::default(), failed)
     }
 
     /// How an attempt ended; none while it runs.
-    fn terminated(&self, container: &Container, record: &ContainerRecord) -> Option<ContainerStateTerminated> {
+    fn terminated(
+        &self,
+        container: &Container,
+        record: &ContainerRecord,
+    ) -> Option<ContainerStateTerminated> {
         let exit = record.exit.as_ref()?;
         let memory = self.observed.memory(&record.name);
         let start_error = memory.failed_start.as_ref().is_some_and(|f| f.id == record.id);
