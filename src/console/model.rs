@@ -552,7 +552,14 @@ impl Model {
             }
             Command::Aliases => return self.open(Kinds::default().into(), now),
             Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
-            Command::OpenOverview => return self.open(Overview::default().into(), now),
+            // The overview is the bottom of the stack; going there leaves everything above.
+            Command::OpenOverview => {
+                let mut jobs = Vec::new();
+                while self.screens.len() > 1 {
+                    jobs.extend(self.back(now));
+                }
+                return jobs;
+            }
             Command::ThemeNext => {
                 let dialog = palette::theme_dialog(self);
                 self.dialog = Some((self.top().0, Box::new(dialog)));

@@ -4,3 +4,4 @@ mod controllers;
 mod crash;
 mod instance;
 mod layers;
+mod console;
