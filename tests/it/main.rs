@@ -3,5 +3,5 @@
 mod controllers;
 mod crash;
 mod instance;
+mod kubectl;
 mod layers;
-mod console;
