@@ -5,3 +5,4 @@ mod crash;
 mod instance;
 mod kubectl;
 mod layers;
+mod runtime;
