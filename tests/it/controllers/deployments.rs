@@ -17,7 +17,7 @@ async fn a_deployment_rolls_out_breaks_and_is_undone_dep_1_to_5() {
     assert_eq!(cluster.sets(), "1:3/0");
     assert_eq!(
         cluster.conditions("web"),
-        ["Available=False MinimumReplicasUnavailable", "Progressing=True NewReplicaSetCreated"]
+        ["Available=False MinimumReplicasUnavailable", "Progressing=True ReplicaSetUpdated"]
     );
     cluster.run().await;
     assert_eq!(cluster.sets(), "1:3/3");
@@ -125,7 +125,7 @@ async fn history_is_kept_to_its_limit_dep_4() {
         cluster.change::<Deployment>("web", |d| set_image(d, image));
         cluster.run().await;
     }
-    assert_eq!(cluster.sets(), "4:0/0 5:1/1");
+    assert_eq!(cluster.sets(), "3:0/0 4:1/1");
     cluster.stop().await;
 }
 
