@@ -468,7 +468,13 @@ impl Model {
                 if text.is_empty() {
                     return Vec::new();
                 }
-                match palette::run(&text, self) {
+                // What is shown dim behind the cursor is what Enter means, unless the text is whole by itself.
+                let meant = prompt.suggestions.first().filter(|best| best.starts_with(&text)).cloned();
+                let (text, ran) = match (palette::run(&text, self), meant) {
+                    (Err(_), Some(meant)) => (meant.clone(), palette::run(&meant, self)),
+                    (ran, _) => (text, ran),
+                };
+                match ran {
                     Ok(effects) => {
                         self.remember(&text);
                         let id = self.top().0;
