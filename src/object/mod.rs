@@ -6,11 +6,16 @@ mod any;
 pub mod config;
 mod key;
 mod kind;
+pub mod node_selector;
 pub mod owner;
 pub mod pod;
+pub mod percent;
 pub mod quantity;
+pub mod readiness;
+pub mod resources;
 pub mod selector;
 pub mod time;
+pub mod taint;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};

@@ -1,1 +1,5 @@
 //! The integration tests: one binary, a module each subject.
+
+mod crash;
+mod instance;
+mod layers;

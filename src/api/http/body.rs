@@ -7,6 +7,7 @@ use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
 use crate::api::ApiError;
+use crate::api::schema::duplicate_fields;
 
 /// No body is larger; Kubernetes' own limit.
 pub(super) const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -63,7 +64,7 @@ fn decode(media_type: &str, bytes: &[u8]) -> Result<ReadValue, ApiError> {
 
 fn json(bytes: &[u8]) -> Result<ReadValue, ApiError> {
     match serde_json::from_slice(bytes) {
-        Ok(value) => Ok(ReadValue { value, duplicates: Vec::new() }),
+        Ok(value) => Ok(ReadValue { value, duplicates: duplicate_fields(bytes) }),
         Err(error) => Err(ApiError::BadRequest(format!(
             "the object provided is unrecognized: couldn't get version/kind; json parse error: {error}"
         ))),

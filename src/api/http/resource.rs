@@ -171,7 +171,7 @@ fn read_object(
     fields.insert("apiVersion".into(), info.api_version().into());
     fields.insert("kind".into(), info.name.into());
     place(target, fields)?;
-    let (object, warnings) = super::strict::object(kind, read, wanted)?;
+    let (object, warnings) = super::strict::object(kind, read, &wanted.query)?;
     Ok((object, warnings))
 }
 
@@ -249,7 +249,7 @@ async fn patch(
     let patch = super::patching::Patch::read(request).await?;
     let mut warnings = Vec::new();
     let stored = server.api().change(target.kind, key, part, &options, |current| {
-        let value = patch.apply(target.kind, current.to_value())?;
+        let value = patch.apply(target.kind, &current.to_value())?;
         let read = body::ReadValue { value, duplicates: Vec::new() };
         let (object, warned) = read_object(target, read, wanted)?;
         warnings = warned;
@@ -377,7 +377,7 @@ async fn change_scale(
         let patch = super::patching::Patch::read(request).await?;
         server.api().change_scale(target.kind, key, &options, |current| {
             let current = serde_json::to_value(current).map_err(|e| ApiError::Internal(e.to_string()))?;
-            decode(patch.apply(target.kind, current)?)
+            decode(patch.apply_to_scale(&current)?)
         })?
     };
     server.api().durable(server.api().revision()).await?;
