@@ -10,6 +10,7 @@
 mod claim;
 mod context;
 mod deployment;
+mod endpoints;
 mod replica_set;
 mod seen;
 
