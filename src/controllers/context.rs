@@ -64,6 +64,8 @@ type Start = fn(&Context);
 const ALL: &[(&str, Start)] = &[
     ("deployment", super::deployment::start),
     ("replicaset", super::replica_set::start),
+    ("disruption", super::disruption::start),
+    ("garbagecollector", super::garbage::start),
     ("endpoint", super::endpoints::start_legacy),
     ("endpointslice", super::endpoints::start_slices),
 ];
