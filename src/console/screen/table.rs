@@ -477,11 +477,7 @@ impl View for Table {
             Only::OnNode(name) | Only::In(name) => format!(" of {name}"),
             Only::OwnedBy(object) | Only::Selected(object) => format!(" of {}", object.name),
         };
-        let mut plural = self.kind.plural.clone();
-        if let Some(first) = plural.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
-        clean(&format!("{plural}{of}")).into_owned()
+        clean(&format!("{}{of}", self.kind.heading())).into_owned()
     }
 
     fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
