@@ -192,7 +192,7 @@ fn score(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Sea
     search.totals.clear();
     search.totals.resize(search.feasible.len(), 0);
     for (plugin, weight) in profile.scores() {
-        let Some(scorer) = plugin.pre_score(pod, snapshot) else { continue };
+        let Some(scorer) = plugin.pre_score(pod, snapshot, &search.feasible) else { continue };
         let scorer: &dyn NodeScore = scorer.as_ref();
         search.scores.clear();
         search.scores.extend(search.feasible.iter().map(|position| scorer.score(&nodes[*position])));
@@ -212,7 +212,7 @@ pub fn explain(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> Verdict
         |(position, row): (usize, super::verdict::Row<'_>)| row.refused().is_none().then_some(position);
     search.feasible = builder.table().rows().enumerate().filter_map(fitting).collect();
     for (plugin, weight) in profile.scores() {
-        let Some(scorer) = plugin.pre_score(pod, snapshot) else { continue };
+        let Some(scorer) = plugin.pre_score(pod, snapshot, &search.feasible) else { continue };
         let mut scores: Vec<i64> =
             search.feasible.iter().map(|position| scorer.score(&snapshot.nodes()[*position])).collect();
         scorer.normalize(&mut scores);

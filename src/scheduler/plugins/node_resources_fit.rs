@@ -114,7 +114,12 @@ impl Plugin for NodeResourcesFit {
         PreFilter::Check(Box::new(Check::new(pod)))
     }
 
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         Some(Box::new(LeastAllocated(&pod.assumed)))
     }
 
