@@ -5,10 +5,12 @@ use crate::api::Api;
 use crate::base::task::Tasks;
 use crate::controllers::{Controllers, Settings};
 use crate::reconcile::Caches;
+use crate::scheduler::{Scheduler, SchedulerConfig};
 
 /// The running control loops.
 pub(super) struct Actors {
     _controllers: Controllers,
+    _scheduler: Option<Scheduler>,
 }
 
 pub(super) fn start(
@@ -19,5 +21,10 @@ pub(super) fn start(
     ca_pem: &str,
 ) -> Actors {
     let settings = Settings { disabled: config.disabled.clone(), root_certificate: ca_pem.to_string() };
-    Actors { _controllers: Controllers::start(api, caches, tasks, settings) }
+    let scheduler = (!config.is_disabled("scheduler")).then(|| {
+        let scheduler = Scheduler::new(api, caches, SchedulerConfig::default());
+        scheduler.run(tasks);
+        scheduler
+    });
+    Actors { _controllers: Controllers::start(api, caches, tasks, settings), _scheduler: scheduler }
 }

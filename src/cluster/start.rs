@@ -129,7 +129,7 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
-        let wanted_nodes = if config.disabled.iter().any(|d| d == "kubelet") {
+        let wanted_nodes = if config.is_disabled("kubelet") {
             0
         } else {
             config.nodes + config.hollow_nodes

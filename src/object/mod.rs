@@ -9,11 +9,13 @@ mod kind;
 pub mod node_selector;
 pub mod owner;
 pub mod percent;
+pub mod pod;
 pub mod quantity;
 pub mod readiness;
 pub mod resources;
 pub mod selector;
 pub mod taint;
+pub mod time;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};

@@ -18,6 +18,7 @@ mod respond;
 mod review;
 mod sessions;
 mod strict;
+pub mod table;
 mod tls;
 mod watch;
 

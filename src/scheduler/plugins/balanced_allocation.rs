@@ -46,13 +46,14 @@ impl Plugin for BalancedAllocation {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_objects::{node, pod_info, scores_of};
+    use super::super::test_asking::scores_of;
     use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
 
     #[test]
     fn the_distance_of_the_used_shares_lowers_the_score_sch_4() {
         let sized = |cpu: &str, memory: &str| {
-            node(
+            node_info(
                 json!({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": cpu, "memory": memory}}}),
             )
         };

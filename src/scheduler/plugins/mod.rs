@@ -10,7 +10,7 @@ mod node_unschedulable;
 mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
-mod test_objects;
+mod test_asking;
 
 use std::sync::Arc;
 

@@ -137,11 +137,12 @@ impl Plugin for NodeResourcesFit {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_objects::{node, pod_info, refusal_of, scores_of};
+    use super::super::test_asking::{refusal_of, scores_of};
     use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
 
     fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> NodeInfo {
-        node(json!({"metadata": {"name": name}, "status": {"allocatable":
+        node_info(json!({"metadata": {"name": name}, "status": {"allocatable":
             {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "10Gi", "example.com/gpu": "1"}}}))
     }
 

@@ -82,18 +82,20 @@ impl Plugin for TaintToleration {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_objects::{node, pod_info, refusal_of, scores_of};
+    use super::super::test_asking::{refusal_of, scores_of};
     use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
 
     #[test]
     fn the_first_untolerated_taint_is_named_and_preferences_are_scored_sch_3_sch_4() {
         let taint = |key: &str, effect: &str| json!({"key": key, "value": "v", "effect": effect});
-        let bare = node(json!({"metadata": {"name": "bare"}}));
-        let hard = node(json!({"metadata": {"name": "hard"},
+        let bare = node_info(json!({"metadata": {"name": "bare"}}));
+        let hard = node_info(json!({"metadata": {"name": "hard"},
             "spec": {"taints": [taint("soft", "PreferNoSchedule"), taint("k", "NoExecute")]}}));
-        let once =
-            node(json!({"metadata": {"name": "once"}, "spec": {"taints": [taint("a", "PreferNoSchedule")]}}));
-        let twice = node(json!({"metadata": {"name": "twice"},
+        let once = node_info(
+            json!({"metadata": {"name": "once"}, "spec": {"taints": [taint("a", "PreferNoSchedule")]}}),
+        );
+        let twice = node_info(json!({"metadata": {"name": "twice"},
             "spec": {"taints": [taint("a", "PreferNoSchedule"), taint("b", "PreferNoSchedule")]}}));
         let plain = pod_info(json!({"spec": {"containers": []}}));
         assert_eq!(refusal_of(&TaintToleration, &plain, &bare), None);

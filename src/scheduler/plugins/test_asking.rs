@@ -1,21 +1,10 @@
-//! Objects from JSON, and plugins asked by themselves.
+//! Plugins asked by themselves.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
-
-use crate::object::Shared;
 use crate::scheduler::framework::{Plugin, PreFilter};
 use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::Refusal;
 use crate::scheduler::snapshot::Snapshot;
-
-pub(super) fn node(value: serde_json::Value) -> NodeInfo {
-    NodeInfo::new(Shared::from_value(serde_json::from_value::<Node>(value).unwrap()))
-}
-
-pub(super) fn pod_info(value: serde_json::Value) -> PodInfo {
-    PodInfo::new(Shared::from_value(serde_json::from_value::<Pod>(value).unwrap()))
-}
 
 pub(super) fn refusal_of(plugin: &dyn Plugin, pod: &PodInfo, node: &NodeInfo) -> Option<Refusal> {
     match plugin.pre_filter(pod, &Snapshot::new()) {
