@@ -355,7 +355,7 @@ impl Table {
     }
 
     fn column_named(&self, names: &[&str]) -> Option<usize> {
-        self.columns.iter().position(|column| names.contains(&column.name.as_ref()))
+        names.iter().find_map(|name| self.columns.iter().position(|column| column.name == **name))
     }
 
     fn pick_column(&mut self, by: isize) {
