@@ -159,7 +159,10 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     spans.push(Span::styled("pods ", theme.body.dim));
     for look in Look::ALL {
         if let Some(count) = stores.looks().get(&look) {
-            spans.push(Span::styled(format!("{} {count} ", look.glyph()), theme.look(look)));
+            spans.push(Span::styled(
+                format!("{} {} ", look.glyph(), grouped(*count as u64)),
+                theme.look(look),
+            ));
         }
     }
     let mut revision = Vec::new();
@@ -251,7 +254,8 @@ fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rec
 }
 
 fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
-    let mut bottom = body.bottom();
+    // Inside the frame of the screen, so that the corner stays whole.
+    let mut bottom = body.bottom().saturating_sub(1);
     for (toast, ends) in model.toasts.iter().rev() {
         cx.redraw_at(*ends);
         let (glyph, style) = match toast.mood {
@@ -275,7 +279,7 @@ fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rec
             break;
         }
         bottom -= height;
-        let place = Rect { x: body.right().saturating_sub(width + 1), y: bottom, width, height };
+        let place = Rect { x: body.right().saturating_sub(width + 2), y: bottom, width, height };
         frame.render_widget(Clear, place);
         let block = cx.theme.block("").border_style(style).style(cx.theme.dialog.text);
         frame.render_widget(Paragraph::new(text).block(block).wrap(Wrap { trim: false }), place);

@@ -355,7 +355,7 @@ impl Table {
     }
 
     fn column_named(&self, names: &[&str]) -> Option<usize> {
-        self.columns.iter().position(|column| names.contains(&column.name.as_ref()))
+        names.iter().find_map(|name| self.columns.iter().position(|column| column.name == **name))
     }
 
     fn pick_column(&mut self, by: isize) {
@@ -525,6 +525,10 @@ impl View for Table {
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.query_text(query)?;
+        // An object that the filter hides is no place to stay near; the first match is.
+        if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
+            self.place = 0;
+        }
         self.keep_cursor();
         Ok(())
     }
