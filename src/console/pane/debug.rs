@@ -53,7 +53,8 @@ impl DebugPlan {
 
     /// The same as a command line, for the journal.
     pub fn kubectl(&self, namespace: &str, pod: &str) -> String {
-        let mut line = format!("kubectl debug -it -n {namespace} {pod} --image={} -c {}", self.image, self.name);
+        let mut line =
+            format!("kubectl debug -it -n {namespace} {pod} --image={} -c {}", self.image, self.name);
         if let Some(target) = &self.target {
             line.push_str(&format!(" --target={target}"));
         }
@@ -125,7 +126,9 @@ fn container_progress(status: &ContainerStatus) -> StartProgress {
     let waiting = state.and_then(|state| state.waiting.as_ref());
     let reason = waiting.and_then(|waiting| waiting.reason.clone()).unwrap_or_default();
     let message = waiting.and_then(|waiting| waiting.message.clone()).unwrap_or_default();
-    let trouble = reason.starts_with("Err") || reason.ends_with("Error") || reason.ends_with("BackOff")
+    let trouble = reason.starts_with("Err")
+        || reason.ends_with("Error")
+        || reason.ends_with("BackOff")
         || reason == "InvalidImageName";
     StartProgress::Waiting { reason, message, trouble }
 }
@@ -172,7 +175,9 @@ mod tests {
             ),
             (state(json!({ "running": {} })), StartProgress::Running),
             (
-                state(json!({ "terminated": { "exitCode": 127, "reason": "StartError", "message": "no sh" } })),
+                state(
+                    json!({ "terminated": { "exitCode": 127, "reason": "StartError", "message": "no sh" } }),
+                ),
                 StartProgress::Ended { exit_code: 127, message: "StartError: no sh".to_owned() },
             ),
         ];
