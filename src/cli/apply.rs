@@ -4,13 +4,32 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use kube::Client;
+use serde_json::Value;
 
 use super::args::{InstanceArgs, ManifestRequest};
 use crate::cluster::default_data_dir;
 
+/// The namespace of objects that name none.
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
+
+/// Whether directories below are looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Only the files of the directory itself.
+    Flat,
+    /// Every directory below.
+    Recursive,
+}
+
+/// Reads manifest files.
+pub(super) fn read_files(paths: &[PathBuf], depth: Depth) -> Result<Vec<Value>> {
+    let _ = (paths, depth);
+    Ok(Vec::new())
+}
+
 /// Applies manifest files in a sane order; stops at nothing, tells everything.
-pub(super) async fn apply_files(client: &Client, paths: &[PathBuf]) -> Result<()> {
-    let _ = (client, paths);
+pub(super) async fn apply_documents(client: &Client, documents: Vec<Value>, namespace: &str) -> Result<()> {
+    let _ = (client, documents, namespace);
     Ok(())
 }
 

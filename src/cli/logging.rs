@@ -28,6 +28,8 @@ pub(super) enum Stderr {
 /// Starts logging; a log that cannot be written is told once and is no reason not to start.
 pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> Logging {
     let directory = data_dir.join("logs");
+    // A directory that cannot be made is told by the appender.
+    let _ = std::fs::create_dir_all(&directory);
     let appender = tracing_appender::rolling::Builder::new()
         .rotation(tracing_appender::rolling::Rotation::DAILY)
         .filename_prefix("podium")

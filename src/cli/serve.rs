@@ -22,13 +22,14 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
 
 async fn serve(args: ClusterArgs) -> Result<()> {
     let mut signals = StopSignals::new()?;
+    let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
     let (data_dir, _logging) = prepare(&args, Stderr::Shown)?;
     let cluster = tokio::select! {
         started = Cluster::start(cluster_config(&args)?, data_dir) => started?,
         signal = signals.next() => anyhow::bail!("{signal} while starting"),
     };
     let outcome = tokio::select! {
-        outcome = until_ready(&cluster, &args) => outcome,
+        outcome = until_ready(&cluster, manifests) => outcome,
         _ = signals.next() => Ok(()),
     };
     if outcome.is_ok() {
@@ -39,9 +40,9 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     outcome
 }
 
-async fn until_ready(cluster: &Cluster, args: &ClusterArgs) -> Result<()> {
+async fn until_ready(cluster: &Cluster, manifests: Vec<serde_json::Value>) -> Result<()> {
     cluster.ready().await;
-    apply::apply_files(&cluster.client(), &args.filename).await?;
+    apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await?;
     // The one line on stdout. A reader that is gone is no reason to stop.
     let line = format!("ready {} kubeconfig={}", cluster.url(), cluster.kubeconfig().display());
     let _ = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());

@@ -56,6 +56,13 @@ impl Default for ClusterConfig {
     }
 }
 
+impl ClusterConfig {
+    /// Whether a component is left out.
+    pub fn is_disabled(&self, name: &str) -> bool {
+        self.disabled.iter().any(|d| d == name)
+    }
+}
+
 /// The config file (`--config`), YAML.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]

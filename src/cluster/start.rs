@@ -81,6 +81,7 @@ pub struct Cluster {
     address: SocketAddr,
     kubeconfig: PathBuf,
     kubelets: super::nodes::Nodes,
+    _running: super::actors::Actors,
     wanted_nodes: usize,
     // Held until the very end.
     _addresses: AddressPlan,
@@ -127,8 +128,8 @@ impl Cluster {
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
-        let wanted_nodes = if config.disabled.iter().any(|d| d == "kubelet") {
+        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
+        let wanted_nodes = if config.is_disabled("kubelet") {
             0
         } else {
             config.nodes + config.hollow_nodes
@@ -144,6 +145,7 @@ impl Cluster {
             address: reachable,
             kubeconfig: kubeconfig_path,
             kubelets,
+            _running: running,
             wanted_nodes,
             _addresses: addresses,
             data_dir,

@@ -253,9 +253,7 @@ impl Work<'_> {
         let frontier = if apps_begun {
             init.len()
         } else {
-            init.iter()
-                .rposition(|(_, c)| self.observed.latest_in_sandbox(&c.name).is_some())
-                .unwrap_or(0)
+            init.iter().rposition(|(_, c)| self.observed.latest_in_sandbox(&c.name).is_some()).unwrap_or(0)
         };
         let apps_open = apps.iter().any(|c| self.app_open(c));
         let mut blocked = false;
@@ -389,7 +387,8 @@ impl Work<'_> {
     fn watch_over(&self, plan: &mut Plan) {
         for (role, container) in spec::all_containers(self.pod) {
             let name = &container.name;
-            let mut attempts = self.observed.sandbox.iter().flat_map(|s| &s.containers).filter(|c| c.name == *name);
+            let mut attempts =
+                self.observed.sandbox.iter().flat_map(|s| &s.containers).filter(|c| c.name == *name);
             let count = attempts.clone().count();
             for old in attempts.by_ref().take(count.saturating_sub(2)).filter(|c| c.exit.is_some()) {
                 plan.push(Action::Forget { id: old.id.clone() });
@@ -397,11 +396,25 @@ impl Work<'_> {
             let Some(record) = self.observed.latest(name).filter(|r| r.exit.is_none()) else { continue };
             let Some(attempt) = self.observed.current(record) else { continue };
             if let Some(stop) = &attempt.stop {
-                stop::one_container(&container, record, stop, stop.deadline(), true, self.now, self.timings, plan);
+                stop::one_container(
+                    &container,
+                    record,
+                    stop,
+                    stop.deadline(),
+                    true,
+                    self.now,
+                    self.timings,
+                    plan,
+                );
                 continue;
             }
             if let Some((message, grace)) = self.reason_to_restart(role, &container, record) {
-                plan.push(Action::StopContainer { name: name.clone(), id: record.id.clone(), message, grace });
+                plan.push(Action::StopContainer {
+                    name: name.clone(),
+                    id: record.id.clone(),
+                    message,
+                    grace,
+                });
                 continue;
             }
             if attempt.post_start == HookState::Done {

@@ -82,7 +82,8 @@ pub struct ProbeState {
 
 impl ProbeState {
     fn new(probe: &Probe, started_at: Timestamp) -> Self {
-        let count = |field: Option<i32>, default| field.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
+        let count =
+            |field: Option<i32>, default| field.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
         Self {
             period: Duration::from_secs(u64::from(count(probe.period_seconds, 10).max(1))),
             success_threshold: count(probe.success_threshold, 1).max(1),
@@ -146,7 +147,13 @@ impl ProbeSet {
 
     /// The probes of a container found running after a restart of the kubelet: what its status said last
     /// still holds until a probe says otherwise (SAFE-7).
-    pub fn adopted(container: &Container, started_at: Timestamp, started: bool, ready: bool, now: Timestamp) -> Self {
+    pub fn adopted(
+        container: &Container,
+        started_at: Timestamp,
+        started: bool,
+        ready: bool,
+        now: Timestamp,
+    ) -> Self {
         let mut set = Self::new(container, started_at);
         for state in [&mut set.startup, &mut set.liveness, &mut set.readiness].into_iter().flatten() {
             state.due = state.due.max(now);

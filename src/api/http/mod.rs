@@ -7,6 +7,7 @@
 
 mod auth;
 mod body;
+mod discovery;
 mod list;
 mod logs;
 mod negotiate;
@@ -17,6 +18,7 @@ mod respond;
 mod review;
 mod sessions;
 mod strict;
+pub mod table;
 mod tls;
 mod watch;
 
@@ -24,6 +26,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use http::StatusCode;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
@@ -75,13 +78,14 @@ impl Server {
         match Target::parse(request.uri().path())? {
             Target::Resource(target) => resource::answer(self, target, request, wanted).await,
             Target::Review(review) => review::answer(review, request, wanted).await,
-            Target::Document => documents(&request, wanted),
+            Target::Document => documents(&request),
         }
     }
 }
 
 /// Discovery, schemas and the version.
-fn documents(request: &Request, wanted: &Wanted) -> Result<Response, ApiError> {
-    let _ = (request, wanted);
-    Err(ApiError::NoSuchResource)
+fn documents(request: &Request) -> Result<Response, ApiError> {
+    let (document, media_type) =
+        discovery::document(request.uri().path(), request.headers()).ok_or(ApiError::NoSuchResource)?;
+    Ok(Answer::typed(StatusCode::OK, media_type, document.to_string().into()))
 }

@@ -108,29 +108,29 @@ enum Part<'a> {
 
 /// The way to a field. Lives on the stack and is written out only when something is wrong there.
 #[derive(Clone, Copy)]
-pub struct Path<'a> {
+pub(super) struct Path<'a> {
     parent: Option<&'a Path<'a>>,
     part: Part<'a>,
 }
 
 impl<'a> Path<'a> {
     /// A field of the object itself; may hold dots, `spec.template`.
-    pub fn root(field: &'a str) -> Self {
+    pub(super) fn root(field: &'a str) -> Self {
         Self { parent: None, part: Part::Field(field) }
     }
 
     /// A field of what is here; may hold dots.
-    pub fn child(&'a self, field: &'a str) -> Self {
+    pub(super) fn child(&'a self, field: &'a str) -> Self {
         Self { parent: Some(self), part: Part::Field(field) }
     }
 
     /// An item of the list that is here.
-    pub fn index(&'a self, index: usize) -> Self {
+    pub(super) fn index(&'a self, index: usize) -> Self {
         Self { parent: Some(self), part: Part::Index(index) }
     }
 
     /// An entry of the map that is here.
-    pub fn key(&'a self, key: &'a str) -> Self {
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
         Self { parent: Some(self), part: Part::Key(key) }
     }
 }
@@ -151,18 +151,18 @@ impl fmt::Display for Path<'_> {
 
 /// Collects the faults of an object.
 #[derive(Debug, Default)]
-pub struct FieldErrors {
+pub(super) struct FieldErrors {
     errors: Vec<FieldError>,
 }
 
 impl FieldErrors {
     /// What was found.
-    pub fn into_vec(self) -> Vec<FieldError> {
+    pub(super) fn into_vec(self) -> Vec<FieldError> {
         self.errors
     }
 
     /// How many faults there are so far.
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.errors.len()
     }
 
@@ -171,38 +171,38 @@ impl FieldErrors {
     }
 
     /// The field is missing.
-    pub fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub(super) fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Required, None, detail.into());
     }
 
     /// The value breaks a rule.
-    pub fn invalid(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized), detail: impl Into<String>) {
+    pub(super) fn invalid(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized), detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Invalid, Some(value.shown()), detail.into());
     }
 
     /// The value breaks each of these rules.
-    pub fn invalid_each(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized), details: Vec<String>) {
+    pub(super) fn invalid_each(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized), details: Vec<String>) {
         for detail in details {
             self.invalid(path, value, detail);
         }
     }
 
     /// The value is not one of the set, which is listed as given.
-    pub fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+    pub(super) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
         let detail = format!("supported values: {}", list.join(", "));
         self.add(path, FieldErrorReason::NotSupported, Some(quote(value)), detail);
     }
 
     /// Checks a text against a closed set.
-    pub fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+    pub(super) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {
             self.unsupported(path, value, supported);
         }
     }
 
     /// Checks a text that must be given against a closed set.
-    pub fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+    pub(super) fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
         match value {
             None | Some("") => self.required(path, ""),
             Some(value) => self.one_of(path, value, supported),
@@ -210,34 +210,44 @@ impl FieldErrors {
     }
 
     /// The value occurs twice.
-    pub fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
+    pub(super) fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
         self.add(path, FieldErrorReason::Duplicate, Some(value.shown()), String::new());
     }
 
+    /// The value occurs twice where a rule says it may not.
+    pub(super) fn duplicate_because(
+        &mut self,
+        path: &Path<'_>,
+        value: &(impl Shown + ?Sized),
+        detail: impl Into<String>,
+    ) {
+        self.add(path, FieldErrorReason::Duplicate, Some(value.shown()), detail.into());
+    }
+
     /// The field may not be given or changed.
-    pub fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+    pub(super) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
         self.add(path, FieldErrorReason::Forbidden, None, detail.into());
     }
 
     /// What the value names is not there.
-    pub fn not_found(&mut self, path: &Path<'_>, value: &str) {
+    pub(super) fn not_found(&mut self, path: &Path<'_>, value: &str) {
         self.add(path, FieldErrorReason::NotFound, Some(quote(value)), String::new());
     }
 
     /// The value has too many bytes.
-    pub fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
+    pub(super) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
         let detail = format!("may not be more than {max_bytes} bytes");
         self.add(path, FieldErrorReason::TooLong, None, detail);
     }
 
     /// The list has too many items.
-    pub fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
+    pub(super) fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
         let detail = format!("must have at most {max_items} items");
         self.add(path, FieldErrorReason::TooMany, Some(items.to_string()), detail);
     }
 
     /// Checks a number that counts or measures something.
-    pub fn non_negative(&mut self, path: &Path<'_>, value: impl Into<i64>) {
+    pub(super) fn non_negative(&mut self, path: &Path<'_>, value: impl Into<i64>) {
         let value = value.into();
         if value < 0 {
             self.invalid(path, &value, "must be greater than or equal to 0");
@@ -245,7 +255,7 @@ impl FieldErrors {
     }
 
     /// Checks that a field did not change.
-    pub fn immutable<T: PartialEq + Shown>(&mut self, path: &Path<'_>, new: &T, old: &T) {
+    pub(super) fn immutable<T: PartialEq + Shown>(&mut self, path: &Path<'_>, new: &T, old: &T) {
         if new != old {
             self.invalid(path, new, "field is immutable");
         }
@@ -253,7 +263,7 @@ impl FieldErrors {
 }
 
 /// A value as error messages show it.
-pub trait Shown {
+pub(super) trait Shown {
     /// The text.
     fn shown(&self) -> String;
 }
@@ -296,6 +306,12 @@ impl Shown for Quantity {
     }
 }
 
+impl Shown for Vec<String> {
+    fn shown(&self) -> String {
+        format!("[]string{{{}}}", self.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", "))
+    }
+}
+
 impl<T: Shown> Shown for Option<T> {
     fn shown(&self) -> String {
         self.as_ref().map_or_else(|| "null".to_string(), Shown::shown)
@@ -315,8 +331,10 @@ impl Shown for BTreeMap<String, String> {
 
 impl Shown for LabelSelector {
     fn shown(&self) -> String {
-        let labels =
-            self.match_labels.as_ref().map_or_else(|| "map[string]string(nil)".to_string(), Shown::shown);
+        let labels = self
+            .match_labels
+            .as_ref()
+            .map_or_else(|| "map[string]string(nil)".to_string(), Shown::shown);
         let expressions = self.match_expressions.as_ref().map_or_else(
             || "[]v1.LabelSelectorRequirement(nil)".to_string(),
             |list| {
@@ -325,12 +343,7 @@ impl Shown for LabelSelector {
                     .map(|e| {
                         let values = e.values.as_ref().map_or_else(
                             || "[]string(nil)".to_string(),
-                            |v| {
-                                format!(
-                                    "[]string{{{}}}",
-                                    v.iter().map(|v| quote(v)).collect::<Vec<_>>().join(", ")
-                                )
-                            },
+                            Shown::shown,
                         );
                         format!(
                             "v1.LabelSelectorRequirement{{Key:{}, Operator:{}, Values:{values}}}",
@@ -347,7 +360,7 @@ impl Shown for LabelSelector {
 }
 
 /// A text in double quotes, with what cannot be printed escaped as Go does.
-pub fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {

@@ -43,7 +43,7 @@ fn framed(text: &str, ends: fn(u8) -> bool, between: &[u8]) -> bool {
 }
 
 /// Lower case letters, digits and `-`: namespaces, container and volume names.
-pub fn dns_1123_label(text: &str) -> Vec<String> {
+pub(super) fn dns_1123_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_MAX {
         wrong.push(too_long(LABEL_MAX));
@@ -59,7 +59,7 @@ pub fn dns_1123_label(text: &str) -> Vec<String> {
 }
 
 /// Labels joined by dots: most objects' names.
-pub fn dns_1123_subdomain(text: &str) -> Vec<String> {
+pub(super) fn dns_1123_subdomain(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_MAX {
         wrong.push(too_long(SUBDOMAIN_MAX));
@@ -75,7 +75,7 @@ pub fn dns_1123_subdomain(text: &str) -> Vec<String> {
 }
 
 /// A label that starts with a letter: names of services.
-pub fn dns_1035_label(text: &str) -> Vec<String> {
+pub(super) fn dns_1035_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_MAX {
         wrong.push(too_long(LABEL_MAX));
@@ -92,7 +92,7 @@ pub fn dns_1035_label(text: &str) -> Vec<String> {
 }
 
 /// `[prefix/]name`: keys of labels and annotations, resources, condition types.
-pub fn qualified_name(text: &str) -> Vec<String> {
+pub(super) fn qualified_name(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = match text.split_once('/') {
         None => text,
@@ -126,7 +126,7 @@ pub fn qualified_name(text: &str) -> Vec<String> {
 }
 
 /// The value of a label; may be empty.
-pub fn label_value(text: &str) -> Vec<String> {
+pub(super) fn label_value(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > LABEL_MAX {
         wrong.push(too_long(LABEL_MAX));
@@ -145,7 +145,7 @@ pub fn label_value(text: &str) -> Vec<String> {
 }
 
 /// A key of a ConfigMap or Secret: a file name that cannot lead out of its directory.
-pub fn config_key(text: &str) -> Vec<String> {
+pub(super) fn config_key(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > SUBDOMAIN_MAX {
         wrong.push(too_long(SUBDOMAIN_MAX));
@@ -168,7 +168,7 @@ pub fn config_key(text: &str) -> Vec<String> {
 }
 
 /// The name of an environment variable.
-pub fn environment_variable(text: &str) -> Vec<String> {
+pub(super) fn environment_variable(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|c| (b' '..=b'~').contains(&c) && c != b'=') {
         return Vec::new();
     }
@@ -179,7 +179,7 @@ pub fn environment_variable(text: &str) -> Vec<String> {
 }
 
 /// The name of a container's port.
-pub fn port_name(text: &str) -> Vec<String> {
+pub(super) fn port_name(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if text.len() > 15 {
         wrong.push(too_long(15));
@@ -200,7 +200,7 @@ pub fn port_name(text: &str) -> Vec<String> {
 }
 
 /// The name of an HTTP header.
-pub fn http_header(text: &str) -> Vec<String> {
+pub(super) fn http_header(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-') {
         return Vec::new();
     }
@@ -212,7 +212,7 @@ pub fn http_header(text: &str) -> Vec<String> {
 }
 
 /// A port's number.
-pub fn port_number(number: i64) -> Vec<String> {
+pub(super) fn port_number(number: i64) -> Vec<String> {
     if (1..=65535).contains(&number) {
         return Vec::new();
     }
@@ -220,28 +220,15 @@ pub fn port_number(number: i64) -> Vec<String> {
 }
 
 /// An IP address of either family.
-pub fn ip(text: &str) -> Vec<String> {
+pub(super) fn ip(text: &str) -> Vec<String> {
     if text.parse::<std::net::IpAddr>().is_ok() {
         return Vec::new();
     }
     vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_string()]
 }
 
-/// A name that is one segment of a URL's path.
-pub fn path_segment(text: &str) -> Vec<String> {
-    match text {
-        "." => vec!["may not be '.'".to_string()],
-        ".." => vec!["may not be '..'".to_string()],
-        _ => ["/", "%"]
-            .into_iter()
-            .filter(|mark| text.contains(mark))
-            .map(|mark| format!("may not contain '{mark}'"))
-            .collect(),
-    }
-}
-
 /// The beginning of a generated name: its trailing `-` will be followed by letters.
-pub fn as_prefix(prefix: &str) -> String {
+pub(super) fn as_prefix(prefix: &str) -> String {
     match prefix.strip_suffix('-') {
         Some(rest) if !rest.is_empty() => format!("{rest}a"),
         _ => prefix.to_string(),
@@ -256,7 +243,7 @@ mod tests {
     fn names_are_good_or_told_why_not_api_8() {
         type Rule = fn(&str) -> Vec<String>;
         let long = "a".repeat(64);
-        let good: [(Rule, &[&str]); 9] = [
+        let good: [(Rule, &[&str]); 8] = [
             (dns_1123_label, &["a", "0", "a-b", "123-abc"]),
             (dns_1123_subdomain, &["a", "a.b-c.d", "0.0"]),
             (dns_1035_label, &["a", "a-0"]),
@@ -265,14 +252,13 @@ mod tests {
             (config_key, &["a", ".a", "A_b.c-d", "-"]),
             (environment_variable, &["A", "a.b", "1 x"]),
             (port_name, &["http", "a-1"]),
-            (path_segment, &["a:b", "system"]),
         ];
         for (rule, texts) in good {
             for text in texts {
                 assert_eq!(rule(text), Vec::<String>::new(), "{text}");
             }
         }
-        let bad: [(Rule, &str, &str); 16] = [
+        let bad: [(Rule, &str, &str); 15] = [
             (
                 dns_1123_label,
                 "A",
@@ -315,7 +301,6 @@ mod tests {
             (port_name, "a-very-long-port-name", "must be no more than 15 characters"),
             (port_name, "80", "must contain at least one letter (a-z)"),
             (port_name, "a--b", "must not contain consecutive hyphens"),
-            (path_segment, "a/b", "may not contain '/'"),
             (ip, "1.2.3", "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
         ];
         for (rule, text, message) in bad {

@@ -128,9 +128,9 @@ pub(super) fn restart_event(pod: &Pod, name: &str) -> String {
 /// How many attempts the pod's status tells of, when the runtime knows none: the restartCount of the next.
 pub(super) fn known_attempts(pod: &Pod, name: &str) -> u32 {
     let status = pod.status.as_ref();
-    let all = status.into_iter().flat_map(|s| {
-        [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]
-    });
+    let all = status
+        .into_iter()
+        .flat_map(|s| [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]);
     let Some(known) = all.flatten().flatten().find(|c| c.name == name) else { return 0 };
     let ran = known.container_id.as_ref().is_some_and(|id| !id.is_empty());
     u32::try_from(known.restart_count).unwrap_or(0) + u32::from(ran)

@@ -24,13 +24,12 @@ pub(super) fn whole_pod(
 ) {
     let mut anything_runs = false;
     // Apps and ephemeral containers at once; each sidecar once everything after it has ended.
-    let mut later_runs = spec::all_containers(pod)
-        .any(|(role, c)| !matches!(role, Role::Sidecar) && observed.runs(&c.name));
+    let mut later_runs =
+        spec::all_containers(pod).any(|(role, c)| !matches!(role, Role::Sidecar) && observed.runs(&c.name));
     let sidecars = spec::init_containers(pod).rev().filter(|(role, _)| *role == Role::Sidecar);
     let others = spec::all_containers(pod).filter(|(role, _)| *role != Role::Sidecar);
-    let ordered = others
-        .map(|(_, c)| (c, false))
-        .chain(sidecars.map(|(_, c)| (std::borrow::Cow::Borrowed(c), true)));
+    let ordered =
+        others.map(|(_, c)| (c, false)).chain(sidecars.map(|(_, c)| (std::borrow::Cow::Borrowed(c), true)));
     for (container, waits) in ordered {
         let Some(record) = observed.latest(&container.name).filter(|r| r.exit.is_none()) else { continue };
         anything_runs = true;
@@ -57,7 +56,9 @@ pub(super) fn whole_pod(
     if anything_runs {
         return;
     }
-    if observed.sandbox_ready() || observed.sandbox.iter().flat_map(|s| &s.containers).any(|c| c.exit.is_none()) {
+    if observed.sandbox_ready()
+        || observed.sandbox.iter().flat_map(|s| &s.containers).any(|c| c.exit.is_none())
+    {
         // Nothing that the pod's spec names runs: what is left of it is killed with the sandbox (POD-10).
         plan.push(Action::StopSandbox);
     } else if stop.cause.removes_pod() || stop.cause == StopCause::Shutdown {

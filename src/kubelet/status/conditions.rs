@@ -85,7 +85,10 @@ fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
     if unfinished.is_empty() {
         return Ok(());
     }
-    Err(("ContainersNotInitialized", Some(format!("containers with incomplete status: {}", names(&unfinished)))))
+    Err((
+        "ContainersNotInitialized",
+        Some(format!("containers with incomplete status: {}", names(&unfinished))),
+    ))
 }
 
 fn apps_begun(status: &PodStatus) -> bool {

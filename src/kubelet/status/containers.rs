@@ -100,14 +100,19 @@ impl View<'_> {
                 (self.waiting(container, false), self.terminated(container, record).or(last))
             }
             (Some(_), _) => (
-                ContainerState { terminated: self.terminated(container, record), ..ContainerState::default() },
+                ContainerState {
+                    terminated: self.terminated(container, record),
+                    ..ContainerState::default()
+                },
                 last,
             ),
         };
         let started = self.observed.started(record);
         let ready = match role {
-            Role::Init => record.exit.as_ref().is_some_and(|e| e.exit_code == 0)
-                && self.counts_in_this_sandbox(name, before),
+            Role::Init => {
+                record.exit.as_ref().is_some_and(|e| e.exit_code == 0)
+                    && self.counts_in_this_sandbox(name, before)
+            }
             Role::Ephemeral => false,
             Role::App | Role::Sidecar => self.observed.ready(record),
         };
@@ -127,8 +132,7 @@ impl View<'_> {
             ready,
             started: Some(started),
             state: Some(state),
-            last_state: last
-                .map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
+            last_state: last.map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
             ..ContainerStatus::default()
         }
     }
@@ -245,7 +249,11 @@ impl View<'_> {
     }
 
     /// How an attempt ended; none while it runs.
-    fn terminated(&self, container: &Container, record: &ContainerRecord) -> Option<ContainerStateTerminated> {
+    fn terminated(
+        &self,
+        container: &Container,
+        record: &ContainerRecord,
+    ) -> Option<ContainerStateTerminated> {
         let exit = record.exit.as_ref()?;
         let memory = self.observed.memory(&record.name);
         let unrecorded = memory.unrecorded.as_ref().filter(|u| u.record.id == record.id);
