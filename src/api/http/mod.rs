@@ -13,6 +13,7 @@ mod logs;
 mod negotiate;
 pub mod openapi;
 mod patching;
+pub mod protobuf;
 mod request;
 mod resource;
 mod respond;
