@@ -49,6 +49,11 @@ pub(super) enum Command {
         #[command(flatten)]
         instance: InstanceArgs,
     },
+    /// Measure this build on this machine, each figure beside a limit or a peer.
+    Bench {
+        /// What to measure [default: everything].
+        suites: Vec<super::bench::Suite>,
+    },
     /// Print completions for a shell.
     Completions {
         /// The shell.

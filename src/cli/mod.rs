@@ -2,6 +2,7 @@
 
 mod apply;
 mod args;
+mod bench;
 mod logging;
 mod serve;
 mod signals;
@@ -20,6 +21,9 @@ const FAILED: u8 = 1;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    if let Some(exit) = hidden_program() {
+        return exit;
+    }
     // Usage errors end here, with exit code 2.
     let args = Args::parse();
     let outcome = match args.command {
@@ -30,6 +34,7 @@ pub fn main() -> ExitCode {
         Some(Command::Apply(request)) => apply::apply(&request),
         Some(Command::Delete(request)) => apply::delete(&request),
         Some(Command::Kubeconfig { instance }) => apply::print_kubeconfig(&instance),
+        Some(Command::Bench { suites }) => bench::run(&suites),
         Some(Command::Completions { shell }) => {
             args::print_completions(shell);
             Ok(())
@@ -41,5 +46,14 @@ pub fn main() -> ExitCode {
             eprintln!("podium: {error:#}");
             ExitCode::from(FAILED)
         }
+    }
+}
+
+/// The programs this binary is for itself: before any thread or runtime exists, because they fork.
+fn hidden_program() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next()?.to_str()? {
+        "node-host" => Some(crate::kubelet::runtime::node_host_main(arguments)),
+        _ => None,
     }
 }

@@ -468,7 +468,13 @@ impl Model {
                 if text.is_empty() {
                     return Vec::new();
                 }
-                match palette::run(&text, self) {
+                // What is shown dim behind the cursor is what Enter means, unless the text is whole by itself.
+                let meant = prompt.suggestions.first().filter(|best| best.starts_with(&text)).cloned();
+                let (text, ran) = match (palette::run(&text, self), meant) {
+                    (Err(_), Some(meant)) => (meant.clone(), palette::run(&meant, self)),
+                    (ran, _) => (text, ran),
+                };
+                match ran {
                     Ok(effects) => {
                         self.remember(&text);
                         let id = self.top().0;
@@ -552,7 +558,14 @@ impl Model {
             }
             Command::Aliases => return self.open(Kinds::default().into(), now),
             Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
-            Command::OpenOverview => return self.open(Overview::default().into(), now),
+            // The overview is the bottom of the stack; going there leaves everything above.
+            Command::OpenOverview => {
+                let mut jobs = Vec::new();
+                while self.screens.len() > 1 {
+                    jobs.extend(self.back(now));
+                }
+                return jobs;
+            }
             Command::ThemeNext => {
                 let dialog = palette::theme_dialog(self);
                 self.dialog = Some((self.top().0, Box::new(dialog)));

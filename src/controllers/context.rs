@@ -61,8 +61,14 @@ impl Context {
 type Start = fn(&Context);
 
 /// The controllers by their kube-controller-manager names.
-const ALL: &[(&str, Start)] =
-    &[("deployment", super::deployment::start), ("replicaset", super::replica_set::start)];
+const ALL: &[(&str, Start)] = &[
+    ("deployment", super::deployment::start),
+    ("replicaset", super::replica_set::start),
+    ("disruption", super::disruption::start),
+    ("garbagecollector", super::garbage::start),
+    ("endpoint", super::endpoints::start_legacy),
+    ("endpointslice", super::endpoints::start_slices),
+];
 
 /// The running controllers.
 pub struct Controllers {

@@ -10,6 +10,9 @@
 mod claim;
 mod context;
 mod deployment;
+mod disruption;
+mod endpoints;
+mod garbage;
 mod replica_set;
 mod seen;
 

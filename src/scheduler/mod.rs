@@ -11,6 +11,8 @@ pub mod cycle;
 pub mod framework;
 pub mod message;
 pub mod node_info;
+#[cfg(test)]
+mod oracle;
 pub mod plugins;
 pub mod pod_info;
 pub mod ports;
@@ -21,6 +23,9 @@ mod report;
 pub mod requests;
 mod run;
 pub mod snapshot;
+pub mod spread;
+#[cfg(test)]
+mod test_objects;
 pub mod verdict;
 
 pub use run::{Scheduler, SchedulerConfig};

@@ -7,6 +7,7 @@ use axum::extract::Request;
 use http::header::ACCEPT;
 
 use super::negotiate::{Form, preferred_form};
+use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
 use crate::object::selector::{Selector, parse_fields};
 use crate::object::{Key, Kind, Subresource};
@@ -160,6 +161,11 @@ impl Query {
                 })
             })
             .transpose()
+    }
+
+    /// What a table's rows carry of their objects.
+    pub(super) fn include_object(&self) -> IncludeObject {
+        self.get("includeObject").and_then(IncludeObject::from_parameter).unwrap_or_default()
     }
 
     /// `dryRun=All`.

@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::negotiate::Form;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
+use super::table::{self, IncludeObject, TableMeta};
 use super::{Server, body, list, logs, sessions, watch};
 use crate::api::write::Part;
 use crate::api::{ApiError, Cause, DeleteOptions, Deleted, Propagation, WriteOptions};
@@ -90,9 +92,13 @@ async fn subresource(
 }
 
 /// One object in the form asked for.
-pub(super) fn encode_one(form: Form, object: &Arc<Object>) -> Bytes {
+pub(super) fn encode_one(form: Form, include: IncludeObject, now: Timestamp, object: &Arc<Object>) -> Bytes {
     match form {
-        Form::Object | Form::Table => object.json().clone(),
+        Form::Object => object.json().clone(),
+        Form::Table => {
+            let metadata = TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
+            table::table(object.kind(), [&**object], include, &metadata, now).into()
+        }
         Form::Metadata => {
             let mut value = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
             value["metadata"] = serde_json::to_value(object.meta()).unwrap_or_default();
@@ -101,19 +107,30 @@ pub(super) fn encode_one(form: Form, object: &Arc<Object>) -> Bytes {
     }
 }
 
-fn answer_one(status: StatusCode, wanted: &Wanted, object: &Arc<Object>) -> Response {
-    Answer::bytes(status, encode_one(wanted.form, object))
+fn answer_one(server: &Server, status: StatusCode, wanted: &Wanted, object: &Arc<Object>) -> Response {
+    let now = server.api().clock().now();
+    Answer::bytes(status, encode_one(wanted.form, wanted.query.include_object(), now, object))
 }
 
 fn get(server: &Server, kind: Kind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
-    Ok(answer_one(StatusCode::OK, wanted, &server.api().get(kind, key)?))
+    Ok(answer_one(server, StatusCode::OK, wanted, &server.api().get(kind, key)?))
 }
 
 fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Result<Response, ApiError> {
     let page =
         server.inner.pages.page(server.api(), target.kind, target.namespace.as_deref(), &wanted.query)?;
     let bytes = match wanted.form {
-        Form::Object | Form::Table => list::encode(target.kind, &page),
+        Form::Object => list::encode(target.kind, &page),
+        Form::Table => {
+            let metadata = TableMeta {
+                resource_version: page.revision.to_string(),
+                continue_token: page.next.clone().unwrap_or_default(),
+                remaining_item_count: page.next.as_ref().map(|_| page.remaining as i64),
+            };
+            let (include, now) = (wanted.query.include_object(), server.api().clock().now());
+            let objects = page.objects.iter().map(|o| &**o);
+            table::table(target.kind, objects, include, &metadata, now).into()
+        }
         Form::Metadata => {
             let items: Vec<Value> = page
                 .objects
@@ -218,7 +235,7 @@ async fn create(
     let (object, warnings) = read_object(target, read, wanted)?;
     let stored = server.api().create(object, &options)?;
     server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(StatusCode::CREATED, wanted, &stored), &warnings))
+    Ok(Answer::warn(answer_one(server, StatusCode::CREATED, wanted, &stored), &warnings))
 }
 
 async fn replace(
@@ -234,7 +251,7 @@ async fn replace(
     let (object, warnings) = read_object(target, read, wanted)?;
     let stored = server.api().change(target.kind, key, part, &options, |_| Ok(object.clone()))?;
     server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(StatusCode::OK, wanted, &stored), &warnings))
+    Ok(Answer::warn(answer_one(server, StatusCode::OK, wanted, &stored), &warnings))
 }
 
 async fn patch(
@@ -256,7 +273,7 @@ async fn patch(
         Ok(object)
     })?;
     server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(StatusCode::OK, wanted, &stored), &warnings))
+    Ok(Answer::warn(answer_one(server, StatusCode::OK, wanted, &stored), &warnings))
 }
 
 /// Reads a request's deletion options, from its body or its query.
@@ -322,7 +339,7 @@ async fn delete(
             Answer::json(StatusCode::OK, &success(target.kind, &object))
         }
         Deleted::Removed(object) | Deleted::Terminating(object) => {
-            Ok(answer_one(StatusCode::OK, wanted, &object))
+            Ok(answer_one(server, StatusCode::OK, wanted, &object))
         }
     }
 }
@@ -440,7 +457,7 @@ async fn finalize(
             Ok(next)
         })?;
     server.settle(&stored, &WriteOptions::default()).await?;
-    Ok(answer_one(StatusCode::OK, wanted, &stored))
+    Ok(answer_one(server, StatusCode::OK, wanted, &stored))
 }
 
 impl Server {

@@ -16,7 +16,9 @@ use super::Server;
 use super::negotiate::Form;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
+use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
+use crate::base::clock::Clock;
 use crate::object::{Kind, Object, Revision};
 use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
 
@@ -54,7 +56,14 @@ pub(super) fn answer(
             }],
         });
     }
-    let view = View { kind, namespace: target.namespace.clone(), selection, form: wanted.form };
+    let view = View {
+        kind,
+        namespace: target.namespace.clone(),
+        selection,
+        form: wanted.form,
+        include: query.include_object(),
+        clock: api.clock().clone(),
+    };
     let lists_first = send_initial || (from == 0 && query.get("sendInitialEvents").is_none());
     let (initial, after) = if lists_first {
         let snapshot = api.list(kind, view.namespace.as_deref());
@@ -106,6 +115,8 @@ struct View {
     namespace: Option<String>,
     selection: Selection,
     form: Form,
+    include: IncludeObject,
+    clock: Clock,
 }
 
 impl View {
@@ -128,7 +139,7 @@ impl View {
     }
 
     fn encode(&self, out: &mut BytesMut, type_: &str, object: &Arc<Object>) {
-        let body = super::resource::encode_one(self.form, object);
+        let body = super::resource::encode_one(self.form, self.include, self.clock.now(), object);
         put_event(out, type_, &body);
     }
 

@@ -46,7 +46,7 @@ pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     }
     let options = ["background", "foreground", "orphan"].map(String::from).to_vec();
     dialog
-        .field(Field::choice("dependants", options).hint("what it owns: after, before, or kept"))
+        .field(Field::choice("dependants", options).hint("when what it owns goes"))
         .field(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }))
         .field(Field::switch("force").hint("space turns it on"))
         .careful()
@@ -140,7 +140,7 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
         }
         Watched::Nodes => {
             let pods = cx.stores.pod_count_on(&target.name);
-            Some(Note::Warning(format!("the node is gone for good: its {pods} pods are removed")))
+            Some(Note::Warning(format!("{}: gone for good, its {pods} pods are removed", target.name)))
         }
         _ => None,
     }

@@ -6,9 +6,10 @@
 //!  screen ◄─ widget ◄─ Emulator (vt100) ◄─ PaneEvent ┘
 //! ```
 //!
-//! [`Emulator`] and [`keys`] are pure; [`session`] is the only file that talks to the cluster while a
-//! terminal is open, [`debug`] the only one that changes a pod. Nothing here knows the console's message
-//! loop: a session hands its events to a channel and takes input from another.
+//! [`Emulator`] and [`keys`] are pure; [`session`] is the only file that talks to the cluster;
+//! [`debug`] says how a debug container is added, which the screen does through an action like every other
+//! change. Nothing here knows the console's message loop: a session hands its events to a channel and takes
+//! input from another.
 
 pub mod debug;
 pub mod emulator;

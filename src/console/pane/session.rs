@@ -1,18 +1,18 @@
 //! One terminal session with a container: opens it, carries bytes both ways, tells how it ended.
 //!
-//! Runs as one task that owns the WebSocket. Never draws and never interprets output. Dropping the
+//! Runs as one task that owns the WebSocket. Never draws, never interprets output, never changes a pod. Dropping the
 //! [`Session`] detaches: the task ends by itself, a container that was attached to runs on.
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{AttachParams, AttachedProcess, Patch, PatchParams, TerminalSize};
+use kube::api::{AttachParams, AttachedProcess, TerminalSize};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use super::debug::{DebugPlan, StartProgress, progress};
+use super::debug::{StartProgress, progress};
 use super::outcome::Outcome;
 use crate::console::action::error_text;
 
@@ -45,8 +45,11 @@ pub enum Opening {
         /// The container; the pod's default one if none.
         container: Option<String>,
     },
-    /// A new ephemeral container, attached to once it runs.
-    Debug(DebugPlan),
+    /// An ephemeral container that was just added: attached to once it runs.
+    Debug {
+        /// Its name.
+        container: String,
+    },
 }
 
 /// Size of the pane in character cells.
@@ -174,16 +177,9 @@ impl Shell {
                 };
                 self.attach(&pod, container).await?
             }
-            Opening::Debug(plan) => {
-                self.pods
-                    .patch_ephemeral_containers(
-                        &self.pod,
-                        &PatchParams::default(),
-                        &Patch::Strategic(plan.patch()),
-                    )
-                    .await?;
-                let pod = self.until_running(&plan.name).await?;
-                self.attach(&pod, plan.name).await?
+            Opening::Debug { container } => {
+                let pod = self.until_running(&container).await?;
+                self.attach(&pod, container).await?
             }
         };
         self.carry(process, tty).await

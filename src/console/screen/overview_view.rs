@@ -218,14 +218,18 @@ fn draw_nodes(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area
         clean(node.metadata.name.as_deref().unwrap_or_default()).into_owned()
     };
     let width = shown.iter().map(|node| name_of(node).width()).max().unwrap_or(0).min(28);
-    let states = shown.iter().map(|node| node::status(node).0.width()).max().unwrap_or(0);
-    let zones =
+    let states = shown.iter().map(|node| short_status(node).0.width()).max().unwrap_or(0);
+    let mut zones =
         shown.iter().filter_map(|node| node::zone(node)).map(UnicodeWidthStr::width).max().unwrap_or(0);
     // Three gauges share what the names leave.
-    let fixed = 4 + width + states + if zones > 0 { zones + 2 } else { 0 } + 3 * 12;
-    let gauge = (usize::from(inner.width).saturating_sub(fixed) / 3).min(18);
+    let fixed = 6 + width + states + "pods  123  cpu  100%  mem  100%".len();
+    let room = usize::from(inner.width).saturating_sub(fixed);
+    if room < zones + 2 + 3 * 4 {
+        zones = 0;
+    }
+    let gauge = (room.saturating_sub(if zones > 0 { zones + 2 } else { 0 }) / 3).min(18);
     for (line, node) in shown.iter().enumerate() {
-        let (word, look) = node::status(node);
+        let (word, look) = short_status(node);
         let usage = node::usage(node, cx.stores);
         let name = name_of(node);
         let mut spans = vec![
@@ -248,11 +252,11 @@ fn draw_nodes(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area
             ("cpu", usage.cpu, format!("{:>3.0}%", usage.cpu * 100.0)),
             ("mem", usage.memory, format!("{:>3.0}%", usage.memory * 100.0)),
         ];
-        for (name, share, text) in parts {
+        for (at, (name, share, text)) in parts.into_iter().enumerate() {
             let full = if share > 0.9 { theme.status.failed } else { theme.chart.full };
             spans.push(Span::styled(format!("{name} "), theme.body.dim));
             spans.extend(bar(share, gauge, full, theme.chart.empty));
-            spans.push(Span::raw(format!(" {text}  ")));
+            spans.push(Span::raw(format!(" {text}{}", if at < 2 { "  " } else { "" })));
         }
         let chosen = top + line == at.unwrap_or(0);
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
@@ -262,6 +266,16 @@ fn draw_nodes(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area
         let more = format!(" {} more: <n> ", all.len() - shown.len());
         let place = Rect { x: area.x + 2, y: area.bottom() - 1, width: more.width() as u16, height: 1 };
         frame.render_widget(Line::styled(more, theme.body.dim), place);
+    }
+}
+
+/// The status in one word; the whole of it is in the table of nodes.
+fn short_status(node: &k8s_openapi::api::core::v1::Node) -> (&'static str, Look) {
+    let look = node::status(node).1;
+    match (node::is_ready(node), node::is_cordoned(node)) {
+        (true, true) => ("cordoned", look),
+        (true, false) => ("Ready", look),
+        (false, _) => ("NotReady", look),
     }
 }
 

@@ -355,7 +355,7 @@ impl Table {
     }
 
     fn column_named(&self, names: &[&str]) -> Option<usize> {
-        self.columns.iter().position(|column| names.contains(&column.name.as_ref()))
+        names.iter().find_map(|name| self.columns.iter().position(|column| column.name == **name))
     }
 
     fn pick_column(&mut self, by: isize) {
@@ -477,11 +477,7 @@ impl View for Table {
             Only::OnNode(name) | Only::In(name) => format!(" of {name}"),
             Only::OwnedBy(object) | Only::Selected(object) => format!(" of {}", object.name),
         };
-        let mut plural = self.kind.plural.clone();
-        if let Some(first) = plural.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
-        clean(&format!("{plural}{of}")).into_owned()
+        clean(&format!("{}{of}", self.kind.heading())).into_owned()
     }
 
     fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
@@ -529,6 +525,10 @@ impl View for Table {
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.query_text(query)?;
+        // An object that the filter hides is no place to stay near; the first match is.
+        if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
+            self.place = 0;
+        }
         self.keep_cursor();
         Ok(())
     }

@@ -72,7 +72,7 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         Only::OnNode(name) => format!("on {name}"),
         Only::OwnedBy(object) | Only::Selected(object) => format!("of {}", object.name),
     };
-    let mut spans = vec![Span::styled(format!(" {} ", clean(&table.kind.kind)), theme.frame.title)];
+    let mut spans = vec![Span::styled(format!(" {} ", clean(&table.kind.heading())), theme.frame.title)];
     if !place.is_empty() {
         spans.push(Span::styled(format!("{} ", clean(&place)), theme.body.accent));
     }

@@ -36,7 +36,12 @@ impl Plugin for BalancedAllocation {
     }
 
     /// A pod that asks for neither balances nothing, and would only be drawn to nodes that are balanced.
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         let asked = &pod.requests;
         if asked.milli_cpu == 0 && asked.memory == 0 { None } else { Some(Box::new(Score(asked))) }
     }
@@ -46,13 +51,14 @@ impl Plugin for BalancedAllocation {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_objects::{node, pod_info, scores_of};
+    use super::super::test_asking::scores_of;
     use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
 
     #[test]
     fn the_distance_of_the_used_shares_lowers_the_score_sch_4() {
         let sized = |cpu: &str, memory: &str| {
-            node(
+            node_info(
                 json!({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": cpu, "memory": memory}}}),
             )
         };

@@ -54,7 +54,12 @@ impl Plugin for NodeAffinity {
         }
     }
 
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         let wishes = &pod.preferred_nodes;
         if wishes.is_empty() { None } else { Some(Box::new(Score(wishes))) }
     }
@@ -78,15 +83,17 @@ impl Plugin for NodeAffinity {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_objects::{node, pod_info, refusal_of, scores_of};
+    use super::super::test_asking::{refusal_of, scores_of};
     use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
 
     #[test]
     fn required_filters_and_preferred_scores_sch_3_sch_4() {
-        let in_zone =
-            |zone: &str| node(json!({"metadata": {"name": zone, "labels": {"zone": zone, "disk": "ssd"}}}));
+        let in_zone = |zone: &str| {
+            node_info(json!({"metadata": {"name": zone, "labels": {"zone": zone, "disk": "ssd"}}}))
+        };
         let (a, b) = (in_zone("a"), in_zone("b"));
-        let bare = node(json!({"metadata": {"name": "bare"}}));
+        let bare = node_info(json!({"metadata": {"name": "bare"}}));
         let term = |key: &str, value: &str| {
             json!({"matchExpressions": [
             {"key": key, "operator": "In", "values": [value]}]})

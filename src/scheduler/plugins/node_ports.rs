@@ -50,8 +50,9 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::test_objects::{node, pod_info, refusal_of};
+    use super::super::test_asking::refusal_of;
     use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
 
     #[test]
     fn same_port_same_protocol_and_an_address_in_common_conflict_sch_3() {
@@ -59,7 +60,7 @@ mod tests {
             pod_info(json!({"spec": {"containers": [{"name": "c", "ports": [
                 {"containerPort": 1, "hostPort": port, "protocol": protocol, "hostIP": address}]}]}}))
         };
-        let mut taken = node(json!({"metadata": {"name": "n"}}));
+        let mut taken = node_info(json!({"metadata": {"name": "n"}}));
         taken.add(Arc::new(listening(80, "TCP", "127.0.0.1")));
         for (pod, refused) in [
             (listening(80, "TCP", "127.0.0.1"), true),

@@ -114,7 +114,12 @@ impl Plugin for NodeResourcesFit {
         PreFilter::Check(Box::new(Check::new(pod)))
     }
 
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         Some(Box::new(LeastAllocated(&pod.assumed)))
     }
 
@@ -137,11 +142,12 @@ impl Plugin for NodeResourcesFit {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_objects::{node, pod_info, refusal_of, scores_of};
+    use super::super::test_asking::{refusal_of, scores_of};
     use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
 
     fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> NodeInfo {
-        node(json!({"metadata": {"name": name}, "status": {"allocatable":
+        node_info(json!({"metadata": {"name": name}, "status": {"allocatable":
             {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "10Gi", "example.com/gpu": "1"}}}))
     }
 

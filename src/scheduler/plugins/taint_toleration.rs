@@ -55,7 +55,12 @@ impl Plugin for TaintToleration {
         PreFilter::Check(Box::new(Check(pod.tolerations())))
     }
 
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         let covers_preferences = |toleration: &&Toleration| {
             toleration.effect.as_deref().is_none_or(|e| e.is_empty() || e == effect::PREFER_NO_SCHEDULE)
         };
@@ -82,18 +87,20 @@ impl Plugin for TaintToleration {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_objects::{node, pod_info, refusal_of, scores_of};
+    use super::super::test_asking::{refusal_of, scores_of};
     use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
 
     #[test]
     fn the_first_untolerated_taint_is_named_and_preferences_are_scored_sch_3_sch_4() {
         let taint = |key: &str, effect: &str| json!({"key": key, "value": "v", "effect": effect});
-        let bare = node(json!({"metadata": {"name": "bare"}}));
-        let hard = node(json!({"metadata": {"name": "hard"},
+        let bare = node_info(json!({"metadata": {"name": "bare"}}));
+        let hard = node_info(json!({"metadata": {"name": "hard"},
             "spec": {"taints": [taint("soft", "PreferNoSchedule"), taint("k", "NoExecute")]}}));
-        let once =
-            node(json!({"metadata": {"name": "once"}, "spec": {"taints": [taint("a", "PreferNoSchedule")]}}));
-        let twice = node(json!({"metadata": {"name": "twice"},
+        let once = node_info(
+            json!({"metadata": {"name": "once"}, "spec": {"taints": [taint("a", "PreferNoSchedule")]}}),
+        );
+        let twice = node_info(json!({"metadata": {"name": "twice"},
             "spec": {"taints": [taint("a", "PreferNoSchedule"), taint("b", "PreferNoSchedule")]}}));
         let plain = pod_info(json!({"spec": {"containers": []}}));
         assert_eq!(refusal_of(&TaintToleration, &plain, &bare), None);

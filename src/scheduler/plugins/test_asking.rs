@@ -1,21 +1,10 @@
-//! Objects from JSON, and plugins asked by themselves.
+//! Plugins asked by themselves.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
-
-use crate::object::Shared;
 use crate::scheduler::framework::{Plugin, PreFilter};
 use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::Refusal;
 use crate::scheduler::snapshot::Snapshot;
-
-pub(super) fn node(value: serde_json::Value) -> NodeInfo {
-    NodeInfo::new(Shared::from_value(serde_json::from_value::<Node>(value).unwrap()))
-}
-
-pub(super) fn pod_info(value: serde_json::Value) -> PodInfo {
-    PodInfo::new(Shared::from_value(serde_json::from_value::<Pod>(value).unwrap()))
-}
 
 pub(super) fn refusal_of(plugin: &dyn Plugin, pod: &PodInfo, node: &NodeInfo) -> Option<Refusal> {
     match plugin.pre_filter(pod, &Snapshot::new()) {
@@ -32,7 +21,7 @@ pub(super) fn refusal_of(plugin: &dyn Plugin, pod: &PodInfo, node: &NodeInfo) ->
 /// The normalised scores; empty when the plugin has none for the pod.
 pub(super) fn scores_of(plugin: &dyn Plugin, pod: &PodInfo, nodes: &[NodeInfo]) -> Vec<i64> {
     let snapshot = Snapshot::new();
-    let Some(scorer) = plugin.pre_score(pod, &snapshot) else { return Vec::new() };
+    let Some(scorer) = plugin.pre_score(pod, &snapshot, &[]) else { return Vec::new() };
     let mut scores: Vec<i64> = nodes.iter().map(|node| scorer.score(node)).collect();
     scorer.normalize(&mut scores);
     scores
