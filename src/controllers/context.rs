@@ -66,6 +66,12 @@ const ALL: &[(&str, Start)] = &[
     ("replicaset", super::replica_set::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),
+    ("namespace", super::namespace::start),
+    ("serviceaccount", super::namespace::service_account::start),
+    ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),
+    ("podgc", super::pod_gc::start),
+    ("nodelifecycle", super::node_lifecycle::start),
+    ("taint-eviction-controller", super::taint_eviction::start),
     ("endpoint", super::endpoints::start_legacy),
     ("endpointslice", super::endpoints::start_slices),
 ];
