@@ -141,8 +141,10 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     let theme = cx.theme;
     let stores = cx.stores;
     let mut spans = Vec::new();
-    if let Some((kind, _)) = model.broken.iter().next() {
-        spans.push(Span::styled(format!("✖ cannot watch {}  ", kind.kind().plural), theme.status.failed));
+    if let Some((kind, why)) = model.broken.iter().next() {
+        let why = clean(why);
+        let text = format!("✖ {}: {}  ", kind.kind().plural, fit(&why, 40));
+        spans.push(Span::styled(text, theme.status.failed));
     }
     if !stores.synced() {
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
