@@ -380,7 +380,7 @@ impl Pass<'_> {
     }
 
     /// The record of a container's newest attempt.
-    fn latest(&self, name: &str) -> Option<&ContainerRecord> {
+    fn latest<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
         self.state.observed.latest(name)
     }
 }
