@@ -7,14 +7,19 @@
 
 mod addresses;
 pub mod admission;
+pub mod default;
 mod deletion;
 mod error;
+pub mod http;
 pub mod node_access;
 mod options;
+pub mod patch;
 mod rules;
+pub mod schema;
 mod select;
 pub mod session;
 mod subresource;
+pub mod validate;
 mod write;
 
 use std::collections::HashMap;

@@ -132,7 +132,7 @@ commands! {
         Aliases "aliases" ["ctrl-a"] "" Nothing "List kinds and their short names";
         Refresh "refresh" ["ctrl-r"] "" Nothing "Draw anew and ask again";
         ToggleHeader "toggle-header" ["ctrl-e"] "" Nothing "Show or hide the header";
-        OpenJournal "journal" ["ctrl-j"] "" Nothing "What was changed, and undo";
+        OpenJournal "journal" ["U"] "" Nothing "What was changed, and undo";
         OpenOverview "overview" ["~"] "" Nothing "The overview";
         ThemeNext "theme" ["ctrl-t"] "" Nothing "Pick a theme, with preview";
         Quit "quit" ["ctrl-c"] "" Nothing "Leave";

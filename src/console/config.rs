@@ -69,7 +69,9 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     config.keys.insert(known, bound);
                 }
             }
-            ("theme" | "mouse" | "keys", _) => return Err((at, format!("{name} has a value of the wrong type"))),
+            ("theme" | "mouse" | "keys", _) => {
+                return Err((at, format!("{name} has a value of the wrong type")));
+            }
             _ => {
                 let near = nearest(name, ["theme", "mouse", "keys"].into_iter());
                 let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();

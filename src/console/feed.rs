@@ -7,8 +7,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -31,10 +31,22 @@ pub fn start(client: &Client, fallback: &str, messages: &mpsc::Sender<Message>) 
     macro_rules! follow {
         ($kind:ident, namespaced) => {{
             let one = Api::namespaced(client.clone(), fallback);
-            tasks.spawn(follow(Watched::$kind, Api::all(client.clone()), Some(one), Delta::$kind, messages.clone()));
+            tasks.spawn(follow(
+                Watched::$kind,
+                Api::all(client.clone()),
+                Some(one),
+                Delta::$kind,
+                messages.clone(),
+            ));
         }};
         ($kind:ident) => {
-            tasks.spawn(follow(Watched::$kind, Api::all(client.clone()), None, Delta::$kind, messages.clone()));
+            tasks.spawn(follow(
+                Watched::$kind,
+                Api::all(client.clone()),
+                None,
+                Delta::$kind,
+                messages.clone(),
+            ));
         };
     }
     follow!(Namespaces);

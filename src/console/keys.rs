@@ -46,7 +46,11 @@ impl Key {
 
     /// An event of this key, as scripts and tests press it.
     pub fn event(self) -> KeyEvent {
-        KeyEvent::new(self.code, self.modifiers)
+        let code = match self.code {
+            KeyCode::Tab if self.modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
+            code => code,
+        };
+        KeyEvent::new(code, self.modifiers)
     }
 
     /// Reads `ctrl-d`, `shift-left`, `J`, `space`, `f5`.
@@ -103,7 +107,6 @@ impl fmt::Display for Key {
         }
         match self.code {
             KeyCode::Char(' ') => f.write_str("space"),
-            KeyCode::Char(c) if c.is_ascii_uppercase() => write!(f, "shift-{}", c.to_ascii_lowercase()),
             KeyCode::Char(c) => write!(f, "{c}"),
             KeyCode::F(n) => write!(f, "f{n}"),
             KeyCode::PageUp => f.write_str("pageup"),
@@ -126,8 +129,8 @@ mod tests {
         for (text, code, modifiers, shown) in [
             ("ctrl-d", KeyCode::Char('d'), KeyModifiers::CONTROL, "ctrl-d"),
             ("ctrl-d", KeyCode::Char('D'), KeyModifiers::CONTROL | KeyModifiers::SHIFT, "ctrl-d"),
-            ("shift-j", KeyCode::Char('J'), KeyModifiers::SHIFT, "shift-j"),
-            ("J", KeyCode::Char('J'), KeyModifiers::NONE, "shift-j"),
+            ("shift-j", KeyCode::Char('J'), KeyModifiers::SHIFT, "J"),
+            ("J", KeyCode::Char('J'), KeyModifiers::NONE, "J"),
             ("?", KeyCode::Char('?'), KeyModifiers::SHIFT, "?"),
             ("space", KeyCode::Char(' '), KeyModifiers::NONE, "space"),
             ("ctrl-space", KeyCode::Char(' '), KeyModifiers::CONTROL, "ctrl-space"),

@@ -1,7 +1,7 @@
 //! The console: a terminal program that drives any Kubernetes through its API alone (CON-14).
 //!
-//! One Elm loop. `model::Model::update` takes a [`message::Message`] and returns jobs,
-//! `view::draw` draws the model; only [`effect`] (tasks), `feed` (watchers) and `terminal` do I/O.
+//! One Elm loop. [`model::Model::update`] takes a [`message::Message`] and returns jobs,
+//! [`view::draw`] draws the model; only [`effect`] (tasks), [`feed`] (watchers) and [`terminal`] do I/O.
 //!
 //! ```text
 //!  terminal input ─┐                        ┌─► effect::Runner ── tasks ──┐
@@ -31,20 +31,35 @@
 pub mod action;
 pub mod catalogue;
 pub mod command;
+pub mod config;
 pub mod context;
 pub mod describe;
 pub mod dialog;
 pub mod drain;
 pub mod effect;
+pub mod feed;
+pub mod index;
 pub mod keys;
 pub mod logs;
 pub mod message;
+pub mod model;
+pub mod object_commands;
+pub mod palette;
 pub mod pane;
+pub mod prompt;
+pub mod query;
 pub mod resource;
 pub mod rollout;
 pub mod rows;
 pub mod screen;
+mod shell;
 pub mod store;
+pub mod terminal;
 pub mod text;
 pub mod theme;
 pub mod toast;
+pub mod view;
+pub mod widget;
+pub mod yaml_text;
+
+pub use shell::{ConsoleOptions, ExitReason, NoTerminal, require_terminal, run};

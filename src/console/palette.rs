@@ -55,7 +55,9 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
         Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
         Some("jobs") => {
-            let Some((id, _)) = model.parked.last() else { return Err("nothing runs in the background".into()) };
+            let Some((id, _)) = model.parked.last() else {
+                return Err("nothing runs in the background".into());
+            };
             return Ok(vec![Effect::Resume(*id)]);
         }
         _ => {}
@@ -104,7 +106,8 @@ fn existing_namespace(name: &str, model: &Model) -> Result<Scope, String> {
 }
 
 fn candidates(model: &Model) -> Vec<String> {
-    let mut all: Vec<String> = model.shared.catalogue.kinds().iter().map(|kind| kind.plural.clone()).collect();
+    let mut all: Vec<String> =
+        model.shared.catalogue.kinds().iter().map(|kind| kind.plural.clone()).collect();
     all.extend(WORDS.iter().map(|(word, _)| (*word).to_owned()));
     // Commands that need no screen of their own are better known by their keys.
     let (id, screen) = model.top();
@@ -124,7 +127,9 @@ pub fn suggest(text: &str, model: &Model) -> Vec<String> {
     };
     let words = match head.map(|head| head.split(' ').next().unwrap_or_default()) {
         None => candidates(model),
-        Some("theme" | "skin") => library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect(),
+        Some("theme" | "skin") => {
+            library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
+        }
         Some(_) => {
             let namespaces = model.shared.stores.namespaces.iter();
             let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
@@ -138,7 +143,12 @@ pub fn suggest(text: &str, model: &Model) -> Vec<String> {
         None => word.clone(),
     };
     // A short name is exact: `po` means pods before anything fuzzy.
-    let exact = model.shared.catalogue.find(last).filter(|_| head.is_none() && !last.is_empty()).map(|kind| kind.plural.clone());
+    let exact = model
+        .shared
+        .catalogue
+        .find(last)
+        .filter(|_| head.is_none() && !last.is_empty())
+        .map(|kind| kind.plural.clone());
     let mut found: Vec<String> = exact.iter().map(&whole).collect();
     for word in rank(last, words) {
         let word = whole(&word);

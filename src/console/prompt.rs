@@ -83,7 +83,9 @@ impl Prompt {
                 self.text.truncate(kept);
             }
             KeyCode::Char('u') if control => self.text.clear(),
-            KeyCode::Down | KeyCode::Up if !self.suggestions.is_empty() && self.history_at.is_none() && !self.text.is_empty() => {
+            KeyCode::Down | KeyCode::Up
+                if !self.suggestions.is_empty() && self.history_at.is_none() && !self.text.is_empty() =>
+            {
                 let last = self.suggestions.len() - 1;
                 self.picked = match (key.code, self.picked) {
                     (KeyCode::Down, Some(at)) if at < last => Some(at + 1),

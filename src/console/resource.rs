@@ -142,6 +142,19 @@ impl Kind {
         }
     }
 
+    /// The kind in the plural, as a heading: `ReplicaSets`, `NetworkPolicies`.
+    pub fn heading(&self) -> String {
+        let kind = &self.kind;
+        match () {
+            () if kind.to_lowercase() == self.plural => kind.clone(),
+            () if kind.ends_with('s') => format!("{kind}es"),
+            () if kind.ends_with("cy") || kind.ends_with("ry") || kind.ends_with("ty") => {
+                format!("{}ies", &kind[..kind.len() - 1])
+            }
+            () => format!("{kind}s"),
+        }
+    }
+
     /// `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }

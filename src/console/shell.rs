@@ -93,11 +93,14 @@ pub enum ExitReason {
 #[error("the console needs a terminal on stdin and stdout; without one, use `podium serve` and kubectl")]
 pub struct NoTerminal;
 
+/// Refuses to go on where there is no terminal.
+pub fn require_terminal() -> Result<(), NoTerminal> {
+    if terminal::present() { Ok(()) } else { Err(NoTerminal) }
+}
+
 /// Runs the console until the user leaves. The terminal is restored on every way out.
 pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<ExitReason> {
-    if !terminal::present() {
-        return Err(NoTerminal.into());
-    }
+    require_terminal()?;
     let config = config::read(options.config_dir.as_deref()).map_err(anyhow::Error::msg)?;
     let theme = pick_theme(options.theme.as_deref().or(config.theme.as_deref()), &options)?;
     let mouse = if config.mouse == Some(false) { Capture::Released } else { Capture::Taken };
@@ -129,13 +132,12 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         guard,
         quit_requested: options.quit_requested.take(),
         leaving: false,
+        feed: tokio::task::JoinSet::new(),
     };
     shell.draw()?;
     shell.work(jobs).await?;
-    let feed = feed::start(&client, &fallback, &messages);
-    let result = shell.run(inbox, options.progress.take(), &options.shutdown).await;
-    drop(feed);
-    result
+    shell.feed = feed::start(&client, &fallback, &messages);
+    shell.run(inbox, options.progress.take(), &options.shutdown).await
 }
 
 fn pick_theme(name: Option<&str>, options: &ConsoleOptions) -> anyhow::Result<Theme> {
@@ -158,6 +160,8 @@ struct Shell {
     guard: Guard,
     quit_requested: Option<mpsc::Sender<()>>,
     leaving: bool,
+    /// Ended with the console.
+    feed: tokio::task::JoinSet<()>,
 }
 
 enum Turn {
@@ -278,7 +282,7 @@ impl Shell {
             Job::Redraw => {
                 self.screen.clear()?;
                 self.model.dirty = true;
-                tokio::spawn(feed::discover(self.client.clone(), self.messages.clone()));
+                self.feed.spawn(feed::discover(self.client.clone(), self.messages.clone()));
             }
             Job::Quit => {
                 self.leaving = true;

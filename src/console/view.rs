@@ -45,7 +45,8 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let head = u16::from(model.header && !bare);
     let foot = u16::from(!bare || model.prompt.is_some());
     let [header, body, footer] =
-        Layout::vertical([Constraint::Length(head), Constraint::Min(0), Constraint::Length(foot)]).areas(area);
+        Layout::vertical([Constraint::Length(head), Constraint::Min(0), Constraint::Length(foot)])
+            .areas(area);
     if head > 0 {
         draw_header(model, &cx, frame, header);
     }
@@ -81,11 +82,44 @@ fn too_small(model: &Model, frame: &mut Frame<'_>, area: Rect) {
 fn draw_header(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
     frame.render_widget(Block::new().style(theme.header.bar), area);
-    let mut left = vec![
-        Span::styled(format!(" {} ", clean(&model.setup.cluster)), theme.header.title),
-        Span::styled(format!("{} ", clean(&model.setup.origin)), theme.body.dim),
-    ];
-    let first = model.screens.len().saturating_sub(3);
+    let mut right = summary(model, cx);
+    let room = usize::from(area.width);
+    let width = |spans: &[Span<'_>]| spans.iter().map(Span::width).sum::<usize>();
+    // What matters least goes first: the revision, the origin, the older crumbs.
+    let mut left = crumbs(model, cx, Crumbs { origin: true, count: 3 });
+    if width(&left) + width(&right.0) + width(&right.1) > room {
+        right.1.clear();
+    }
+    for shape in [
+        Crumbs { origin: true, count: 2 },
+        Crumbs { origin: false, count: 2 },
+        Crumbs { origin: false, count: 1 },
+    ] {
+        if width(&left) + width(&right.0) + width(&right.1) > room {
+            left = crumbs(model, cx, shape);
+        }
+    }
+    right.0.extend(right.1);
+    let [left_area, right_area] =
+        Layout::horizontal([Constraint::Min(0), Constraint::Length(width(&right.0) as u16)]).areas(area);
+    frame.render_widget(Line::from(left), left_area);
+    frame.render_widget(Line::from(right.0), right_area);
+}
+
+#[derive(Clone, Copy)]
+struct Crumbs {
+    origin: bool,
+    count: usize,
+}
+
+/// The cluster and the way to the top screen.
+fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
+    let theme = cx.theme;
+    let mut left = vec![Span::styled(format!(" {} ", clean(&model.setup.cluster)), theme.header.title)];
+    if shape.origin && !model.setup.origin.is_empty() {
+        left.push(Span::styled(format!("{} ", clean(&model.setup.origin)), theme.body.dim));
+    }
+    let first = model.screens.len().saturating_sub(shape.count);
     for (id, screen) in &model.screens[first..] {
         left.push(Span::styled("▸ ", theme.body.dim));
         let title = screen.title(&model.shared.context(*id, cx.now));
@@ -99,25 +133,22 @@ fn draw_header(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rec
     if model.shared.read_only {
         left.push(Span::styled("read-only ", theme.status.pending));
     }
-    let right = summary(model, cx);
-    let right_width: usize = right.iter().map(Span::width).sum();
-    let [left_area, right_area] =
-        Layout::horizontal([Constraint::Min(20), Constraint::Length(right_width as u16)]).areas(area);
-    frame.render_widget(Line::from(left), left_area);
-    frame.render_widget(Line::from(right), right_area);
+    left
 }
 
-/// Nodes, pods by look, revision; what is broken comes first.
-fn summary<'a>(model: &Model, cx: &Context<'_>) -> Vec<Span<'a>> {
+/// Nodes and pods by look, what is broken first; and the revision.
+fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>) {
     let theme = cx.theme;
     let stores = cx.stores;
     let mut spans = Vec::new();
-    if let Some((kind, _)) = model.broken.iter().next() {
-        spans.push(Span::styled(format!("✖ cannot watch {}  ", kind.kind().plural), theme.status.failed));
+    if let Some((kind, why)) = model.broken.iter().next() {
+        let why = clean(why);
+        let text = format!("✖ {}: {}  ", kind.kind().plural, fit(&why, 40));
+        spans.push(Span::styled(text, theme.status.failed));
     }
     if !stores.synced() {
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
-        return spans;
+        return (spans, Vec::new());
     }
     let ready = stores.nodes.iter().filter(|(_, node)| node::is_ready(node)).count();
     spans.push(Span::styled(format!("{} ", stores.nodes.len()), theme.header.value));
@@ -130,13 +161,18 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> Vec<Span<'a>> {
     spans.push(Span::styled("pods ", theme.body.dim));
     for look in Look::ALL {
         if let Some(count) = stores.looks().get(&look) {
-            spans.push(Span::styled(format!("{} {count} ", look.glyph()), theme.look(look)));
+            spans.push(Span::styled(
+                format!("{} {} ", look.glyph(), grouped(*count as u64)),
+                theme.look(look),
+            ));
         }
     }
+    let mut revision = Vec::new();
+    // Elsewhere revisions are etcd's, of no use to a reader.
     if stores.latest_revision() > 0 && model.setup.origin.contains("process") {
-        spans.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
+        revision.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
     }
-    spans
+    (spans, revision)
 }
 
 fn draw_footer(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -220,7 +256,8 @@ fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rec
 }
 
 fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
-    let mut bottom = body.bottom();
+    // Inside the frame of the screen, so that the corner stays whole.
+    let mut bottom = body.bottom().saturating_sub(1);
     for (toast, ends) in model.toasts.iter().rev() {
         cx.redraw_at(*ends);
         let (glyph, style) = match toast.mood {
@@ -230,19 +267,21 @@ fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rec
         };
         let width = (toast.text.width() as u16 + 6).min(body.width.saturating_sub(4)).min(76);
         let inner = usize::from(width.saturating_sub(4)).max(1);
-        let text = Text::from_iter(
-            toast.text.lines().enumerate().map(|(index, line)| {
-                let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
-                Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
-            }),
-        );
-        let rows: usize = text.lines.iter().map(|line| line.width().max(1).div_ceil(inner) + usize::from(line.width() > inner * 2)).sum();
+        let text = Text::from_iter(toast.text.lines().enumerate().map(|(index, line)| {
+            let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
+            Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
+        }));
+        let rows: usize = text
+            .lines
+            .iter()
+            .map(|line| line.width().max(1).div_ceil(inner) + usize::from(line.width() > inner * 2))
+            .sum();
         let height = rows as u16 + 2;
         if bottom.saturating_sub(height) <= body.y {
             break;
         }
         bottom -= height;
-        let place = Rect { x: body.right().saturating_sub(width + 1), y: bottom, width, height };
+        let place = Rect { x: body.right().saturating_sub(width + 2), y: bottom, width, height };
         frame.render_widget(Clear, place);
         let block = cx.theme.block("").border_style(style).style(cx.theme.dialog.text);
         frame.render_widget(Paragraph::new(text).block(block).wrap(Wrap { trim: false }), place);
@@ -254,12 +293,8 @@ fn draw_stopping(text: &str, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect
     let width = text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0) as u16 + 6;
     let width = width.clamp(30, body.width);
     let height = (rows + 4).min(body.height);
-    let place = Rect {
-        x: body.x + (body.width - width) / 2,
-        y: body.y + (body.height - height) / 2,
-        width,
-        height,
-    };
+    let place =
+        Rect { x: body.x + (body.width - width) / 2, y: body.y + (body.height - height) / 2, width, height };
     frame.render_widget(Clear, place);
     let block = cx.theme.block_focused("Stopping").style(cx.theme.dialog.text);
     let mut lines: Vec<Line<'_>> = vec![Line::default()];

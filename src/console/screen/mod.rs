@@ -8,8 +8,11 @@ pub mod journal;
 pub mod kinds;
 pub mod logs;
 pub mod overview;
+mod overview_view;
 pub mod rollout;
 pub mod table;
+mod table_view;
+mod table_watch;
 pub mod terminal;
 pub mod yaml;
 
