@@ -1,11 +1,8 @@
-//! Podium.
+//! The `podium` binary: hands over to the library.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    match arguments.next().as_deref().and_then(std::ffi::OsStr::to_str) {
-        Some("node-host") => podium::kubelet::runtime::node_host_main(arguments),
-        _ => ExitCode::SUCCESS,
-    }
+    // A node's host and the built-in images' programs are this binary too; they start no thread first.
+    podium::kubelet::hidden_program(std::env::args_os()).unwrap_or_else(podium::cli::main)
 }

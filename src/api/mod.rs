@@ -1,2 +1,156 @@
 //! The only door to the state: the Kubernetes API.
+//!
+//! [`Api`] is a cheap handle whose calls are synchronous and in memory: admission, defaulting, validation,
+//! the write. `http` is a thin face over the same handle that waits for durability before it answers.
+//!
+//! Architecture Invariant: nobody else reads or writes the store.
+
+mod addresses;
+pub mod admission;
+pub mod default;
+mod deletion;
+mod error;
+pub mod http;
+pub mod node_access;
+mod options;
+pub mod patch;
+mod rules;
+pub mod schema;
+mod select;
 pub mod session;
+mod subresource;
+pub mod validate;
+mod write;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use crate::base::clock::Clock;
+use crate::object::config::Timings;
+use crate::object::{Key, Kind, Object, Revision, Shared, Typed};
+use crate::store::{Snapshot, Store, StoreError, Visibility, Watcher};
+pub use addresses::AddressRange;
+pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
+pub use error::{ApiError, Cause};
+use node_access::NodeAccess;
+pub use options::{DeleteOptions, Propagation, Selection, WriteOptions};
+pub use select::supported_fields;
+pub use write::Part;
+
+/// What the API needs to know of its cluster.
+#[derive(Clone, Debug)]
+pub struct ApiConfig {
+    /// The timings.
+    pub timings: Timings,
+    /// Where services get their cluster addresses.
+    pub service_range: AddressRange,
+    /// Admission plugins that are switched off, by name.
+    pub disabled_admission: Vec<String>,
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        Self {
+            timings: Timings::default(),
+            service_range: AddressRange { base: [127, 32, 0, 0].into(), bits: 16 },
+            disabled_admission: Vec::new(),
+        }
+    }
+}
+
+/// A cheap handle to the API.
+#[derive(Clone)]
+pub struct Api {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    clock: Clock,
+    config: ApiConfig,
+    nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
+    addresses: addresses::Allocator,
+}
+
+impl Api {
+    /// The API of this state.
+    pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
+        let addresses = addresses::Allocator::new(config.service_range);
+        let inner = Inner { store, clock, config, nodes: RwLock::default(), addresses };
+        let api = Self { inner: Arc::new(inner) };
+        api.take_existing_addresses();
+        api
+    }
+
+    /// The cluster's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
+    }
+
+    /// The cluster's timings.
+    pub fn timings(&self) -> &Timings {
+        &self.inner.config.timings
+    }
+
+    fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// The revision of the last write.
+    pub fn revision(&self) -> Revision {
+        self.store().revision()
+    }
+
+    /// Waits until everything up to `revision` survives a crash.
+    pub async fn durable(&self, revision: Revision) -> Result<(), StoreError> {
+        self.store().durable(revision).await
+    }
+
+    /// The object with this key.
+    pub fn get(&self, kind: Kind, key: &Key) -> Result<Arc<Object>, ApiError> {
+        self.store().get(kind, key).ok_or_else(|| ApiError::not_found(kind, key))
+    }
+
+    /// The `T` with this key.
+    pub fn get_as<T: Typed>(&self, key: &Key) -> Result<Shared<T>, ApiError> {
+        let object = self.get(T::ROW, key)?;
+        Shared::from_object(&object).ok_or_else(|| ApiError::not_found(T::ROW, key))
+    }
+
+    /// All objects of a kind, or of one namespace, as they are together at one revision.
+    pub fn list(&self, kind: Kind, namespace: Option<&str>) -> Snapshot {
+        self.store().list(kind, namespace)
+    }
+
+    /// All `T`s, or those of one namespace.
+    pub fn list_as<T: Typed>(&self, namespace: Option<&str>) -> Vec<Shared<T>> {
+        self.list(T::ROW, namespace).objects.iter().filter_map(Shared::from_object).collect()
+    }
+
+    /// How many objects of a kind there are.
+    pub fn count(&self, kind: Kind) -> usize {
+        self.store().count(kind)
+    }
+
+    /// Follows the changes of a kind after `after`.
+    pub fn watch(&self, kind: Kind, after: Revision, visibility: Visibility) -> Watcher {
+        self.store().watch(kind, after, visibility)
+    }
+
+    /// Forgets watch history up to `revision`.
+    pub fn compact(&self, revision: Revision) {
+        self.store().compact(revision);
+    }
+
+    /// Registers the kubelet of a node as the door to its pods.
+    pub fn set_node_access(&self, node: &str, access: Arc<dyn NodeAccess>) {
+        self.inner.nodes.write().insert(node.to_string(), access);
+    }
+
+    /// The kubelet of a node.
+    pub fn node_access(&self, node: &str) -> Option<Arc<dyn NodeAccess>> {
+        self.inner.nodes.read().get(node).cloned()
+    }
+}

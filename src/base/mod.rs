@@ -1,1 +1,5 @@
-//! The base layer.
+//! The ground: time, back-off and supervised tasks. Knows no Kubernetes.
+
+pub mod backoff;
+pub mod clock;
+pub mod task;

@@ -1,1 +1,22 @@
-//! The object layer.
+//! The vocabulary: kinds, objects, keys, quantities, selectors, owners.
+//!
+//! Architecture Invariant: nothing here reads the clock, does I/O or decides anything.
+
+mod any;
+pub mod config;
+mod key;
+mod kind;
+pub mod node_selector;
+pub mod owner;
+pub mod percent;
+pub mod pod;
+pub mod quantity;
+pub mod readiness;
+pub mod resources;
+pub mod selector;
+pub mod taint;
+pub mod time;
+
+pub use any::{Body, DecodeError, Object, Shared, Typed};
+pub use key::{Key, Revision, Uid};
+pub use kind::{Kind, KindInfo, Scope, Subresource};

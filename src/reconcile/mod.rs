@@ -1,1 +1,17 @@
-//! The reconcile layer.
+//! What every actor is made of: shared caches, a keyed work queue, a runner, expectations, events.
+//!
+//! Caches lag behind the API by a moment; [`Expectations`] keep a controller from acting twice on what it
+//! has not seen come back yet.
+
+mod cache;
+mod expectations;
+mod queue;
+mod recorder;
+mod runner;
+
+pub use crate::store::{Change, ChangeKind};
+pub use cache::{Cache, Caches};
+pub use expectations::Expectations;
+pub use queue::{QueueKey, WorkQueue};
+pub use recorder::{EventType, Recorder, reference_to};
+pub use runner::{ReconcileError, Reconciler, run};

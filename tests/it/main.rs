@@ -1,2 +1,8 @@
 //! The integration tests: one binary, a module each subject.
+
+mod console;
+mod controllers;
+mod crash;
+mod instance;
+mod layers;
 mod runtime;

@@ -1,0 +1,26 @@
+//! NamespaceLifecycle: nothing is created in a namespace that is not there or is going (API-10).
+
+use crate::api::{Api, ApiError, Cause};
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind, Object};
+
+pub(super) fn admit(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+    if !object.kind().namespaced() {
+        return Ok(());
+    }
+    let namespace = api.get(Kind::Namespace, &Key::new("", object.namespace()))?;
+    if !is_terminating(namespace.meta()) {
+        return Ok(());
+    }
+    let name = object.namespace();
+    Err(ApiError::Forbidden {
+        kind: object.kind(),
+        name: object.name().into(),
+        message: format!("unable to create new content in namespace {name} because it is being terminated"),
+        causes: vec![Cause {
+            reason: "NamespaceTerminating".into(),
+            message: format!("namespace {name} is being terminated"),
+            field: "metadata.namespace".into(),
+        }],
+    })
+}

@@ -1,0 +1,66 @@
+//! Priority: a pod's class becomes its number (SCH-7); at most one class is the global default.
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+
+use crate::api::{Api, ApiError};
+use crate::object::{Key, Kind, Object};
+
+pub(super) fn admit(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+    match object.kind() {
+        Kind::Pod => admit_pod(api, object),
+        Kind::PriorityClass => admit_class(api, object),
+        _ => Ok(()),
+    }
+}
+
+fn admit_pod(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+    let name = object.name().to_string();
+    let asked = object
+        .get::<Pod>()
+        .and_then(|pod| pod.spec.as_ref())
+        .map(|spec| (spec.priority_class_name.clone().filter(|c| !c.is_empty()), spec.priority));
+    let Some((class_name, given)) = asked else { return Ok(()) };
+    let class = match &class_name {
+        Some(class) => Some(api.get_as::<PriorityClass>(&Key::new("", class)).map_err(|_| {
+            ApiError::forbidden(Kind::Pod, &name, format!("no PriorityClass with name {class} was found"))
+        })?),
+        None => api.list_as::<PriorityClass>(None).into_iter().find(|c| c.global_default == Some(true)),
+    };
+    let value = class.as_ref().map_or(0, |c| c.value.unwrap_or(0));
+    if let Some(given) = given.filter(|given| *given != value) {
+        return Err(ApiError::forbidden(
+            Kind::Pod,
+            &name,
+            format!(
+                "the integer value of priority ({given}) must not be provided in pod spec; priority admission \
+                 controller computed {value} from the given PriorityClass name"
+            ),
+        ));
+    }
+    let policy = class.as_ref().and_then(|c| c.preemption_policy.clone());
+    if let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) {
+        spec.priority = Some(value);
+        spec.priority_class_name = class.map(|c| c.name().to_string());
+        spec.preemption_policy = policy.or_else(|| Some("PreemptLowerPriority".into()));
+    }
+    Ok(())
+}
+
+fn admit_class(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+    let wants_default = object.get::<PriorityClass>().is_some_and(|c| c.global_default == Some(true));
+    if !wants_default {
+        return Ok(());
+    }
+    match api.list_as::<PriorityClass>(None).into_iter().find(|c| c.global_default == Some(true)) {
+        Some(other) => Err(ApiError::forbidden(
+            Kind::PriorityClass,
+            object.name(),
+            format!(
+                "PriorityClass {} is already marked as default. Only one default can exist",
+                other.name()
+            ),
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Defaults of volumes.
+
+use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, ResourceFieldSelector, Volume, VolumeProjection};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use super::{set, set_text};
+
+/// 0644.
+const DEFAULT_MODE: i32 = 0o644;
+
+/// How long a projected token lives.
+const TOKEN_SECONDS: i64 = 3600;
+
+pub(super) fn volume(volume: &mut Volume) {
+    // A volume that names no source is an emptyDir.
+    if (Volume { name: volume.name.clone(), ..Volume::default() }) == *volume {
+        volume.empty_dir = Some(k8s_openapi::api::core::v1::EmptyDirVolumeSource::default());
+    }
+    if let Some(source) = &mut volume.secret {
+        set(&mut source.default_mode, DEFAULT_MODE);
+    }
+    if let Some(source) = &mut volume.config_map {
+        set(&mut source.default_mode, DEFAULT_MODE);
+    }
+    if let Some(source) = &mut volume.downward_api {
+        set(&mut source.default_mode, DEFAULT_MODE);
+        source.items.iter_mut().flatten().for_each(downward_file);
+    }
+    if let Some(source) = &mut volume.projected {
+        set(&mut source.default_mode, DEFAULT_MODE);
+        source.sources.iter_mut().flatten().for_each(projection);
+    }
+    if let Some(source) = &mut volume.host_path {
+        set(&mut source.type_, "");
+    }
+    if let Some(claim) = volume.ephemeral.as_mut().and_then(|e| e.volume_claim_template.as_mut()) {
+        set_text(&mut claim.spec.volume_mode, "Filesystem");
+    }
+}
+
+fn projection(projection: &mut VolumeProjection) {
+    if let Some(token) = &mut projection.service_account_token {
+        set(&mut token.expiration_seconds, TOKEN_SECONDS);
+    }
+    if let Some(source) = &mut projection.downward_api {
+        source.items.iter_mut().flatten().for_each(downward_file);
+    }
+}
+
+fn downward_file(file: &mut DownwardAPIVolumeFile) {
+    if let Some(field) = &mut file.field_ref {
+        set_text(&mut field.api_version, "v1");
+    }
+    if let Some(resource) = &mut file.resource_field_ref {
+        divisor(resource);
+    }
+}
+
+/// A missing divisor is shown as 0, and means 1.
+pub(super) fn divisor(resource: &mut ResourceFieldSelector) {
+    set(&mut resource.divisor, Quantity("0".into()));
+}

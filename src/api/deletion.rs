@@ -1,0 +1,294 @@
+//! Deleting: at once, with a grace period, or after finalizers.
+//!
+//! A pod bound to a node is only marked; its kubelet removes it once every process is gone (SAFE-1).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+
+use super::{Api, ApiError, DeleteOptions, Propagation, Selection};
+use crate::base::clock;
+use crate::object::owner::is_terminating;
+use crate::object::{Body, Key, Kind, Object};
+use crate::store::WriteError;
+
+/// The finalizer that lets dependants go first.
+pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
+/// The finalizer that frees dependants.
+pub const ORPHAN_FINALIZER: &str = "orphan";
+/// Namespaces that every cluster has.
+pub const PERMANENT_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// What a deletion did.
+#[derive(Clone, Debug)]
+pub enum Deleted {
+    /// The object is gone; its last version.
+    Removed(Arc<Object>),
+    /// The object is marked and goes when its time or its finalizers are up.
+    Terminating(Arc<Object>),
+}
+
+impl Deleted {
+    /// The last version, or the marked one.
+    pub fn object(&self) -> &Arc<Object> {
+        match self {
+            Self::Removed(object) | Self::Terminating(object) => object,
+        }
+    }
+}
+
+/// What is to be done about a deletion request.
+#[derive(Debug, PartialEq)]
+enum Step {
+    Remove,
+    Mark(Box<Object>),
+    Nothing,
+}
+
+impl Api {
+    /// Deletes an object, or asks it to end.
+    pub fn delete(&self, kind: Kind, key: &Key, options: &DeleteOptions) -> Result<Deleted, ApiError> {
+        if kind == Kind::Namespace && PERMANENT_NAMESPACES.contains(&key.name.as_str()) {
+            return Err(ApiError::forbidden(kind, &key.name, "this namespace may not be deleted"));
+        }
+        loop {
+            let current = self.get(kind, key)?;
+            check_preconditions(&current, options)?;
+            let step = next_step(&current, options, self.clock().now());
+            if options.dry_run {
+                return Ok(match step {
+                    Step::Remove => Deleted::Removed(current),
+                    Step::Mark(marked) => Deleted::Terminating(Arc::new(*marked)),
+                    Step::Nothing => Deleted::Terminating(current),
+                });
+            }
+            let result = match step {
+                Step::Nothing => return Ok(Deleted::Terminating(current)),
+                Step::Remove => self.remove(&current).map(Deleted::Removed),
+                Step::Mark(marked) => {
+                    self.store().replace(*marked, current.revision()).map(Deleted::Terminating)
+                }
+            };
+            match result {
+                Err(WriteError::Conflict(_)) if options.resource_version.is_none() => {}
+                other => return other.map_err(|e| ApiError::from_write(e, kind, &key.name)),
+            }
+        }
+    }
+
+    /// Deletes every selected object of a kind in a namespace (or everywhere); returns them.
+    pub fn delete_collection(
+        &self,
+        kind: Kind,
+        namespace: Option<&str>,
+        selection: &Selection,
+        options: &DeleteOptions,
+    ) -> Result<Vec<Arc<Object>>, ApiError> {
+        let mut deleted = Vec::new();
+        for object in self.list(kind, namespace).objects {
+            if !selection.matches(&object) {
+                continue;
+            }
+            match self.delete(kind, &object.key(), options) {
+                Ok(gone) => deleted.push(gone.object().clone()),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Removes an object whose deletion waited only for what is now done.
+    pub(super) fn remove_if_done(&self, object: Arc<Object>) -> Arc<Object> {
+        if is_terminating(object.meta()) && is_done(&object) {
+            // Fails only when somebody was faster; then the faster one's change decides.
+            if let Ok(last) = self.remove(&object) {
+                return last;
+            }
+        }
+        object
+    }
+
+    fn remove(&self, current: &Arc<Object>) -> Result<Arc<Object>, WriteError> {
+        let last = self.store().remove(current.kind(), &current.key(), current.revision())?;
+        self.give_addresses_back(&last);
+        Ok(last)
+    }
+}
+
+fn check_preconditions(current: &Object, options: &DeleteOptions) -> Result<(), ApiError> {
+    let failed = |what: &str, asked: &str, found: &str| {
+        Err(ApiError::conflict(
+            current.kind(),
+            current.name(),
+            format!("Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"),
+        ))
+    };
+    if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != current.uid()) {
+        return failed("UID", uid, current.uid());
+    }
+    if let Some(revision) = options.resource_version.filter(|r| *r != current.revision()) {
+        return failed("ResourceVersion", &revision.to_string(), &current.revision().to_string());
+    }
+    Ok(())
+}
+
+fn next_step(current: &Object, options: &DeleteOptions, now: Timestamp) -> Step {
+    let mut next = current.clone();
+    apply_propagation(&mut next, options.propagation);
+    let grace = grace_seconds(current, options);
+    let meta = next.meta_mut();
+    match (&meta.deletion_timestamp, meta.deletion_grace_period_seconds) {
+        // Already ending: the time left may only become shorter.
+        (Some(_), Some(left)) if grace >= left => {}
+        (Some(at), Some(left)) => {
+            let asked_at = at.0.checked_sub(jiff::SignedDuration::from_secs(left)).unwrap_or(at.0);
+            let end = asked_at.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(at.0);
+            meta.deletion_timestamp = Some(clock::time(end.max(now)));
+            meta.deletion_grace_period_seconds = Some(grace);
+        }
+        (Some(_), None) => {}
+        (None, _) => {
+            let end = now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(now);
+            meta.deletion_timestamp = Some(clock::time(end));
+            meta.deletion_grace_period_seconds = Some(grace);
+            if let Some(generation) = meta.generation.as_mut() {
+                *generation += 1;
+            }
+        }
+    }
+    if let Some(namespace) = next.get_mut::<Namespace>() {
+        namespace.status.get_or_insert_default().phase = Some("Terminating".into());
+    }
+    if is_done(&next) {
+        Step::Remove
+    } else if next == *current {
+        Step::Nothing
+    } else {
+        Step::Mark(Box::new(next))
+    }
+}
+
+/// The finalizer that the propagation policy asks for, and not the other one.
+fn apply_propagation(object: &mut Object, propagation: Option<Propagation>) {
+    let Some(propagation) = propagation else { return };
+    let wanted = match propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some(FOREGROUND_FINALIZER),
+        Propagation::Orphan => Some(ORPHAN_FINALIZER),
+    };
+    let finalizers = object.meta_mut().finalizers.get_or_insert_default();
+    finalizers.retain(|f| Some(f.as_str()) == wanted || (f != FOREGROUND_FINALIZER && f != ORPHAN_FINALIZER));
+    if let Some(wanted) = wanted
+        && !finalizers.iter().any(|f| f == wanted)
+    {
+        finalizers.push(wanted.into());
+    }
+    if finalizers.is_empty() {
+        object.meta_mut().finalizers = None;
+    }
+}
+
+/// Only pods that a node may still run get time.
+fn grace_seconds(object: &Object, options: &DeleteOptions) -> i64 {
+    let Body::Pod(pod) = object.body() else { return 0 };
+    let spec = pod.spec.as_ref();
+    let bound = spec.and_then(|s| s.node_name.as_ref()).is_some_and(|n| !n.is_empty());
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+    if !bound || matches!(phase, Some("Succeeded" | "Failed")) {
+        return 0;
+    }
+    let own = spec.and_then(|s| s.termination_grace_period_seconds).unwrap_or(30);
+    options.grace_period_seconds.unwrap_or(own).max(0)
+}
+
+/// Whether nothing holds a terminating object any more.
+fn is_done(object: &Object) -> bool {
+    let meta = object.meta();
+    let held = meta.finalizers.as_ref().is_some_and(|f| !f.is_empty())
+        || meta.deletion_grace_period_seconds.unwrap_or(0) > 0;
+    match object.body() {
+        Body::Namespace(namespace) => {
+            let content = namespace.spec.as_ref().and_then(|s| s.finalizers.as_ref());
+            !held && content.is_none_or(Vec::is_empty)
+        }
+        _ => !held,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(node: &str, phase: &str, extra_meta: serde_json::Value) -> Object {
+        let mut meta = json!({"name": "p", "namespace": "default", "uid": "u"});
+        meta.as_object_mut().unwrap().extend(extra_meta.as_object().unwrap().clone());
+        Object::from_value(
+            Kind::Pod,
+            json!({"metadata": meta, "spec": {"nodeName": node, "containers": [], "terminationGracePeriodSeconds": 30},
+                "status": {"phase": phase}}),
+        )
+        .unwrap()
+    }
+
+    fn now() -> Timestamp {
+        "2026-11-21T00:00:00Z".parse().unwrap()
+    }
+
+    fn marks(step: &Step) -> (Option<i64>, Option<String>, Vec<String>) {
+        let Step::Mark(object) = step else { panic!("{step:?}") };
+        let meta = object.meta();
+        (
+            meta.deletion_grace_period_seconds,
+            meta.deletion_timestamp.as_ref().map(|t| t.0.to_string()),
+            meta.finalizers.clone().unwrap_or_default(),
+        )
+    }
+
+    #[test]
+    fn only_a_pod_on_a_node_gets_time_pod_7() {
+        let options = DeleteOptions::default();
+        let (grace, at, _) = marks(&next_step(&pod("n", "Running", json!({})), &options, now()));
+        assert_eq!((grace, at.as_deref()), (Some(30), Some("2026-11-21T00:00:30Z")));
+        for (node, phase) in [("", "Pending"), ("n", "Succeeded"), ("n", "Failed")] {
+            assert_eq!(
+                next_step(&pod(node, phase, json!({})), &options, now()),
+                Step::Remove,
+                "{node} {phase}"
+            );
+        }
+        let force = DeleteOptions { grace_period_seconds: Some(0), ..options };
+        assert_eq!(next_step(&pod("n", "Running", json!({})), &force, now()), Step::Remove);
+    }
+
+    #[test]
+    fn grace_can_only_be_shortened_pod_7() {
+        let ending = pod(
+            "n",
+            "Running",
+            json!({"deletionTimestamp": "2026-11-21T00:00:20Z", "deletionGracePeriodSeconds": 30}),
+        );
+        let ask = |seconds| DeleteOptions { grace_period_seconds: Some(seconds), ..DeleteOptions::default() };
+        assert_eq!(next_step(&ending, &ask(60), now()), Step::Nothing);
+        let (grace, at, _) = marks(&next_step(&ending, &ask(15), now()));
+        assert_eq!((grace, at.as_deref()), (Some(15), Some("2026-11-21T00:00:05Z")));
+    }
+
+    #[test]
+    fn propagation_becomes_a_finalizer_gc_1() {
+        let options = |p| DeleteOptions { propagation: Some(p), ..DeleteOptions::default() };
+        for (policy, expected) in
+            [(Propagation::Foreground, FOREGROUND_FINALIZER), (Propagation::Orphan, ORPHAN_FINALIZER)]
+        {
+            let (_, _, finalizers) =
+                marks(&next_step(&pod("", "Pending", json!({})), &options(policy), now()));
+            assert_eq!(finalizers, [expected]);
+        }
+        let held = pod("", "Pending", json!({"finalizers": ["orphan", "x/y"]}));
+        let (_, _, finalizers) = marks(&next_step(&held, &options(Propagation::Background), now()));
+        assert_eq!(finalizers, ["x/y"]);
+    }
+}

@@ -1,0 +1,328 @@
+//! Why the API refuses, and how that reads as a Kubernetes `Status`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
+
+use crate::object::{Key, Kind};
+use crate::store::{StoreError, WriteError};
+
+/// One reason among several, tied to a field where there is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Machine-readable, e.g. `FieldValueRequired` or `DisruptionBudget`.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// The field's path, or empty.
+    pub field: String,
+}
+
+/// An answer that is not the object asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiError {
+    /// No object has this key (404).
+    NotFound {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        name: String,
+    },
+    /// No such path (404).
+    NoSuchResource,
+    /// An object with this name is there already (409).
+    AlreadyExists {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        name: String,
+    },
+    /// The write was based on a version that is not the newest, or a precondition fails (409).
+    Conflict {
+        /// The object's kind.
+        kind: Kind,
+        /// Its name.
+        name: String,
+        /// Why.
+        message: String,
+        /// What conflicts, field by field.
+        causes: Vec<Cause>,
+    },
+    /// The object breaks its kind's rules (422).
+    Invalid {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        name: String,
+        /// Every rule it breaks.
+        causes: Vec<Cause>,
+    },
+    /// The request's options break their rules (422).
+    InvalidOptions {
+        /// The kind of options, e.g. `DeleteOptions`.
+        options: &'static str,
+        /// Their group.
+        group: &'static str,
+        /// Every rule they break.
+        causes: Vec<Cause>,
+    },
+    /// The request cannot be processed as it is (422 without details).
+    Unprocessable(String),
+    /// The request cannot be understood (400).
+    BadRequest(String),
+    /// Nobody is who they claim to be (401).
+    Unauthorized,
+    /// The object may not be written (403).
+    Forbidden {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        name: String,
+        /// Why.
+        message: String,
+        /// Machine-readable parts of it.
+        causes: Vec<Cause>,
+    },
+    /// The path does not take this verb (405).
+    MethodNotAllowed(String),
+    /// No representation that the client accepts (406).
+    NotAcceptable(String),
+    /// The history asked for is gone (410).
+    Expired(String),
+    /// The body is of a type that is not taken (415).
+    UnsupportedMediaType(String),
+    /// The body is too large (413).
+    TooLarge(String),
+    /// Not now: try again (429).
+    TooManyRequests {
+        /// Why.
+        message: String,
+        /// What is in the way.
+        causes: Vec<Cause>,
+        /// When to come back, in seconds; 0 = the client decides.
+        retry_after_seconds: i32,
+    },
+    /// Something is broken here (500).
+    Internal(String),
+    /// It took too long (504).
+    Timeout(String),
+    /// What the request needs is not there at the moment (503).
+    Unavailable(String),
+}
+
+impl ApiError {
+    /// The object is not there.
+    pub fn not_found(kind: Kind, key: &Key) -> Self {
+        Self::NotFound { kind, name: key.name.clone() }
+    }
+
+    /// The stale-write conflict.
+    pub fn modified(kind: Kind, name: &str) -> Self {
+        Self::conflict(
+            kind,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// A conflict with a message of its own.
+    pub fn conflict(kind: Kind, name: &str, message: impl Into<String>) -> Self {
+        Self::Conflict { kind, name: name.into(), message: message.into(), causes: Vec::new() }
+    }
+
+    /// A refusal with a message of its own.
+    pub fn forbidden(kind: Kind, name: &str, message: impl Into<String>) -> Self {
+        Self::Forbidden { kind, name: name.into(), message: message.into(), causes: Vec::new() }
+    }
+
+    /// The store's refusal to write this object.
+    pub fn from_write(error: WriteError, kind: Kind, name: &str) -> Self {
+        match error {
+            WriteError::Exists => Self::AlreadyExists { kind, name: name.into() },
+            WriteError::Absent => Self::NotFound { kind, name: name.into() },
+            WriteError::Conflict(_) => Self::modified(kind, name),
+            WriteError::Disk(reason) => {
+                Self::Internal(format!("the data directory cannot be written: {reason}; nothing was changed"))
+            }
+        }
+    }
+
+    /// 404 for an object.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
+    /// 409 because of a newer version or a failed precondition.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict { .. })
+    }
+
+    /// 409 because the name is taken.
+    pub fn is_already_exists(&self) -> bool {
+        matches!(self, Self::AlreadyExists { .. })
+    }
+
+    /// The HTTP status code.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::NotFound { .. } | Self::NoSuchResource => 404,
+            Self::AlreadyExists { .. } | Self::Conflict { .. } => 409,
+            Self::Invalid { .. } | Self::InvalidOptions { .. } | Self::Unprocessable(_) => 422,
+            Self::BadRequest(_) => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden { .. } => 403,
+            Self::MethodNotAllowed(_) => 405,
+            Self::NotAcceptable(_) => 406,
+            Self::Expired(_) => 410,
+            Self::TooLarge(_) => 413,
+            Self::UnsupportedMediaType(_) => 415,
+            Self::TooManyRequests { .. } => 429,
+            Self::Internal(_) => 500,
+            Self::Unavailable(_) => 503,
+            Self::Timeout(_) => 504,
+        }
+    }
+
+    /// The machine-readable reason.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } | Self::NoSuchResource => "NotFound",
+            Self::AlreadyExists { .. } => "AlreadyExists",
+            Self::Conflict { .. } => "Conflict",
+            Self::Invalid { .. } | Self::InvalidOptions { .. } | Self::Unprocessable(_) => "Invalid",
+            Self::BadRequest(_) => "BadRequest",
+            Self::Unauthorized => "Unauthorized",
+            Self::Forbidden { .. } => "Forbidden",
+            Self::MethodNotAllowed(_) => "MethodNotAllowed",
+            Self::NotAcceptable(_) => "NotAcceptable",
+            Self::Expired(_) => "Expired",
+            Self::TooLarge(_) => "RequestEntityTooLarge",
+            Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
+            Self::TooManyRequests { .. } => "TooManyRequests",
+            Self::Internal(_) => "InternalError",
+            Self::Unavailable(_) => "ServiceUnavailable",
+            Self::Timeout(_) => "Timeout",
+        }
+    }
+
+    /// The answer's body.
+    pub fn to_status(&self) -> Status {
+        Status {
+            metadata: ListMeta::default(),
+            status: Some("Failure".into()),
+            message: Some(self.to_string()),
+            reason: Some(self.reason().into()),
+            details: self.details(),
+            code: Some(i32::from(self.code())),
+        }
+    }
+
+    fn details(&self) -> Option<StatusDetails> {
+        let of = |kind: &Kind, name: &str, word: &str, causes: &[Cause]| {
+            Some(StatusDetails {
+                name: Some(name.into()).filter(|n: &String| !n.is_empty()),
+                group: Some(kind.info().group.into()).filter(|g: &String| !g.is_empty()),
+                kind: Some(word.into()),
+                causes: status_causes(causes),
+                ..StatusDetails::default()
+            })
+        };
+        match self {
+            Self::NotFound { kind, name } | Self::AlreadyExists { kind, name } => {
+                of(kind, name, kind.info().plural, &[])
+            }
+            Self::Conflict { kind, name, causes, .. } | Self::Forbidden { kind, name, causes, .. } => {
+                of(kind, name, kind.info().plural, causes)
+            }
+            Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
+            Self::InvalidOptions { options, group, causes } => Some(StatusDetails {
+                group: Some((*group).into()),
+                kind: Some((*options).into()),
+                causes: status_causes(causes),
+                ..StatusDetails::default()
+            }),
+            Self::TooManyRequests { causes, retry_after_seconds, .. } => Some(StatusDetails {
+                causes: status_causes(causes),
+                retry_after_seconds: Some(*retry_after_seconds).filter(|s| *s > 0),
+                ..StatusDetails::default()
+            }),
+            Self::Internal(message) => Some(StatusDetails {
+                causes: Some(vec![StatusCause { message: Some(message.clone()), ..StatusCause::default() }]),
+                ..StatusDetails::default()
+            }),
+            Self::NoSuchResource | Self::UnsupportedMediaType(_) | Self::Unprocessable(_) => {
+                Some(StatusDetails::default())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn status_causes(causes: &[Cause]) -> Option<Vec<StatusCause>> {
+    let causes: Vec<_> = causes
+        .iter()
+        .map(|c| StatusCause {
+            field: Some(c.field.clone()).filter(|f| !f.is_empty()),
+            message: Some(c.message.clone()),
+            reason: Some(c.reason.clone()),
+        })
+        .collect();
+    Some(causes).filter(|c| !c.is_empty())
+}
+
+/// `field: message`, and in brackets when there are several.
+fn joined(causes: &[Cause]) -> String {
+    let one = |c: &Cause| {
+        if c.field.is_empty() { c.message.clone() } else { format!("{}: {}", c.field, c.message) }
+    };
+    match causes {
+        [cause] => one(cause),
+        many => format!("[{}]", many.iter().map(one).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotFound { kind, name } => {
+                write!(f, "{} \"{name}\" not found", kind.info().qualified_plural())
+            }
+            Self::NoSuchResource => f.write_str("the server could not find the requested resource"),
+            Self::AlreadyExists { kind, name } => {
+                write!(f, "{} \"{name}\" already exists", kind.info().qualified_plural())
+            }
+            Self::Conflict { kind, name, message, .. } => {
+                let plural = kind.info().qualified_plural();
+                write!(f, "Operation cannot be fulfilled on {plural} \"{name}\": {message}")
+            }
+            Self::Invalid { kind, name, causes } => {
+                write!(f, "{} \"{name}\" is invalid: {}", kind.info().qualified_name(), joined(causes))
+            }
+            Self::InvalidOptions { options, group, causes } => {
+                write!(f, "{options}.{group} \"\" is invalid: {}", joined(causes))
+            }
+            Self::Forbidden { kind, name, message, .. } => {
+                let plural = kind.info().qualified_plural();
+                write!(f, "{plural} \"{name}\" is forbidden: {message}")
+            }
+            Self::Unauthorized => f.write_str("Unauthorized"),
+            Self::UnsupportedMediaType(message) => write!(f, "{message}"),
+            Self::Internal(message) => write!(f, "Internal error occurred: {message}"),
+            Self::TooManyRequests { message, .. }
+            | Self::Unprocessable(message)
+            | Self::BadRequest(message)
+            | Self::MethodNotAllowed(message)
+            | Self::NotAcceptable(message)
+            | Self::Expired(message)
+            | Self::TooLarge(message)
+            | Self::Timeout(message)
+            | Self::Unavailable(message) => f.write_str(message),
+        }
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}

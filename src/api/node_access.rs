@@ -1,0 +1,59 @@
+//! The door to what only a pod's node can do: logs, exec, attach.
+//!
+//! Each kubelet registers itself under its node's name; requests about a pod go to its node's.
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use tokio::sync::mpsc;
+
+use super::ApiError;
+use super::session::{Session, SessionStreams};
+use crate::object::Shared;
+
+/// Which part of a container's log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogRequest {
+    /// The container's name; already resolved, never empty.
+    pub container: String,
+    /// Go on as the container writes.
+    pub follow: bool,
+    /// Of the attempt before the current one.
+    pub previous: bool,
+    /// Only lines written after this.
+    pub since: Option<Timestamp>,
+    /// Only the last so many lines.
+    pub tail_lines: Option<u64>,
+    /// Stop after so many bytes.
+    pub limit_bytes: Option<u64>,
+    /// Put each line's time before it.
+    pub timestamps: bool,
+}
+
+/// What a node's kubelet offers to clients of the API.
+pub trait NodeAccess: Send + Sync {
+    /// A container's log, in pieces; ends at the end (never, when following a running container).
+    fn logs(
+        &self,
+        pod: Shared<Pod>,
+        request: LogRequest,
+    ) -> BoxFuture<'_, Result<mpsc::Receiver<Bytes>, ApiError>>;
+
+    /// Runs a command in a running container.
+    fn exec(
+        &self,
+        pod: Shared<Pod>,
+        container: String,
+        command: Vec<String>,
+        streams: SessionStreams,
+    ) -> BoxFuture<'_, Result<Session, ApiError>>;
+
+    /// Connects to a running container's own streams.
+    fn attach(
+        &self,
+        pod: Shared<Pod>,
+        container: String,
+        streams: SessionStreams,
+    ) -> BoxFuture<'_, Result<Session, ApiError>>;
+}

@@ -1,0 +1,62 @@
+//! What a request asks besides the object: dry run, preconditions, propagation, selection.
+
+use crate::object::selector::{FieldRequirement, Selector};
+use crate::object::{Revision, Uid};
+
+/// How a write is done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Do everything but store the result.
+    pub dry_run: bool,
+    /// Who writes, for managedFields.
+    pub field_manager: Option<String>,
+}
+
+/// What becomes of an object's dependants when it is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// The garbage collector deletes them afterwards.
+    Background,
+    /// They go first.
+    Foreground,
+    /// They stay and lose their owner.
+    Orphan,
+}
+
+/// How an object is deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// Seconds a pod gets to end; none = its own `terminationGracePeriodSeconds`. 0 removes it at once.
+    pub grace_period_seconds: Option<i64>,
+    /// Only the object with this uid.
+    pub uid: Option<Uid>,
+    /// Only this version.
+    pub resource_version: Option<Revision>,
+    /// What becomes of its dependants; none = in the background.
+    pub propagation: Option<Propagation>,
+    /// Do everything but delete.
+    pub dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Only the object with this uid, with its own grace period.
+    pub fn uid(uid: impl Into<Uid>) -> Self {
+        Self { uid: Some(uid.into()), ..Self::default() }
+    }
+}
+
+/// Which objects of a list or watch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// By labels.
+    pub labels: Selector,
+    /// By fields.
+    pub fields: Vec<FieldRequirement>,
+}
+
+impl Selection {
+    /// Whether it selects every object.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_empty()
+    }
+}

@@ -1,0 +1,45 @@
+//! Defaulting and validation of any object, as errors of the API.
+
+use super::validate::{self, FieldError};
+use super::{ApiError, Cause, default};
+use crate::object::Object;
+
+/// Fills in what Kubernetes fills in.
+pub(super) fn apply_defaults(object: &mut Object) {
+    default::apply_defaults(object);
+}
+
+/// Refuses a new object that breaks its kind's rules.
+pub(super) fn check_create(object: &Object) -> Result<(), ApiError> {
+    answer(object, validate::validate_create(object))
+}
+
+/// Refuses a change that breaks the kind's rules.
+pub(super) fn check_update(new: &Object, old: &Object) -> Result<(), ApiError> {
+    answer(new, validate::validate_update(new, old))
+}
+
+/// Refuses a status that breaks the kind's rules.
+pub(super) fn check_status_update(new: &Object, old: &Object) -> Result<(), ApiError> {
+    answer(new, validate::validate_status_update(new, old))
+}
+
+/// Refuses ephemeral containers that break the rules.
+pub(super) fn check_ephemeral_containers(new: &Object, old: &Object) -> Result<(), ApiError> {
+    answer(new, validate::validate_ephemeral_containers_update(new, old))
+}
+
+fn answer(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let causes = errors
+        .into_iter()
+        .map(|error| Cause {
+            reason: error.reason.name().into(),
+            message: error.message(),
+            field: error.path,
+        })
+        .collect();
+    Err(ApiError::Invalid { kind: object.kind(), name: object.name().into(), causes })
+}

@@ -1,0 +1,46 @@
+//! Binding: assigns a pod to a node, once.
+
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+
+use crate::api::write::Part;
+use crate::api::{Api, ApiError};
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind, Shared};
+
+impl Api {
+    /// Assigns the pod with this uid (any, when empty) to a node.
+    pub fn bind(&self, pod: &Key, uid: &str, node: &str) -> Result<Shared<Pod>, ApiError> {
+        let refuse = |message: String| Err(ApiError::conflict(Kind::Pod, &pod.name, message));
+        let now = self.clock().time();
+        self.modify_part::<Pod>(pod, Part::System, |value| {
+            let meta = &value.metadata;
+            if !uid.is_empty() && meta.uid.as_deref() != Some(uid) {
+                let found = meta.uid.clone().unwrap_or_default();
+                return refuse(format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+                ));
+            }
+            if is_terminating(meta) {
+                return refuse(format!("pod {} is being deleted, cannot be assigned to a host", pod.name));
+            }
+            let Some(spec) = value.spec.as_mut() else { return refuse("pod has no spec".into()) };
+            if let Some(assigned) = spec.node_name.as_ref().filter(|n| !n.is_empty()) {
+                return refuse(format!("pod {} is already assigned to node \"{assigned}\"", pod.name));
+            }
+            if spec.scheduling_gates.as_ref().is_some_and(|g| !g.is_empty()) {
+                return refuse(format!("pod {} has non-empty .spec.schedulingGates", pod.name));
+            }
+            spec.node_name = Some(node.to_string());
+            let status = value.status.get_or_insert_default();
+            let conditions = status.conditions.get_or_insert_default();
+            conditions.retain(|c| c.type_ != "PodScheduled");
+            conditions.push(PodCondition {
+                type_: "PodScheduled".into(),
+                status: "True".into(),
+                last_transition_time: Some(now.clone()),
+                ..PodCondition::default()
+            });
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! Eviction: a deletion that asks the pod's disruption budget first (PDB-1).
+
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+use crate::api::write::Part;
+use crate::api::{Api, ApiError, Cause, DeleteOptions};
+use crate::object::owner::is_terminating;
+use crate::object::selector::Selector;
+use crate::object::{Key, Kind, Shared};
+
+/// How many pods under disruption a budget may list before the controller has caught up.
+const MAX_DISRUPTED: usize = 2000;
+
+impl Api {
+    /// Deletes a pod if its disruption budget allows.
+    pub fn evict(&self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        let pod = self.get_as::<Pod>(key)?;
+        if let Some(uid) = options.uid.as_ref().filter(|uid| *uid != pod.uid()) {
+            let found = pod.uid();
+            return Err(ApiError::conflict(
+                Kind::Pod,
+                &key.name,
+                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"),
+            ));
+        }
+        if !can_ignore_budget(&pod)
+            && let Some(budget) = self.budget_of(&pod)?
+        {
+            self.spend(&budget, &pod, options.dry_run)?;
+        }
+        if !options.dry_run {
+            self.mark_disrupted(key)?;
+        }
+        self.delete(Kind::Pod, key, options).map(drop)
+    }
+
+    /// The one budget that covers the pod.
+    fn budget_of(&self, pod: &Shared<Pod>) -> Result<Option<Shared<PodDisruptionBudget>>, ApiError> {
+        let mut covering =
+            self.list_as::<PodDisruptionBudget>(Some(pod.namespace())).into_iter().filter(|budget| {
+                let selector = budget.spec.as_ref().and_then(|s| s.selector.as_ref());
+                Selector::from_optional(selector).matches(pod.metadata.labels.as_ref())
+            });
+        let budget = covering.next();
+        if covering.next().is_some() {
+            return Err(ApiError::Internal(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+                    .into(),
+            ));
+        }
+        Ok(budget)
+    }
+
+    /// Takes one disruption from the budget, or refuses.
+    fn spend(
+        &self,
+        budget: &Shared<PodDisruptionBudget>,
+        pod: &Shared<Pod>,
+        dry_run: bool,
+    ) -> Result<(), ApiError> {
+        let (name, pod_name, pod_ready) = (budget.name().to_string(), pod.name().to_string(), is_ready(pod));
+        let now = self.clock().time();
+        let check = |value: &mut PodDisruptionBudget| -> Result<(), ApiError> {
+            let generation = value.metadata.generation.unwrap_or(0);
+            let always_allow = value.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref())
+                == Some("AlwaysAllow");
+            let status = value.status.get_or_insert_default();
+            let (healthy, desired) =
+                (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
+            let allowed = status.disruptions_allowed.unwrap_or(0);
+            let refused = |causes: Vec<Cause>| ApiError::TooManyRequests {
+                message: "Cannot evict pod as it would violate the pod's disruption budget.".into(),
+                causes,
+                retry_after_seconds: 0,
+            };
+            let cause = |message: String| {
+                vec![Cause { reason: "DisruptionBudget".into(), message, field: String::new() }]
+            };
+            // An unhealthy pod costs nothing: always, or while the healthy ones are enough.
+            if !pod_ready && (always_allow || healthy >= desired.max(1)) {
+                return Ok(());
+            }
+            if status.observed_generation.unwrap_or(0) < generation {
+                return Err(ApiError::TooManyRequests {
+                    message: "Cannot evict pod as it would violate the pod's disruption budget.".into(),
+                    causes: cause(format!(
+                        "The disruption budget {name} is still being processed by the server."
+                    )),
+                    retry_after_seconds: 10,
+                });
+            }
+            let disrupted = status.disrupted_pods.get_or_insert_default();
+            if disrupted.len() > MAX_DISRUPTED {
+                return Err(ApiError::forbidden(
+                    Kind::PodDisruptionBudget,
+                    &name,
+                    "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+                ));
+            }
+            if allowed <= 0 {
+                return Err(refused(cause(format!(
+                    "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+                ))));
+            }
+            status.disruptions_allowed = Some(allowed - 1);
+            disrupted.insert(pod_name.clone(), now.clone());
+            Ok(())
+        };
+        if dry_run {
+            return check(&mut PodDisruptionBudget::clone(budget));
+        }
+        match self.modify_part::<PodDisruptionBudget>(&budget.key(), Part::System, check) {
+            Ok(_) => Ok(()),
+            // The budget has just been deleted: nothing protects the pod any more.
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn mark_disrupted(&self, key: &Key) -> Result<(), ApiError> {
+        let now = self.clock().time();
+        let marked = self.modify_part::<Pod>(key, Part::System, |pod| {
+            let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+            if conditions.iter().any(|c| c.type_ == "DisruptionTarget" && c.status == "True") {
+                return Ok(());
+            }
+            conditions.retain(|c| c.type_ != "DisruptionTarget");
+            conditions.push(PodCondition {
+                type_: "DisruptionTarget".into(),
+                status: "True".into(),
+                reason: Some("EvictionByEvictionAPI".into()),
+                message: Some("Eviction API: evicting".into()),
+                last_transition_time: Some(now.clone()),
+                ..PodCondition::default()
+            });
+            Ok(())
+        });
+        marked.map(drop)
+    }
+}
+
+/// A pod that ends anyway, has ended or never ran disrupts nobody.
+fn can_ignore_budget(pod: &Shared<Pod>) -> bool {
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+    is_terminating(&pod.metadata) || matches!(phase, Some("Succeeded" | "Failed" | "Pending"))
+}
+
+fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
+}

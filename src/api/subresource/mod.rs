@@ -1,0 +1,5 @@
+//! Actions below an object: binding, eviction, scale.
+
+mod binding;
+mod eviction;
+mod scale;

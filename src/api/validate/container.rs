@@ -1,0 +1,245 @@
+//! Rules of containers: the app's, the init ones and sidecars.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::{Container, ContainerPort, SecurityContext};
+
+use super::field::{FieldErrors, Path};
+use super::{environment, names, probe, resources, volumes};
+
+const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
+const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
+
+/// What a container's rules need to know of its pod.
+pub(super) struct Surroundings<'a> {
+    /// The names of the pod's volumes.
+    pub(super) volumes: HashSet<&'a str>,
+    /// The pod uses the node's network.
+    pub(super) host_network: bool,
+    /// The pod's grace period.
+    pub(super) grace_seconds: i64,
+}
+
+/// The app's containers; returns their names.
+pub(super) fn app_containers<'a>(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &'a [Container],
+    pod: &Surroundings<'_>,
+) -> HashSet<&'a str> {
+    let mut seen = HashSet::new();
+    if list.is_empty() {
+        errors.required(path, "");
+    }
+    for (i, container) in list.iter().enumerate() {
+        let path = path.index(i);
+        any_container(errors, &path, container, pod);
+        if !container.name.is_empty() && !seen.insert(container.name.as_str()) {
+            errors.duplicate(&path.child("name"), &container.name);
+        }
+        if let Some(lifecycle) = &container.lifecycle {
+            probe::lifecycle(errors, &path.child("lifecycle"), lifecycle, pod.grace_seconds);
+        }
+        probes(errors, &path, container);
+        if let Some(policy) = &container.restart_policy {
+            errors.one_of(&path.child("restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
+        }
+    }
+    host_port_conflicts(errors, path, list);
+    seen
+}
+
+/// Init containers; sidecars among them may have hooks and probes. Adds their names to `seen`.
+pub(super) fn init_containers<'a>(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &'a [Container],
+    pod: &Surroundings<'_>,
+    seen: &mut HashSet<&'a str>,
+) {
+    for (i, container) in list.iter().enumerate() {
+        let path = path.index(i);
+        any_container(errors, &path, container, pod);
+        let policy = container.restart_policy.as_deref();
+        if let Some(policy) = policy {
+            errors.one_of(&path.child("restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
+        }
+        if !container.name.is_empty() && !seen.insert(container.name.as_str()) {
+            errors.duplicate(&path.child("name"), &container.name);
+        }
+        if policy == Some("Always") {
+            if let Some(lifecycle) = &container.lifecycle {
+                probe::lifecycle(errors, &path.child("lifecycle"), lifecycle, pod.grace_seconds);
+            }
+            probes(errors, &path, container);
+        } else {
+            for (field, given) in [
+                ("lifecycle", container.lifecycle.is_some()),
+                ("livenessProbe", container.liveness_probe.is_some()),
+                ("readinessProbe", container.readiness_probe.is_some()),
+                ("startupProbe", container.startup_probe.is_some()),
+            ] {
+                if given {
+                    errors.forbidden(
+                        &path.child(field),
+                        "may not be set for init containers without restartPolicy=Always",
+                    );
+                }
+            }
+        }
+        // Init containers run one by one, so each is checked for conflicts with itself only.
+        host_port_conflicts(errors, &path, std::slice::from_ref(container));
+    }
+}
+
+fn probes(errors: &mut FieldErrors, path: &Path<'_>, container: &Container) {
+    if let Some(liveness) = &container.liveness_probe {
+        probe::single_success(errors, &path.child("livenessProbe"), liveness);
+    }
+    if let Some(readiness) = &container.readiness_probe {
+        probe::readiness(errors, &path.child("readinessProbe"), readiness);
+    }
+    if let Some(startup) = &container.startup_probe {
+        probe::single_success(errors, &path.child("startupProbe"), startup);
+    }
+}
+
+/// What holds for containers of all sorts, ephemeral ones too.
+pub(super) fn any_container(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    container: &Container,
+    pod: &Surroundings<'_>,
+) {
+    if container.name.is_empty() {
+        errors.required(&path.child("name"), "");
+    } else {
+        errors.invalid_each(&path.child("name"), &container.name, names::dns_1123_label(&container.name));
+    }
+    image(errors, &path.child("image"), container.image.as_deref().unwrap_or_default());
+    errors.required_one_of(
+        &path.child("terminationMessagePolicy"),
+        container.termination_message_policy.as_deref(),
+        &["FallbackToLogsOnError", "File"],
+    );
+    ports(errors, &path.child("ports"), container.ports.as_deref().unwrap_or_default(), pod.host_network);
+    environment::variables(errors, &path.child("env"), container.env.as_deref().unwrap_or_default());
+    environment::sources(errors, &path.child("envFrom"), container.env_from.as_deref().unwrap_or_default());
+    let mounts = container.volume_mounts.as_deref().unwrap_or_default();
+    volumes::mounts(errors, &path.child("volumeMounts"), mounts, &pod.volumes);
+    errors.required_one_of(
+        &path.child("imagePullPolicy"),
+        container.image_pull_policy.as_deref(),
+        PULL_POLICIES,
+    );
+    if let Some(requirements) = &container.resources {
+        resources::requirements(errors, &path.child("resources"), requirements);
+    }
+    if let Some(context) = &container.security_context {
+        security_context(errors, &path.child("securityContext"), context);
+    }
+    for (field, list) in [("command", &container.command), ("args", &container.args)] {
+        // The system's calls end a text at NUL: what runs would not be what was asked.
+        for (i, text) in list.iter().flatten().enumerate().filter(|(_, text)| text.contains('\0')) {
+            errors.invalid(&path.child(field).index(i), text, "must not contain a NUL character");
+        }
+    }
+}
+
+/// An image reference; also where an update changes it.
+pub(super) fn image(errors: &mut FieldErrors, path: &Path<'_>, image: &str) {
+    if image.is_empty() {
+        errors.required(path, "");
+    } else if image.trim() != image {
+        errors.invalid(path, image, "must not have leading or trailing whitespace");
+    }
+}
+
+fn ports(errors: &mut FieldErrors, path: &Path<'_>, list: &[ContainerPort], host_network: bool) {
+    let mut seen = HashSet::new();
+    for (i, port) in list.iter().enumerate() {
+        let path = path.index(i);
+        if let Some(name) = port.name.as_ref().filter(|n| !n.is_empty()) {
+            let wrong = names::port_name(name);
+            if !wrong.is_empty() {
+                errors.invalid_each(&path.child("name"), name, wrong);
+            } else if !seen.insert(name) {
+                errors.duplicate(&path.child("name"), name);
+            }
+        }
+        if port.container_port == 0 {
+            errors.required(&path.child("containerPort"), "");
+        } else {
+            let wrong = names::port_number(port.container_port.into());
+            errors.invalid_each(&path.child("containerPort"), &port.container_port, wrong);
+        }
+        if let Some(host_port) = port.host_port.filter(|p| *p != 0) {
+            let at = path.child("hostPort");
+            errors.invalid_each(&at, &host_port, names::port_number(host_port.into()));
+            if host_network && host_port != port.container_port {
+                errors.invalid(&at, &host_port, "must match `containerPort` when `hostNetwork` is true");
+            }
+        }
+        errors.required_one_of(&path.child("protocol"), port.protocol.as_deref(), PROTOCOLS);
+        if let Some(ip) = port.host_ip.as_ref().filter(|ip| !ip.is_empty()) {
+            errors.invalid_each(&path.child("hostIP"), ip, names::ip(ip));
+        }
+    }
+}
+
+/// Two ports of the node cannot be the same; `path` is where the list of containers is.
+fn host_port_conflicts(errors: &mut FieldErrors, path: &Path<'_>, list: &[Container]) {
+    let mut seen = HashSet::new();
+    for (i, container) in list.iter().enumerate() {
+        let path = path.index(i);
+        let path = path.child("ports");
+        for (i, port) in container.ports.iter().flatten().enumerate() {
+            let Some(host_port) = port.host_port.filter(|p| *p != 0) else { continue };
+            let key = format!(
+                "{}/{}/{host_port}",
+                port.protocol.as_deref().unwrap_or_default(),
+                port.host_ip.as_deref().unwrap_or_default()
+            );
+            if !seen.insert(key.clone()) {
+                errors.duplicate(&path.index(i).child("hostPort"), &key);
+            }
+        }
+    }
+}
+
+fn security_context(errors: &mut FieldErrors, path: &Path<'_>, context: &SecurityContext) {
+    for (field, id) in [("runAsUser", context.run_as_user), ("runAsGroup", context.run_as_group)] {
+        user_or_group(errors, &path.child(field), id);
+    }
+    if let Some(mount) = &context.proc_mount {
+        errors.one_of(&path.child("procMount"), mount, &["Default", "Unmasked"]);
+    }
+    if context.allow_privilege_escalation == Some(false) {
+        let at = path.child("allowPrivilegeEscalation");
+        if context.privileged == Some(true) {
+            let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+            errors.invalid(path, &false, detail);
+        }
+        let capabilities = context.capabilities.as_ref().and_then(|c| c.add.as_ref());
+        if capabilities.is_some_and(|add| add.iter().any(|c| c == "CAP_SYS_ADMIN")) {
+            let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+            errors.invalid(&at, &false, detail);
+        }
+    }
+    if let Some(profile) = &context.seccomp_profile {
+        errors.required_one_of(
+            &path.child("seccompProfile.type"),
+            Some(&profile.type_),
+            &["Localhost", "RuntimeDefault", "Unconfined"],
+        );
+    }
+}
+
+/// A user's or group's number.
+pub(super) fn user_or_group(errors: &mut FieldErrors, path: &Path<'_>, id: Option<i64>) {
+    if let Some(id) = id
+        && !(0..=i64::from(i32::MAX)).contains(&id)
+    {
+        errors.invalid(path, &id, "must be between 0 and 2147483647, inclusive");
+    }
+}

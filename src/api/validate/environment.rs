@@ -1,0 +1,180 @@
+//! Rules of environment variables and of what they are read from.
+
+use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceFieldSelector};
+
+use super::field::{FieldErrors, Path};
+use super::{names, resources};
+
+/// Fields of the pod a variable may be.
+const ENV_FIELDS: &[&str] = &[
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+];
+
+/// Fields of the pod a file may hold.
+pub(super) const FILE_FIELDS: &[&str] =
+    &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
+
+const ENV_RESOURCES: &[&str] = &[
+    "limits.cpu",
+    "limits.ephemeral-storage",
+    "limits.memory",
+    "requests.cpu",
+    "requests.ephemeral-storage",
+    "requests.memory",
+];
+
+pub(super) fn variables(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvVar]) {
+    for (i, variable) in list.iter().enumerate() {
+        let path = path.index(i);
+        if variable.name.is_empty() {
+            errors.required(&path.child("name"), "");
+        } else {
+            errors.invalid_each(
+                &path.child("name"),
+                &variable.name,
+                names::environment_variable(&variable.name),
+            );
+        }
+        if let Some(source) = &variable.value_from {
+            let has_value = variable.value.as_ref().is_some_and(|v| !v.is_empty());
+            variable_source(errors, &path.child("valueFrom"), source, has_value);
+        }
+    }
+}
+
+fn variable_source(errors: &mut FieldErrors, path: &Path<'_>, source: &EnvVarSource, has_value: bool) {
+    let mut sources = 0;
+    if let Some(field) = &source.field_ref {
+        sources += 1;
+        pod_field(errors, &path.child("fieldRef"), field, ENV_FIELDS);
+    }
+    if let Some(resource) = &source.resource_field_ref {
+        sources += 1;
+        container_resource(errors, &path.child("resourceFieldRef"), resource);
+    }
+    if let Some(key) = &source.config_map_key_ref {
+        sources += 1;
+        key_reference(errors, &path.child("configMapKeyRef"), &key.name, &key.key);
+    }
+    if let Some(key) = &source.secret_key_ref {
+        sources += 1;
+        key_reference(errors, &path.child("secretKeyRef"), &key.name, &key.key);
+    }
+    if source.file_key_ref.is_some() {
+        sources += 1;
+    }
+    if sources == 0 {
+        errors.invalid(
+            path,
+            "",
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        );
+    } else if has_value {
+        errors.invalid(path, "", "may not be specified when `value` is not empty");
+    } else if sources > 1 {
+        errors.invalid(path, "", "may not have more than one field specified at a time");
+    }
+}
+
+/// A field of the pod, where `supported` ones may stand; labels and annotations by `['key']`.
+pub(super) fn pod_field(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    field: &ObjectFieldSelector,
+    supported: &[&str],
+) {
+    if field.api_version.as_deref().unwrap_or_default().is_empty() {
+        errors.required(&path.child("apiVersion"), "");
+        return;
+    }
+    let at_path = path.child("fieldPath");
+    let text = field.field_path.as_str();
+    if text.is_empty() {
+        errors.required(&at_path, "");
+        return;
+    }
+    let subscript = text.strip_suffix("']").and_then(|t| t.split_once("['"));
+    match subscript {
+        Some(("metadata.labels", key)) => errors.invalid_each(&at_path, text, names::qualified_name(key)),
+        Some(("metadata.annotations", key)) => {
+            errors.invalid_each(&at_path, text, names::qualified_name(&key.to_lowercase()));
+        }
+        Some(_) => errors.invalid(&at_path, text, "does not support subscript"),
+        None if supported.contains(&text) => {}
+        None if ENV_FIELDS.contains(&text) || FILE_FIELDS.contains(&text) => {
+            errors.unsupported(&at_path, text, supported);
+        }
+        None => errors.invalid(
+            &at_path,
+            text,
+            format!("error converting fieldPath: field label not supported: {text}"),
+        ),
+    }
+}
+
+/// A container's request or limit.
+pub(super) fn container_resource(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    selector: &ResourceFieldSelector,
+) {
+    if selector.resource.is_empty() {
+        errors.required(&path.child("resource"), "");
+    } else {
+        errors.one_of(&path.child("resource"), &selector.resource, ENV_RESOURCES);
+    }
+    if let Some(divisor) = &selector.divisor {
+        resources::quantity(errors, &path.child("divisor"), divisor);
+    }
+}
+
+/// A key of a ConfigMap or Secret.
+fn key_reference(errors: &mut FieldErrors, path: &Path<'_>, name: &str, key: &str) {
+    if name.is_empty() {
+        errors.required(&path.child("name"), "");
+    }
+    if key.is_empty() {
+        errors.required(&path.child("key"), "");
+    } else {
+        errors.invalid_each(&path.child("key"), key, names::config_key(key));
+    }
+}
+
+/// Whole ConfigMaps and Secrets.
+pub(super) fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFromSource]) {
+    for (i, source) in list.iter().enumerate() {
+        let path = path.index(i);
+        if let Some(prefix) = source.prefix.as_ref().filter(|p| !p.is_empty()) {
+            errors.invalid_each(&path.child("prefix"), prefix, names::environment_variable(prefix));
+        }
+        let of = [
+            ("configMapRef", source.config_map_ref.as_ref().map(|r| &r.name)),
+            ("secretRef", source.secret_ref.as_ref().map(|r| &r.name)),
+        ];
+        for (field, name) in of {
+            match name {
+                Some(name) if name.is_empty() => errors.required(&path.child(field).child("name"), ""),
+                Some(name) => errors.invalid_each(
+                    &path.child(field).child("name"),
+                    name,
+                    names::dns_1123_subdomain(name),
+                ),
+                None => {}
+            }
+        }
+        match of.iter().filter(|(_, name)| name.is_some()).count() {
+            0 => errors.invalid(&path, "", "must specify one of: `configMapRef` or `secretRef`"),
+            1 => {}
+            _ => errors.invalid(&path, "", "may not have more than one field specified at a time"),
+        }
+    }
+}
+

@@ -1,0 +1,434 @@
+//! Field errors: where in an object, what kind of fault, and the words Kubernetes has for it.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::Value;
+
+/// The kind of fault, as a `Status` cause names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldErrorReason {
+    /// The field must be given.
+    Required,
+    /// The value breaks a rule.
+    Invalid,
+    /// The value is not one of a closed set.
+    NotSupported,
+    /// The value occurs twice where it may once.
+    Duplicate,
+    /// The field may not be given here, or may not change.
+    Forbidden,
+    /// The text or list of bytes is too long.
+    TooLong,
+    /// The list has too many items.
+    TooMany,
+    /// What the value refers to is not there.
+    NotFound,
+}
+
+impl FieldErrorReason {
+    /// The cause's `reason`, e.g. `FieldValueRequired`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::NotFound => "FieldValueNotFound",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Invalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Duplicate => "Duplicate value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::NotFound => "Not found",
+        }
+    }
+}
+
+/// One fault of one field. Displayed as `path: message`, as in the `Status` message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// The field, e.g. `spec.containers[0].name`: the cause's `field`.
+    pub path: String,
+    /// The kind of fault.
+    pub reason: FieldErrorReason,
+    /// The offending value as shown, when the kind of fault shows it.
+    value: Option<String>,
+    /// What is wrong with it; may be empty.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// The cause's `message`, e.g. `Invalid value: -1: must be greater than or equal to 0`.
+    pub fn message(&self) -> String {
+        let mut text = self.reason.words().to_string();
+        for part in self.value.iter().chain((!self.detail.is_empty()).then_some(&self.detail)) {
+            text.push_str(": ");
+            text.push_str(part);
+        }
+        text
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.message())
+    }
+}
+
+/// All faults as one text: alone, or in brackets when there are several.
+pub fn join(errors: &[FieldError]) -> String {
+    match errors {
+        [one] => one.to_string(),
+        many => {
+            format!("[{}]", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+/// The way to a field. Lives on the stack and is written out only when something is wrong there.
+#[derive(Clone, Copy)]
+pub(super) struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    part: Part<'a>,
+}
+
+impl<'a> Path<'a> {
+    /// A field of the object itself; may hold dots, `spec.template`.
+    pub(super) fn root(field: &'a str) -> Self {
+        Self { parent: None, part: Part::Field(field) }
+    }
+
+    /// A field of what is here; may hold dots.
+    pub(super) fn child(&'a self, field: &'a str) -> Self {
+        Self { parent: Some(self), part: Part::Field(field) }
+    }
+
+    /// An item of the list that is here.
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        Self { parent: Some(self), part: Part::Index(index) }
+    }
+
+    /// An entry of the map that is here.
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        Self { parent: Some(self), part: Part::Key(key) }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(f)?;
+        }
+        match self.part {
+            Part::Field(name) if self.parent.is_some() => write!(f, ".{name}"),
+            Part::Field(name) => f.write_str(name),
+            Part::Index(index) => write!(f, "[{index}]"),
+            Part::Key(key) => write!(f, "[{key}]"),
+        }
+    }
+}
+
+/// Collects the faults of an object.
+#[derive(Debug, Default)]
+pub(super) struct FieldErrors {
+    errors: Vec<FieldError>,
+}
+
+impl FieldErrors {
+    /// What was found.
+    pub(super) fn into_vec(self) -> Vec<FieldError> {
+        self.errors
+    }
+
+    /// How many faults there are so far.
+    pub(super) fn count(&self) -> usize {
+        self.errors.len()
+    }
+
+    fn add(&mut self, path: &Path<'_>, reason: FieldErrorReason, value: Option<String>, detail: String) {
+        self.errors.push(FieldError { path: path.to_string(), reason, value, detail });
+    }
+
+    /// The field is missing.
+    pub(super) fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+        self.add(path, FieldErrorReason::Required, None, detail.into());
+    }
+
+    /// The value breaks a rule.
+    pub(super) fn invalid(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized), detail: impl Into<String>) {
+        self.add(path, FieldErrorReason::Invalid, Some(value.shown()), detail.into());
+    }
+
+    /// The value breaks each of these rules.
+    pub(super) fn invalid_each(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized), details: Vec<String>) {
+        for detail in details {
+            self.invalid(path, value, detail);
+        }
+    }
+
+    /// The value is not one of the set, which is listed as given.
+    pub(super) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+        let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
+        let detail = format!("supported values: {}", list.join(", "));
+        self.add(path, FieldErrorReason::NotSupported, Some(quote(value)), detail);
+    }
+
+    /// Checks a text against a closed set.
+    pub(super) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+        if !supported.contains(&value) {
+            self.unsupported(path, value, supported);
+        }
+    }
+
+    /// Checks a text that must be given against a closed set.
+    pub(super) fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+        match value {
+            None | Some("") => self.required(path, ""),
+            Some(value) => self.one_of(path, value, supported),
+        }
+    }
+
+    /// The value occurs twice.
+    pub(super) fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
+        self.add(path, FieldErrorReason::Duplicate, Some(value.shown()), String::new());
+    }
+
+    /// The value occurs twice where a rule says it may not.
+    pub(super) fn duplicate_because(
+        &mut self,
+        path: &Path<'_>,
+        value: &(impl Shown + ?Sized),
+        detail: impl Into<String>,
+    ) {
+        self.add(path, FieldErrorReason::Duplicate, Some(value.shown()), detail.into());
+    }
+
+    /// The field may not be given or changed.
+    pub(super) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+        self.add(path, FieldErrorReason::Forbidden, None, detail.into());
+    }
+
+    /// What the value names is not there.
+    pub(super) fn not_found(&mut self, path: &Path<'_>, value: &str) {
+        self.add(path, FieldErrorReason::NotFound, Some(quote(value)), String::new());
+    }
+
+    /// The value has too many bytes.
+    pub(super) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
+        let detail = format!("may not be more than {max_bytes} bytes");
+        self.add(path, FieldErrorReason::TooLong, None, detail);
+    }
+
+    /// The list has too many items.
+    pub(super) fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
+        let detail = format!("must have at most {max_items} items");
+        self.add(path, FieldErrorReason::TooMany, Some(items.to_string()), detail);
+    }
+
+    /// Checks a number that counts or measures something.
+    pub(super) fn non_negative(&mut self, path: &Path<'_>, value: impl Into<i64>) {
+        let value = value.into();
+        if value < 0 {
+            self.invalid(path, &value, "must be greater than or equal to 0");
+        }
+    }
+
+    /// Checks that a field did not change.
+    pub(super) fn immutable<T: PartialEq + Shown>(&mut self, path: &Path<'_>, new: &T, old: &T) {
+        if new != old {
+            self.invalid(path, new, "field is immutable");
+        }
+    }
+}
+
+/// A value as error messages show it.
+pub(super) trait Shown {
+    /// The text.
+    fn shown(&self) -> String;
+}
+
+impl Shown for str {
+    fn shown(&self) -> String {
+        quote(self)
+    }
+}
+
+impl Shown for String {
+    fn shown(&self) -> String {
+        quote(self)
+    }
+}
+
+macro_rules! shown_as_is {
+    ($($number:ty),*) => {
+        $(impl Shown for $number {
+            fn shown(&self) -> String {
+                self.to_string()
+            }
+        })*
+    };
+}
+shown_as_is!(i32, i64, bool, Value);
+
+impl Shown for IntOrString {
+    fn shown(&self) -> String {
+        match self {
+            Self::Int(number) => number.to_string(),
+            Self::String(text) => quote(text),
+        }
+    }
+}
+
+impl Shown for Quantity {
+    fn shown(&self) -> String {
+        quote(&self.0)
+    }
+}
+
+impl Shown for Vec<String> {
+    fn shown(&self) -> String {
+        format!("[]string{{{}}}", self.iter().map(|text| quote(text)).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl<T: Shown> Shown for Option<T> {
+    fn shown(&self) -> String {
+        self.as_ref().map_or_else(|| "null".to_string(), Shown::shown)
+    }
+}
+
+/// Labels and selectors are shown in Go's syntax, as the API server's clients know them.
+impl Shown for BTreeMap<String, String> {
+    fn shown(&self) -> String {
+        if self.is_empty() {
+            return "map[string]string(nil)".to_string();
+        }
+        let pairs: Vec<_> = self.iter().map(|(k, v)| format!("{}:{}", quote(k), quote(v))).collect();
+        format!("map[string]string{{{}}}", pairs.join(", "))
+    }
+}
+
+impl Shown for LabelSelector {
+    fn shown(&self) -> String {
+        let labels = self
+            .match_labels
+            .as_ref()
+            .map_or_else(|| "map[string]string(nil)".to_string(), Shown::shown);
+        let expressions = self.match_expressions.as_ref().map_or_else(
+            || "[]v1.LabelSelectorRequirement(nil)".to_string(),
+            |list| {
+                let items: Vec<_> = list
+                    .iter()
+                    .map(|e| {
+                        let values = e.values.as_ref().map_or_else(
+                            || "[]string(nil)".to_string(),
+                            Shown::shown,
+                        );
+                        format!(
+                            "v1.LabelSelectorRequirement{{Key:{}, Operator:{}, Values:{values}}}",
+                            quote(&e.key),
+                            quote(&e.operator)
+                        )
+                    })
+                    .collect();
+                format!("[]v1.LabelSelectorRequirement{{{}}}", items.join(", "))
+            },
+        );
+        format!("v1.LabelSelector{{MatchLabels:{labels}, MatchExpressions:{expressions}}}")
+    }
+}
+
+/// A text in double quotes, with what cannot be printed escaped as Go does.
+pub(super) fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(c);
+            }
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\'' | ' '..='~' => quoted.push(c),
+            c if c.is_ascii() => drop(write!(quoted, "\\x{:02x}", c as u32)),
+            // Rust's own escaping knows which characters print.
+            c if c.escape_debug().count() == 1 => quoted.push(c),
+            c if (c as u32) < 0x1_0000 => drop(write!(quoted, "\\u{:04x}", c as u32)),
+            c => drop(write!(quoted, "\\U{:08x}", c as u32)),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_read_as_kubernetes_writes_them_api_8() {
+        let mut errors = FieldErrors::default();
+        let spec = Path::root("spec");
+        let containers = spec.child("containers");
+        let container = containers.index(0);
+        errors.required(&container.child("name"), "");
+        errors.invalid(&spec.child("replicas"), &-1, "must be greater than or equal to 0");
+        errors.unsupported(&spec.child("x"), "Maybe", &["DoNotSchedule", "ScheduleAnyway"]);
+        errors.duplicate(&container.child("name"), "c");
+        errors.too_long(&Path::root("metadata.annotations"), 5);
+        errors.too_many(&spec.child("y"), 4, 3);
+        errors.not_found(&Path::root("data").key("k"), "z");
+        errors.forbidden(&spec, "no");
+        assert_eq!(
+            join(&errors.into_vec()),
+            "[spec.containers[0].name: Required value, \
+             spec.replicas: Invalid value: -1: must be greater than or equal to 0, \
+             spec.x: Unsupported value: \"Maybe\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\", \
+             spec.containers[0].name: Duplicate value: \"c\", \
+             metadata.annotations: Too long: may not be more than 5 bytes, \
+             spec.y: Too many: 4: must have at most 3 items, \
+             data[k]: Not found: \"z\", \
+             spec: Forbidden: no]"
+        );
+    }
+
+    #[test]
+    fn values_are_shown_in_gos_syntax() {
+        assert_eq!(quote("a\"\\\n\u{1b}é\u{200b}'"), "\"a\\\"\\\\\\n\\x1bé\\u200b'\"");
+        let labels: BTreeMap<_, _> = [("a".to_string(), "b".to_string())].into();
+        assert_eq!(labels.shown(), "map[string]string{\"a\":\"b\"}");
+        let selector = LabelSelector { match_labels: Some(labels), match_expressions: None };
+        assert_eq!(
+            selector.shown(),
+            "v1.LabelSelector{MatchLabels:map[string]string{\"a\":\"b\"}, \
+             MatchExpressions:[]v1.LabelSelectorRequirement(nil)}"
+        );
+    }
+}

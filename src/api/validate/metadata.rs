@@ -1,0 +1,172 @@
+//! Rules of `metadata`, and of labels wherever they stand.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::field::{FieldErrors, Path, quote};
+use super::names;
+use crate::object::selector::Labels;
+use crate::object::{Kind, owner};
+
+/// Keys and values of all annotations together.
+const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
+
+/// Finalizers that need no domain.
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "foregroundDeletion", "orphan"];
+
+pub(super) fn validate_meta(errors: &mut FieldErrors, kind: Kind, meta: &ObjectMeta) {
+    let path = Path::root("metadata");
+    let rule = name_rule(kind);
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let generate = text(&meta.generate_name);
+    if !generate.is_empty() {
+        errors.invalid_each(&path.child("generateName"), &generate, rule(&names::as_prefix(&generate)));
+    }
+    let name = text(&meta.name);
+    if name.is_empty() {
+        errors.required(&path.child("name"), "name or generateName is required");
+    } else {
+        errors.invalid_each(&path.child("name"), &name, rule(&name));
+    }
+    let namespace = text(&meta.namespace);
+    match (kind.namespaced(), namespace.is_empty()) {
+        (true, true) => errors.required(&path.child("namespace"), ""),
+        (true, false) => {
+            errors.invalid_each(&path.child("namespace"), &namespace, names::dns_1123_label(&namespace));
+        }
+        (false, false) => errors.forbidden(&path.child("namespace"), "not allowed on this type"),
+        (false, true) => {}
+    }
+    errors.non_negative(&path.child("generation"), meta.generation.unwrap_or(0));
+    labels(errors, &path.child("labels"), meta.labels.as_ref());
+    annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
+    owner_references(errors, &path.child("ownerReferences"), meta);
+    for finalizer in meta.finalizers.iter().flatten() {
+        finalizer_name(errors, &path.child("finalizers"), finalizer);
+    }
+}
+
+pub(super) fn validate_meta_update(errors: &mut FieldErrors, kind: Kind, new: &ObjectMeta, old: &ObjectMeta) {
+    let path = Path::root("metadata");
+    if old.deletion_timestamp.is_some() {
+        let before = old.finalizers.as_deref().unwrap_or_default();
+        let added: Vec<_> = new.finalizers.iter().flatten().filter(|f| !before.contains(f)).collect();
+        if !added.is_empty() {
+            let list: Vec<_> = added.iter().map(|f| quote(f)).collect();
+            errors.forbidden(
+                &path.child("finalizers"),
+                format!(
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    list.join(", ")
+                ),
+            );
+        }
+    }
+    for (field, new, old) in [
+        ("name", &new.name, &old.name),
+        ("namespace", &new.namespace, &old.namespace),
+        ("uid", &new.uid, &old.uid),
+    ] {
+        errors.immutable(&path.child(field), new, old);
+    }
+    let (before, after) = (old.generation.unwrap_or(0), new.generation.unwrap_or(0));
+    if after < before {
+        errors.invalid(&path.child("generation"), &after, "must not be decremented");
+    }
+    validate_meta(errors, kind, new);
+}
+
+/// What names of a kind must look like.
+fn name_rule(kind: Kind) -> fn(&str) -> Vec<String> {
+    match kind {
+        Kind::Namespace => names::dns_1123_label,
+        Kind::Service => names::dns_1035_label,
+        Kind::PriorityClass
+        | Kind::Node
+        | Kind::Lease
+        | Kind::ServiceAccount
+        | Kind::ConfigMap
+        | Kind::Secret
+        | Kind::Endpoints
+        | Kind::EndpointSlice
+        | Kind::PodDisruptionBudget
+        | Kind::Pod
+        | Kind::ReplicaSet
+        | Kind::Deployment
+        | Kind::Event => names::dns_1123_subdomain,
+    }
+}
+
+/// Labels of an object or template.
+pub(super) fn labels(errors: &mut FieldErrors, path: &Path<'_>, labels: Option<&Labels>) {
+    for (key, value) in labels.into_iter().flatten() {
+        label_key(errors, path, key);
+        errors.invalid_each(&path.key(key), value, names::label_value(value));
+    }
+}
+
+pub(super) fn label_key(errors: &mut FieldErrors, path: &Path<'_>, key: &str) {
+    errors.invalid_each(path, key, names::qualified_name(key));
+}
+
+pub(super) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations: Option<&Labels>) {
+    let mut bytes = 0;
+    for (key, value) in annotations.into_iter().flatten() {
+        // Annotation keys may be written in capitals, for history's sake.
+        errors.invalid_each(path, key, names::qualified_name(&key.to_lowercase()));
+        bytes += key.len() + value.len();
+    }
+    if bytes > ANNOTATIONS_MAX_BYTES {
+        errors.too_long(path, ANNOTATIONS_MAX_BYTES);
+    }
+}
+
+fn owner_references(errors: &mut FieldErrors, path: &Path<'_>, meta: &ObjectMeta) {
+    let references = meta.owner_references.as_deref().unwrap_or_default();
+    for (i, reference) in references.iter().enumerate() {
+        owner_reference(errors, &path.index(i), reference);
+    }
+    let Some(first) = owner::controller_of(meta) else { return };
+    for second in references.iter().filter(|r| r.controller == Some(true)).skip(1) {
+        let list: Vec<_> = references.iter().map(|r| serde_json::to_value(r).unwrap_or_default()).collect();
+        errors.invalid(
+            path,
+            &serde_json::Value::Array(list),
+            format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                described(first),
+                described(second)
+            ),
+        );
+    }
+}
+
+fn described(reference: &OwnerReference) -> String {
+    format!("{}/{}", reference.kind, reference.name)
+}
+
+fn owner_reference(errors: &mut FieldErrors, path: &Path<'_>, reference: &OwnerReference) {
+    let version = reference.api_version.rsplit('/').next().unwrap_or_default();
+    if version.is_empty() {
+        errors.invalid(&path.child("apiVersion"), &reference.api_version, "version must not be empty");
+    }
+    for (field, value, detail) in [
+        ("kind", &reference.kind, "must not be empty"),
+        ("name", &reference.name, "must not be empty"),
+        ("uid", &reference.uid, "must not be empty"),
+    ] {
+        if value.is_empty() {
+            errors.invalid(&path.child(field), value, detail);
+        }
+    }
+    if reference.api_version == "v1" && reference.kind == "Event" {
+        errors.invalid(path, "/v1, Kind=Event", "/v1, Kind=Event is disallowed from being an owner");
+    }
+}
+
+fn finalizer_name(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+    let wrong = names::qualified_name(name);
+    if wrong.is_empty() && !name.contains('/') && !STANDARD_FINALIZERS.contains(&name) {
+        errors.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified");
+    }
+    errors.invalid_each(path, name, wrong);
+}

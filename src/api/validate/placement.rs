@@ -1,0 +1,137 @@
+//! Rules of a pod's placement besides affinity: tolerations, topology spread, gates.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::{PodSpec, Toleration, TopologySpreadConstraint};
+
+use super::field::{FieldErrors, Path};
+use super::{affinity, metadata, names, selector};
+
+/// What a taint does to pods that do not tolerate it.
+pub(super) const TAINT_EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+
+const POLICIES: &[&str] = &["Honor", "Ignore"];
+
+pub(super) fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: &Toleration) {
+    let key = toleration.key.as_deref().unwrap_or_default();
+    let operator = toleration.operator.as_deref().unwrap_or_default();
+    let value = toleration.value.as_deref().unwrap_or_default();
+    let effect = toleration.effect.as_deref().unwrap_or_default();
+    let at_operator = path.child("operator");
+    if !key.is_empty() {
+        metadata::label_key(errors, &path.child("key"), key);
+    } else if operator != "Exists" {
+        errors.invalid(
+            &at_operator,
+            operator,
+            "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
+        );
+    }
+    if toleration.toleration_seconds.is_some() && effect != "NoExecute" {
+        errors.invalid(
+            &path.child("effect"),
+            effect,
+            "effect must be 'NoExecute' when `tolerationSeconds` is set",
+        );
+    }
+    match operator {
+        "" | "Equal" => errors.invalid_each(&at_operator, value, names::label_value(value)),
+        "Exists" if !value.is_empty() => {
+            errors.invalid(&at_operator, value, "value must be empty when `operator` is 'Exists'");
+        }
+        "Exists" => {}
+        other => errors.unsupported(&at_operator, other, &["Equal", "Exists"]),
+    }
+    if !effect.is_empty() {
+        errors.one_of(&path.child("effect"), effect, TAINT_EFFECTS);
+    }
+}
+
+pub(super) fn spread_constraints(errors: &mut FieldErrors, path: &Path<'_>, list: &[TopologySpreadConstraint]) {
+    let mut seen = HashSet::new();
+    for (i, constraint) in list.iter().enumerate() {
+        let path = path.index(i);
+        spread_constraint(errors, &path, constraint);
+        if !seen.insert((&constraint.topology_key, &constraint.when_unsatisfiable)) {
+            errors.duplicate(
+                &path.child("{topologyKey, whenUnsatisfiable}"),
+                &format!("{{{}, {}}}", constraint.topology_key, constraint.when_unsatisfiable),
+            );
+        }
+    }
+}
+
+fn spread_constraint(errors: &mut FieldErrors, path: &Path<'_>, constraint: &TopologySpreadConstraint) {
+    if constraint.max_skew <= 0 {
+        errors.invalid(&path.child("maxSkew"), &constraint.max_skew, "must be greater than zero");
+    }
+    affinity::topology_key(errors, &path.child("topologyKey"), &constraint.topology_key);
+    let when = constraint.when_unsatisfiable.as_str();
+    errors.one_of(&path.child("whenUnsatisfiable"), when, &["DoNotSchedule", "ScheduleAnyway"]);
+    if let Some(domains) = constraint.min_domains {
+        let path = path.child("minDomains");
+        if domains <= 0 {
+            errors.invalid(&path, &domains, "must be greater than 0");
+        }
+        if when != "DoNotSchedule" {
+            errors.invalid(
+                &path,
+                &domains,
+                format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"),
+            );
+        }
+    }
+    for (field, policy) in [
+        ("nodeAffinityPolicy", &constraint.node_affinity_policy),
+        ("nodeTaintsPolicy", &constraint.node_taints_policy),
+    ] {
+        if let Some(policy) = policy {
+            errors.one_of(&path.child(field), policy, POLICIES);
+        }
+    }
+    if let Some(selector) = &constraint.label_selector {
+        selector::label_selector(errors, &path.child("labelSelector"), selector);
+    }
+    match_label_keys(errors, &path.child("matchLabelKeys"), constraint);
+}
+
+fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, constraint: &TopologySpreadConstraint) {
+    let keys = constraint.match_label_keys.as_deref().unwrap_or_default();
+    if keys.is_empty() {
+        return;
+    }
+    let Some(selector) = &constraint.label_selector else {
+        errors.forbidden(path, "must not be specified when labelSelector is not set");
+        return;
+    };
+    for (i, key) in keys.iter().enumerate() {
+        metadata::label_key(errors, &path.index(i), key);
+        let selected = selector.match_labels.as_ref().is_some_and(|l| l.contains_key(key))
+            || selector.match_expressions.iter().flatten().any(|e| e.key == *key);
+        if selected {
+            errors.invalid(&path.index(i), key, "exists in both matchLabelKeys and labelSelector");
+        }
+    }
+}
+
+/// Readiness gates and scheduling gates.
+pub(super) fn gates(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
+    let list = path.child("readinessGates");
+    for (i, gate) in spec.readiness_gates.iter().flatten().enumerate() {
+        let path = list.index(i);
+        errors.invalid_each(
+            &path.child("conditionType"),
+            &gate.condition_type,
+            names::qualified_name(&gate.condition_type),
+        );
+    }
+    let list = path.child("schedulingGates");
+    let mut seen = HashSet::new();
+    for (i, gate) in spec.scheduling_gates.iter().flatten().enumerate() {
+        let path = list.index(i);
+        errors.invalid_each(&path, &gate.name, names::qualified_name(&gate.name));
+        if !seen.insert(&gate.name) {
+            errors.duplicate(&path, &gate.name);
+        }
+    }
+}

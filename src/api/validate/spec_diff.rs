@@ -1,0 +1,172 @@
+//! The difference of two pod specs as the API server's answers show it: field by field, with two fields of
+//! context, in Go's order and notation.
+
+use std::fmt::Write as _;
+
+use k8s_openapi::api::core::v1::PodSpec;
+use serde_json::{Map, Value};
+
+use super::field::quote;
+
+/// How Go holds a field, which decides how it is written.
+#[derive(Clone, Copy)]
+enum Form {
+    /// Text; absent is empty.
+    Text,
+    /// Behind a pointer; absent is nil.
+    Pointer,
+    /// A list, map or struct; absent is nil.
+    Other,
+}
+
+use Form::{Other, Pointer, Text};
+
+/// The fields in the order of the API server's own type.
+const FIELDS: &[(&str, &str, Form)] = &[
+    ("Volumes", "volumes", Other),
+    ("InitContainers", "initContainers", Other),
+    ("Containers", "containers", Other),
+    ("EphemeralContainers", "ephemeralContainers", Other),
+    ("RestartPolicy", "restartPolicy", Text),
+    ("TerminationGracePeriodSeconds", "terminationGracePeriodSeconds", Pointer),
+    ("ActiveDeadlineSeconds", "activeDeadlineSeconds", Pointer),
+    ("DNSPolicy", "dnsPolicy", Text),
+    ("NodeSelector", "nodeSelector", Other),
+    ("ServiceAccountName", "serviceAccountName", Text),
+    ("AutomountServiceAccountToken", "automountServiceAccountToken", Pointer),
+    ("NodeName", "nodeName", Text),
+    ("SecurityContext", "securityContext", Pointer),
+    ("ImagePullSecrets", "imagePullSecrets", Other),
+    ("Hostname", "hostname", Text),
+    ("Subdomain", "subdomain", Text),
+    ("SetHostnameAsFQDN", "setHostnameAsFQDN", Pointer),
+    ("Affinity", "affinity", Pointer),
+    ("SchedulerName", "schedulerName", Text),
+    ("Tolerations", "tolerations", Other),
+    ("HostAliases", "hostAliases", Other),
+    ("PriorityClassName", "priorityClassName", Text),
+    ("Priority", "priority", Pointer),
+    ("PreemptionPolicy", "preemptionPolicy", Pointer),
+    ("DNSConfig", "dnsConfig", Pointer),
+    ("ReadinessGates", "readinessGates", Other),
+    ("RuntimeClassName", "runtimeClassName", Pointer),
+    ("Overhead", "overhead", Other),
+    ("EnableServiceLinks", "enableServiceLinks", Pointer),
+    ("TopologySpreadConstraints", "topologySpreadConstraints", Other),
+];
+
+/// Fields that are listed only when they differ.
+const RARE_FIELDS: &[(&str, &str, Form)] = &[
+    ("HostNetwork", "hostNetwork", Pointer),
+    ("HostPID", "hostPID", Pointer),
+    ("HostIPC", "hostIPC", Pointer),
+    ("ShareProcessNamespace", "shareProcessNamespace", Pointer),
+    ("HostUsers", "hostUsers", Pointer),
+    ("OS", "os", Pointer),
+    ("SchedulingGates", "schedulingGates", Other),
+    ("ResourceClaims", "resourceClaims", Other),
+    ("Resources", "resources", Pointer),
+];
+
+/// Unchanged fields shown on each side of a change.
+const CONTEXT: usize = 2;
+
+/// A gap this long between two changes is shown whole.
+const MAX_GAP: usize = 2 * CONTEXT + 2;
+
+/// What `new` has in place of `old`.
+pub(super) fn diff(new: &PodSpec, old: &PodSpec) -> String {
+    let (new, old) = (fields_of(new), fields_of(old));
+    let differs = |json: &str| new.get(json) != old.get(json);
+    let fields: Vec<_> =
+        FIELDS.iter().chain(RARE_FIELDS.iter().filter(|(_, json, _)| differs(json))).collect();
+    let changed: Vec<bool> = fields.iter().map(|(_, json, _)| differs(json)).collect();
+    let shown = shown(&changed);
+    let width = fields.iter().zip(&shown).filter(|(_, s)| **s).map(|((go, ..), _)| go.len()).max().unwrap_or(0);
+
+    let mut text = String::from("\u{a0}\u{a0}core.PodSpec{\n");
+    let mut hidden = 0;
+    let flush = |text: &mut String, hidden: &mut usize| {
+        if *hidden > 0 {
+            let plural = if *hidden == 1 { "" } else { "s" };
+            let _ = writeln!(text, "\u{a0}\u{a0}\t... // {hidden} identical field{plural}");
+            *hidden = 0;
+        }
+    };
+    for (i, (go, json, form)) in fields.iter().enumerate() {
+        if !shown[i] {
+            hidden += 1;
+            continue;
+        }
+        flush(&mut text, &mut hidden);
+        let mut line = |mark: &str, value: Option<&Value>| {
+            let label = format!("{go}:");
+            let _ = writeln!(text, "{mark}\t{label:<w$} {},", written(value, *form), w = width + 1);
+        };
+        if changed[i] {
+            line("-\u{a0}", new.get(*json));
+            line("+\u{a0}", old.get(*json));
+        } else {
+            line("\u{a0}\u{a0}", new.get(*json));
+        }
+    }
+    flush(&mut text, &mut hidden);
+    text.push_str("\u{a0}\u{a0}}\n");
+    text
+}
+
+fn fields_of(spec: &PodSpec) -> Map<String, Value> {
+    match serde_json::to_value(spec) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Which fields are near enough to a change.
+fn shown(changed: &[bool]) -> Vec<bool> {
+    let changes: Vec<usize> = (0..changed.len()).filter(|i| changed[*i]).collect();
+    (0..changed.len())
+        .map(|i| {
+            let before = changes.iter().rev().find(|c| **c <= i);
+            let after = changes.iter().find(|c| **c >= i);
+            let near = |change: Option<&usize>| change.is_some_and(|c| c.abs_diff(i) <= CONTEXT);
+            let in_short_gap = matches!((before, after), (Some(b), Some(a)) if a - b <= MAX_GAP);
+            near(before) || near(after) || in_short_gap
+        })
+        .collect()
+}
+
+fn written(value: Option<&Value>, form: Form) -> String {
+    match (value, form) {
+        (None, Text) => quote(""),
+        (None | Some(Value::Null), _) => "nil".to_string(),
+        (Some(Value::String(text)), Pointer) => format!("&{}", quote(text)),
+        (Some(Value::String(text)), _) => quote(text),
+        (Some(value), Pointer) => format!("&{value}"),
+        (Some(value), _) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_difference_reads_as_the_api_servers_api_5() {
+        let old: PodSpec = serde_json::from_value(serde_json::json!({
+            "containers": [{"name": "c"}], "restartPolicy": "Always", "terminationGracePeriodSeconds": 30,
+            "dnsPolicy": "ClusterFirst", "serviceAccountName": "default", "nodeName": "fake-00000",
+            "securityContext": {}}))
+        .unwrap();
+        let new = PodSpec {
+            termination_grace_period_seconds: Some(3),
+            node_name: Some("x".into()),
+            ..old.clone()
+        };
+        // Verbatim from reference/errors.txt.
+        assert_eq!(
+            diff(&new, &old),
+            "\u{a0}\u{a0}core.PodSpec{\n\u{a0}\u{a0}\t... // 3 identical fields\n\u{a0}\u{a0}\tEphemeralContainers:           nil,\n\u{a0}\u{a0}\tRestartPolicy:                 \"Always\",\n-\u{a0}\tTerminationGracePeriodSeconds: &3,\n+\u{a0}\tTerminationGracePeriodSeconds: &30,\n\u{a0}\u{a0}\tActiveDeadlineSeconds:         nil,\n\u{a0}\u{a0}\tDNSPolicy:                     \"ClusterFirst\",\n\u{a0}\u{a0}\tNodeSelector:                  nil,\n\u{a0}\u{a0}\tServiceAccountName:            \"default\",\n\u{a0}\u{a0}\tAutomountServiceAccountToken:  nil,\n-\u{a0}\tNodeName:                      \"x\",\n+\u{a0}\tNodeName:                      \"fake-00000\",\n\u{a0}\u{a0}\tSecurityContext:               &{},\n\u{a0}\u{a0}\tImagePullSecrets:              nil,\n\u{a0}\u{a0}\t... // 16 identical fields\n\u{a0}\u{a0}}\n"
+        );
+    }
+}

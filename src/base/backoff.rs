@@ -1,0 +1,72 @@
+//! Exponential back-off per key, as Kubernetes counts it: initial, doubled each time up to a maximum,
+//! forgotten after a time without failure.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::Duration;
+
+/// How a back-off grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackoffPolicy {
+    /// The first delay.
+    pub initial: Duration,
+    /// No delay is longer.
+    pub max: Duration,
+}
+
+impl BackoffPolicy {
+    /// The delay after `failures` failures in a row; zero after none.
+    pub fn delay(&self, failures: u32) -> Duration {
+        match failures {
+            0 => Duration::ZERO,
+            n => self.initial.saturating_mul(2u32.saturating_pow(n - 1)).min(self.max),
+        }
+    }
+}
+
+/// Failures in a row, by key.
+#[derive(Debug)]
+pub struct Backoffs<K> {
+    policy: BackoffPolicy,
+    failures: HashMap<K, u32>,
+}
+
+impl<K: Eq + Hash + Clone> Backoffs<K> {
+    /// No key has failed yet.
+    pub fn new(policy: BackoffPolicy) -> Self {
+        Self { policy, failures: HashMap::new() }
+    }
+
+    /// Counts one more failure of `key` and returns how long to wait before the next try.
+    pub fn fail(&mut self, key: &K) -> Duration {
+        let failures = self.failures.entry(key.clone()).or_insert(0);
+        *failures = failures.saturating_add(1);
+        self.policy.delay(*failures)
+    }
+
+    /// Forgets the failures of `key`.
+    pub fn succeed(&mut self, key: &K) {
+        self.failures.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_up_to_the_maximum() {
+        let policy = BackoffPolicy { initial: Duration::from_secs(10), max: Duration::from_secs(300) };
+        let seconds: Vec<u64> = [0, 1, 2, 3, 4, 5, 6, 7, 99].map(|n| policy.delay(n).as_secs()).into();
+        assert_eq!(seconds, [0, 10, 20, 40, 80, 160, 300, 300, 300]);
+    }
+
+    #[test]
+    fn success_forgets() {
+        let policy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(8) };
+        let mut backoffs = Backoffs::new(policy);
+        assert_eq!((backoffs.fail(&"a").as_secs(), backoffs.fail(&"a").as_secs()), (1, 2));
+        backoffs.succeed(&"a");
+        assert_eq!(backoffs.fail(&"a").as_secs(), 1);
+    }
+}

@@ -1,0 +1,134 @@
+//! The only source of time.
+//!
+//! A [`Clock`] is either the machine's or a virtual one that starts at a given instant and moves with
+//! tokio's paused time, so that a whole control plane runs ten minutes in a millisecond, reproducibly.
+//! Waiting is tokio's timers in both cases; only the reading differs.
+//!
+//! Architecture Invariant: nothing else reads `SystemTime`, `Instant` or `Timestamp::now`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+
+/// A cheap handle to a source of time.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    source: Source,
+    /// Added to every wall reading: the injected clock-skew fault.
+    skew_millis: AtomicI64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Machine { start: tokio::time::Instant },
+    Virtual { epoch: Timestamp, start: tokio::time::Instant },
+}
+
+impl Clock {
+    /// The machine's clock.
+    pub fn machine() -> Self {
+        Self::new(Source::Machine { start: tokio::time::Instant::now() })
+    }
+
+    /// A clock that reads `epoch` now and from here on moves with tokio's (paused) time.
+    pub fn starting_at(epoch: Timestamp) -> Self {
+        Self::new(Source::Virtual { epoch, start: tokio::time::Instant::now() })
+    }
+
+    fn new(source: Source) -> Self {
+        Self(Arc::new(Inner { source, skew_millis: AtomicI64::new(0) }))
+    }
+
+    /// The wall clock.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
+    pub fn now(&self) -> Timestamp {
+        let wall = match &self.0.source {
+            Source::Machine { .. } => Timestamp::now(),
+            Source::Virtual { epoch, start } => saturating_after(*epoch, start.elapsed()),
+        };
+        let skew = SignedDuration::from_millis(self.0.skew_millis.load(Ordering::Relaxed));
+        wall.checked_add(skew).unwrap_or(wall)
+    }
+
+    /// The wall clock as the API writes it: whole seconds.
+    pub fn time(&self) -> Time {
+        time(self.now())
+    }
+
+    /// The wall clock as Lease and Event series write it: microseconds.
+    pub fn micro_time(&self) -> MicroTime {
+        let now = self.now();
+        MicroTime(Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now))
+    }
+
+    /// Time since this clock was made; never goes back, whatever the wall clock does.
+    pub fn monotonic(&self) -> Duration {
+        match &self.0.source {
+            Source::Machine { start } | Source::Virtual { start, .. } => start.elapsed(),
+        }
+    }
+
+    /// Waits for `duration`.
+    pub async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+
+    /// Waits until the wall clock reads `at`; at once when that is past.
+    pub async fn sleep_until(&self, at: Timestamp) {
+        tokio::time::sleep(until(self.now(), at)).await;
+    }
+
+    /// Shifts every wall reading by `millis` from now on (0 heals).
+    pub fn set_skew_millis(&self, millis: i64) {
+        self.0.skew_millis.store(millis, Ordering::Relaxed);
+    }
+}
+
+/// `at` as the API writes it: whole seconds.
+pub fn time(at: Timestamp) -> Time {
+    Time(Timestamp::from_second(at.as_second()).unwrap_or(at))
+}
+
+/// How long from `now` until `at`; zero when past.
+pub fn until(now: Timestamp, at: Timestamp) -> Duration {
+    Duration::try_from(at.duration_since(now)).unwrap_or_default()
+}
+
+/// How long since `then` at `now`; zero when `then` lies ahead.
+pub fn since(now: Timestamp, then: Timestamp) -> Duration {
+    until(then, now)
+}
+
+/// `then` plus `duration`, at the end of time when it does not fit.
+pub fn saturating_after(then: Timestamp, duration: Duration) -> Timestamp {
+    SignedDuration::try_from(duration).ok().and_then(|d| then.checked_add(d).ok()).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_virtual_clock_moves_only_with_paused_time() {
+        let epoch: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
+        let clock = Clock::starting_at(epoch);
+        assert_eq!(clock.now(), epoch);
+        clock.sleep(Duration::from_secs(600)).await;
+        assert_eq!(clock.now().to_string(), "2026-11-21T00:10:00Z");
+        clock.set_skew_millis(-60_000);
+        assert_eq!(clock.now().to_string(), "2026-11-21T00:09:00Z");
+        assert_eq!(clock.monotonic(), Duration::from_secs(600));
+    }
+
+    #[test]
+    fn api_times_are_whole_seconds() {
+        let at: Timestamp = "2026-11-21T00:00:00.987654321Z".parse().unwrap();
+        assert_eq!(serde_json::to_value(time(at)).unwrap(), "2026-11-21T00:00:00Z");
+    }
+}

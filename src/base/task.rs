@@ -1,0 +1,125 @@
+//! Supervised tasks: every task of the control plane is named, cancelled and joined.
+//!
+//! A [`Tasks`] group is one component's. A panic in a task is logged with its name and, where the task
+//! was started with [`Tasks::spawn_restarting`], the task is started again after a short back-off.
+
+use std::future::Future;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::backoff::BackoffPolicy;
+
+/// A group of tasks that stop together.
+#[derive(Clone, Debug, Default)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    token: CancellationToken,
+}
+
+impl Tasks {
+    /// A group of its own.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A group that also stops when this one does.
+    pub fn child(&self) -> Self {
+        Self { tracker: TaskTracker::new(), token: self.token.child_token() }
+    }
+
+    /// Fires when the group is asked to stop.
+    pub fn stopping(&self) -> CancellationToken {
+        self.token.clone()
+    }
+
+    /// Runs `future` until it ends or the group stops (it is then dropped at its next await).
+    pub fn spawn(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
+        let token = self.token.clone();
+        self.tracker.spawn(async move {
+            let guarded = std::panic::AssertUnwindSafe(future).catch_unwind();
+            tokio::select! {
+                () = token.cancelled() => {}
+                outcome = guarded => if let Err(panic) = outcome {
+                    tracing::error!(task = name, "panicked: {}", panic_text(panic.as_ref()));
+                }
+            }
+        });
+    }
+
+    /// Runs the futures `make` gives, a new one each time the last panicked, until one ends by itself or
+    /// the group stops.
+    pub fn spawn_restarting<F>(&self, name: &'static str, mut make: impl FnMut() -> F + Send + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let policy = BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(10) };
+        self.spawn(name, async move {
+            let mut failures = 0;
+            while let Err(panic) = std::panic::AssertUnwindSafe(make()).catch_unwind().await {
+                failures += 1;
+                tracing::error!(
+                    task = name,
+                    failures,
+                    "panicked, restarting: {}",
+                    panic_text(panic.as_ref())
+                );
+                tokio::time::sleep(policy.delay(failures)).await;
+            }
+        });
+    }
+
+    /// Runs `future` to its end even when the group stops: for work that must not be cut in half.
+    pub fn spawn_finishing(&self, name: &'static str, future: impl Future<Output = ()> + Send + 'static) {
+        self.tracker.spawn(async move {
+            if let Err(panic) = std::panic::AssertUnwindSafe(future).catch_unwind().await {
+                tracing::error!(task = name, "panicked: {}", panic_text(panic.as_ref()));
+            }
+        });
+    }
+
+    /// Asks every task to stop and waits until all have.
+    pub async fn stop(&self) {
+        self.token.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
+
+/// What a caught panic said.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panicking_task_is_started_again_and_stop_joins() {
+        let tasks = Tasks::new();
+        let starts = Arc::new(AtomicU32::new(0));
+        let (done, finished) = tokio::sync::oneshot::channel();
+        let (counter, mut done) = (starts.clone(), Some(done));
+        tasks.spawn_restarting("test", move || {
+            let start = counter.fetch_add(1, Ordering::SeqCst);
+            let done = if start == 2 { done.take() } else { None };
+            async move {
+                assert!(start >= 2, "start {start}");
+                done.map(|d| d.send(()));
+            }
+        });
+        finished.await.unwrap();
+        tasks.stop().await;
+        assert_eq!(starts.load(Ordering::SeqCst), 3);
+    }
+}

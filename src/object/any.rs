@@ -1,0 +1,418 @@
+//! Objects of any kind: typed inside, shared by `Arc`, encoded once.
+//!
+//! An [`Object`] is never mutated once stored; [`Shared`] is an `Arc<Object>` known to hold one type.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+pub use super::kind::Body;
+use super::{Key, Kind, Revision};
+
+/// An object could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The JSON does not have the kind's shape.
+    #[error("{kind} cannot be read: {message}")]
+    Shape {
+        /// The kind it was read as.
+        kind: Kind,
+        /// What does not fit.
+        message: String,
+    },
+    /// `apiVersion` or `kind` is missing or unknown.
+    #[error("no kind \"{name}\" in version \"{api_version}\"")]
+    UnknownKind {
+        /// As given.
+        api_version: String,
+        /// As given.
+        name: String,
+    },
+}
+
+/// A `k8s-openapi` type that is in the Kind table.
+pub trait Typed:
+    Clone
+    + fmt::Debug
+    + PartialEq
+    + serde::Serialize
+    + serde::de::DeserializeOwned
+    + k8s_openapi::Metadata<Ty = ObjectMeta>
+    + Send
+    + Sync
+    + 'static
+{
+    /// Its row of the table.
+    const ROW: Kind;
+    /// The value inside, when it is of this type.
+    fn from_body(body: &Body) -> Option<&Self>;
+    /// The value inside for changing, when it is of this type.
+    fn from_body_mut(body: &mut Body) -> Option<&mut Self>;
+    /// Wraps the value.
+    fn into_body(self) -> Body;
+}
+
+macro_rules! bodies {
+    ($($kind:ident($ty:ty) $shape:ident),*) => {
+        /// The typed content of an object.
+        #[derive(Clone, Debug, PartialEq)]
+        #[expect(missing_docs, reason = "one variant a kind, documented there")]
+        pub enum Body {
+            $($kind(Box<$ty>),)*
+        }
+
+        impl Body {
+            /// The kind inside.
+            pub fn kind(&self) -> Kind {
+                match self { $(Self::$kind(_) => Kind::$kind,)* }
+            }
+
+            /// The object's metadata.
+            pub fn meta(&self) -> &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                match self { $(Self::$kind(o) => &o.metadata,)* }
+            }
+
+            /// The object's metadata, for changing.
+            pub fn meta_mut(&mut self) -> &mut k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                match self { $(Self::$kind(o) => &mut o.metadata,)* }
+            }
+
+            pub(super) fn encode(&self) -> serde_json::Result<Vec<u8>> {
+                match self { $(Self::$kind(o) => serde_json::to_vec(o),)* }
+            }
+
+            pub(super) fn to_value(&self) -> serde_json::Result<serde_json::Value> {
+                match self { $(Self::$kind(o) => serde_json::to_value(o),)* }
+            }
+
+            pub(super) fn copy_status_from(&mut self, other: &Self) {
+                match (self, other) {
+                    $((Self::$kind(to), Self::$kind(from)) => super::any::copy_status!($shape, to, from),)*
+                    _ => {}
+                }
+            }
+
+            pub(super) fn copy_spec_from(&mut self, other: &Self) {
+                match (self, other) {
+                    $((Self::$kind(to), Self::$kind(from)) => super::any::copy_spec!($shape, to, from),)*
+                    _ => {}
+                }
+            }
+
+            pub(super) fn same_spec(&self, other: &Self) -> bool {
+                match (self, other) {
+                    $((Self::$kind(a), Self::$kind(b)) => super::any::same_spec!($shape, a, b),)*
+                    _ => false,
+                }
+            }
+
+            pub(super) fn clear_status(&mut self) {
+                match self { $(Self::$kind(o) => super::any::clear_status!($shape, o),)* }
+            }
+
+            pub(super) fn decode(kind: Kind, value: serde_json::Value) -> serde_json::Result<Self> {
+                match kind { $(Kind::$kind => serde_json::from_value(value).map(|o| Self::$kind(Box::new(o))),)* }
+            }
+        }
+
+        $(impl super::any::Typed for $ty {
+            const ROW: Kind = Kind::$kind;
+            fn from_body(body: &Body) -> Option<&Self> {
+                match body { Body::$kind(o) => Some(o), _ => None }
+            }
+            fn from_body_mut(body: &mut Body) -> Option<&mut Self> {
+                match body { Body::$kind(o) => Some(o), _ => None }
+            }
+            fn into_body(self) -> Body { Body::$kind(Box::new(self)) }
+        })*
+    };
+}
+pub(super) use bodies;
+
+// What each shape of kind has: see the Kind table.
+macro_rules! copy_status {
+    (SpecStatus, $to:ident, $from:ident) => {
+        $to.status.clone_from(&$from.status)
+    };
+    (Generations, $to:ident, $from:ident) => {
+        $to.status.clone_from(&$from.status)
+    };
+    ($other:ident, $to:ident, $from:ident) => {{
+        let _ = ($to, $from);
+    }};
+}
+macro_rules! copy_spec {
+    (Plain, $to:ident, $from:ident) => {{
+        let metadata = std::mem::take(&mut $to.metadata);
+        $to.clone_from($from);
+        $to.metadata = metadata;
+    }};
+    ($other:ident, $to:ident, $from:ident) => {
+        $to.spec.clone_from(&$from.spec)
+    };
+}
+macro_rules! same_spec {
+    (Plain, $a:ident, $b:ident) => {{
+        let _ = ($a, $b);
+        true
+    }};
+    ($other:ident, $a:ident, $b:ident) => {
+        $a.spec == $b.spec
+    };
+}
+macro_rules! clear_status {
+    (SpecStatus, $o:ident) => {
+        $o.status = None
+    };
+    (Generations, $o:ident) => {
+        $o.status = None
+    };
+    ($other:ident, $o:ident) => {{
+        let _ = $o;
+    }};
+}
+pub(super) use {clear_status, copy_spec, copy_status, same_spec};
+
+/// One version of one object, of any kind.
+#[derive(Clone)]
+pub struct Object {
+    body: Body,
+    json: OnceLock<Bytes>,
+}
+
+impl Object {
+    /// Wraps a typed value.
+    pub fn new<T: Typed>(value: T) -> Self {
+        value.into_body().into()
+    }
+
+    /// Reads an object of a known kind from JSON.
+    pub fn from_value(kind: Kind, value: Value) -> Result<Self, DecodeError> {
+        Body::decode(kind, value)
+            .map(Self::from)
+            .map_err(|error| DecodeError::Shape { kind, message: error.to_string() })
+    }
+
+    /// Reads an object that names its own kind.
+    pub fn from_any_value(value: Value) -> Result<Self, DecodeError> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
+        let (api_version, name) = (text("apiVersion"), text("kind"));
+        match Kind::from_api_version(&api_version, &name) {
+            Some(kind) => Self::from_value(kind, value),
+            None => Err(DecodeError::UnknownKind { api_version, name }),
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        self.body.kind()
+    }
+
+    /// Its metadata.
+    pub fn meta(&self) -> &ObjectMeta {
+        self.body.meta()
+    }
+
+    /// Its metadata, for changing an object that is not stored yet.
+    pub fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.json = OnceLock::new();
+        self.body.meta_mut()
+    }
+
+    /// Its content.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// The typed value, when it is a `T`.
+    pub fn get<T: Typed>(&self) -> Option<&T> {
+        T::from_body(&self.body)
+    }
+
+    /// The typed value for changing an object that is not stored yet, when it is a `T`.
+    pub fn get_mut<T: Typed>(&mut self) -> Option<&mut T> {
+        self.json = OnceLock::new();
+        T::from_body_mut(&mut self.body)
+    }
+
+    /// Takes over the other version's status, where the kind has one.
+    pub fn copy_status_from(&mut self, other: &Self) {
+        self.json = OnceLock::new();
+        self.body.copy_status_from(&other.body);
+    }
+
+    /// Takes over the other version's spec (of a kind without one: everything but the metadata).
+    pub fn copy_spec_from(&mut self, other: &Self) {
+        self.json = OnceLock::new();
+        self.body.copy_spec_from(&other.body);
+    }
+
+    /// Whether both versions ask for the same; true for kinds without a spec.
+    pub fn same_spec(&self, other: &Self) -> bool {
+        self.body.same_spec(&other.body)
+    }
+
+    /// Forgets the status, where the kind has one.
+    pub fn clear_status(&mut self) {
+        self.json = OnceLock::new();
+        self.body.clear_status();
+    }
+
+    /// Its key within its kind.
+    pub fn key(&self) -> Key {
+        Key::of(self.meta())
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        self.meta().name.as_deref().unwrap_or_default()
+    }
+
+    /// `metadata.namespace`; empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        self.meta().namespace.as_deref().unwrap_or_default()
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        self.meta().uid.as_deref().unwrap_or_default()
+    }
+
+    /// The revision it was stored at.
+    pub fn revision(&self) -> Revision {
+        Revision::of(self.meta())
+    }
+
+    /// Its JSON encoding, made once.
+    pub fn json(&self) -> &Bytes {
+        self.json.get_or_init(|| {
+            Bytes::from(self.body.encode().expect("API types have string keys and finite numbers"))
+        })
+    }
+
+    /// Its JSON as a value, for patching and for reading fields by path.
+    pub fn to_value(&self) -> Value {
+        self.body.to_value().expect("API types have string keys and finite numbers")
+    }
+}
+
+impl From<Body> for Object {
+    fn from(body: Body) -> Self {
+        Self { body, json: OnceLock::new() }
+    }
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.body == other.body
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}@{}", self.kind(), self.key(), self.revision())
+    }
+}
+
+/// A stored object known to be a `T`; cloning shares it.
+pub struct Shared<T> {
+    object: Arc<Object>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T: Typed> Shared<T> {
+    /// The object, when it is a `T`.
+    pub fn from_object(object: &Arc<Object>) -> Option<Self> {
+        (object.kind() == T::ROW).then(|| Self { object: object.clone(), of: PhantomData })
+    }
+
+    /// A value that was never stored: for tests and previews.
+    pub fn from_value(value: T) -> Self {
+        Self { object: Arc::new(Object::new(value)), of: PhantomData }
+    }
+
+    /// The object of any kind.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+
+    /// Its key.
+    pub fn key(&self) -> Key {
+        self.object.key()
+    }
+
+    /// `metadata.name`.
+    pub fn name(&self) -> &str {
+        self.object.name()
+    }
+
+    /// `metadata.namespace`; empty for cluster-scoped objects.
+    pub fn namespace(&self) -> &str {
+        self.object.namespace()
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        self.object.uid()
+    }
+}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self { object: self.object.clone(), of: PhantomData }
+    }
+}
+
+impl<T: Typed> Deref for Shared<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        self.object.get().expect("a Shared<T> is only made of an object of type T")
+    }
+}
+
+impl<T: Typed> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.object.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_names_its_kind_in_its_encoding() {
+        let object = Object::from_any_value(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "namespace": "n"}, "data": {"k": "v"}}))
+        .unwrap();
+        assert_eq!((object.kind(), object.key().to_string()), (Kind::ConfigMap, "n/a".to_string()));
+        let text = std::str::from_utf8(object.json()).unwrap();
+        assert!(text.contains(r#""apiVersion":"v1""#) && text.contains(r#""kind":"ConfigMap""#), "{text}");
+        assert!(object.get::<Pod>().is_none());
+        assert_eq!(object.get::<ConfigMap>().unwrap().data.as_ref().unwrap()["k"], "v");
+    }
+
+    #[test]
+    fn unknown_kinds_and_wrong_shapes_are_errors() {
+        let unknown = Object::from_any_value(json!({"apiVersion": "v9", "kind": "Pod"})).unwrap_err();
+        assert_eq!(unknown.to_string(), "no kind \"Pod\" in version \"v9\"");
+        let shape = Object::from_value(Kind::Pod, json!({"spec": []})).unwrap_err();
+        assert!(matches!(shape, DecodeError::Shape { kind: Kind::Pod, .. }), "{shape}");
+    }
+
+    #[test]
+    fn changing_an_object_changes_its_encoding() {
+        let mut object = Object::new(ConfigMap::default());
+        assert!(!object.json().windows(3).any(|w| w == b"xyz"));
+        object.meta_mut().name = Some("xyz".into());
+        assert!(object.json().windows(3).any(|w| w == b"xyz"));
+    }
+}

@@ -1,0 +1,106 @@
+//! The cluster's configuration: every timing and limit, with Kubernetes' defaults.
+//!
+//! Tests and the config file shorten the timings; nothing else in the code names a duration.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A duration written as seconds (a number, fractions allowed) in the config file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seconds(pub Duration);
+
+impl Seconds {
+    const fn new(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+
+    const fn millis(millis: u64) -> Self {
+        Self(Duration::from_millis(millis))
+    }
+}
+
+impl Serialize for Seconds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0.as_secs_f64())
+    }
+}
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        Duration::try_from_secs_f64(seconds).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+macro_rules! timings {
+    ($($(#[doc = $doc:literal])* $field:ident = $default:expr;)*) => {
+        /// How long the control plane waits for what; the defaults are Kubernetes'.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+        pub struct Timings {
+            $($(#[doc = $doc])* pub $field: Seconds,)*
+        }
+
+        impl Default for Timings {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+    };
+}
+
+timings! {
+    /// The first delay before a failed container is started again.
+    container_back_off_initial = Seconds::new(10);
+    /// The longest delay before a failed container is started again.
+    container_back_off_max = Seconds::new(300);
+    /// A container that ran this long without failing starts over with the first delay.
+    container_back_off_reset = Seconds::new(600);
+    /// The first delay before an image is pulled again.
+    image_back_off_initial = Seconds::new(10);
+    /// The longest delay before an image is pulled again.
+    image_back_off_max = Seconds::new(300);
+    /// How often a kubelet renews its node's Lease.
+    node_lease_renew = Seconds::new(10);
+    /// How often a kubelet writes its node's status when nothing changed.
+    node_status_report = Seconds::new(300);
+    /// No heartbeat for this long makes a node's Ready condition Unknown.
+    node_monitor_grace = Seconds::new(40);
+    /// How long a pod tolerates a node that is not ready or unreachable when it does not say.
+    default_toleration = Seconds::new(300);
+    /// The grace a force-deleted pod's processes get from the node.
+    force_delete_grace = Seconds::new(2);
+    /// The extension a preStop hook gets at the end of the grace period.
+    pre_stop_extension = Seconds::new(2);
+    /// The first delay before a failed reconcile is tried again.
+    reconcile_back_off_initial = Seconds::millis(5);
+    /// The longest delay before a failed reconcile is tried again.
+    reconcile_back_off_max = Seconds::new(1000);
+    /// The first delay before an unschedulable pod is tried again.
+    scheduler_back_off_initial = Seconds::new(1);
+    /// The longest delay before an unschedulable pod is tried again.
+    scheduler_back_off_max = Seconds::new(10);
+    /// Unschedulable pods are tried again after this long even when nothing happened.
+    scheduler_flush = Seconds::new(300);
+    /// How long events are kept.
+    event_time_to_live = Seconds::new(3600);
+    /// How long an orphaned disruption of a budget counts when its pod is not seen deleted.
+    disruption_timeout = Seconds::new(120);
+    /// How often a watch with bookmarks gets one.
+    watch_bookmark = Seconds::new(60);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timings_default_to_kubernetes_and_take_seconds() {
+        let timings: Timings = serde_json::from_str(r#"{"nodeMonitorGrace": 0.5}"#).unwrap();
+        assert_eq!(timings.node_monitor_grace.0, Duration::from_millis(500));
+        assert_eq!(timings.container_back_off_max.0, Duration::from_secs(300));
+        assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGrase": 1}"#).is_err());
+        assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGrace": -1}"#).is_err());
+    }
+}

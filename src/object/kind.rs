@@ -1,0 +1,279 @@
+//! The Kind table: one entry a kind. Everything that must know all kinds is driven by it.
+
+use std::fmt;
+
+use k8s_openapi::api::{apps, coordination, core, discovery, policy, scheduling};
+
+/// Whether objects of a kind live in namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// They do.
+    Namespaced,
+    /// They belong to the whole cluster.
+    Cluster,
+}
+
+/// A part or action of an object with a path of its own, below the object's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subresource {
+    /// What controllers write.
+    Status,
+    /// The replica count as `autoscaling/v1 Scale`.
+    Scale,
+    /// The only way to add ephemeral containers.
+    EphemeralContainers,
+    /// Asks for a deletion that respects disruption budgets.
+    Eviction,
+    /// Assigns a pod to a node.
+    Binding,
+    /// Output of a container.
+    Log,
+    /// Runs a command in a container.
+    Exec,
+    /// Connects to a container's own streams.
+    Attach,
+    /// Forwards ports.
+    PortForward,
+    /// Ends a namespace's deletion.
+    Finalize,
+    /// Issues a service account's token.
+    Token,
+}
+
+impl Subresource {
+    /// The path segment.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Scale => "scale",
+            Self::EphemeralContainers => "ephemeralcontainers",
+            Self::Eviction => "eviction",
+            Self::Binding => "binding",
+            Self::Log => "log",
+            Self::Exec => "exec",
+            Self::Attach => "attach",
+            Self::PortForward => "portforward",
+            Self::Finalize => "finalize",
+            Self::Token => "token",
+        }
+    }
+}
+
+/// One row of the Kind table.
+#[derive(Debug)]
+pub struct KindInfo {
+    /// Which kind this describes.
+    pub kind: Kind,
+    /// The kind's name, e.g. `ReplicaSet`.
+    pub name: &'static str,
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The group's version.
+    pub version: &'static str,
+    /// The path segment, e.g. `replicasets`.
+    pub plural: &'static str,
+    /// The singular form for the command line, e.g. `replicaset`.
+    pub singular: &'static str,
+    /// Short names for the command line.
+    pub short_names: &'static [&'static str],
+    /// Groups of kinds it belongs to, e.g. `all`.
+    pub categories: &'static [&'static str],
+    /// Where its objects live.
+    pub scope: Scope,
+    /// `metadata.generation` counts the changes of the spec.
+    pub counts_generations: bool,
+    /// What has a path below an object.
+    pub subresources: &'static [Subresource],
+}
+
+impl KindInfo {
+    /// `apps/v1`, or `v1` in the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// `deployments.apps`, or `pods` in the core group: how error messages name the resource.
+    pub fn qualified_plural(&self) -> String {
+        if self.group.is_empty() {
+            self.plural.to_string()
+        } else {
+            format!("{}.{}", self.plural, self.group)
+        }
+    }
+
+    /// `Deployment.apps`, or `Pod` in the core group: how validation errors name the kind.
+    pub fn qualified_name(&self) -> String {
+        if self.group.is_empty() { self.name.to_string() } else { format!("{}.{}", self.name, self.group) }
+    }
+
+    /// Whether the kind has this subresource.
+    pub fn has(&self, subresource: Subresource) -> bool {
+        self.subresources.contains(&subresource)
+    }
+
+    /// Whether its objects live in namespaces.
+    pub fn namespaced(&self) -> bool {
+        self.scope == Scope::Namespaced
+    }
+}
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident($ty:ty) = $group:literal, $version:literal, $plural:literal, $singular:literal,
+        short $short:expr, categories $categories:expr, $scope:ident, $shape:ident, subresources $subresources:expr;)*) => {
+        /// Every kind of object the API serves.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// All kinds, in the order objects that depend on one another should be applied.
+            pub const ALL: &'static [Kind] = &[$(Kind::$kind),*];
+        }
+
+        static TABLE: &[KindInfo] = {
+            use Scope::{Cluster, Namespaced};
+            #[allow(unused_imports, reason = "which subresources occur depends on the table")]
+            use Subresource::*;
+            &[$(KindInfo {
+                kind: Kind::$kind, name: stringify!($kind), group: $group, version: $version,
+                plural: $plural, singular: $singular, short_names: &$short, categories: &$categories,
+                scope: $scope, counts_generations: matches!(stringify!($shape).as_bytes(), b"Generations"),
+                subresources: &$subresources,
+            }),*]
+        };
+
+        super::any::bodies! { $($kind($ty) $shape),* }
+    };
+}
+
+// The word before the subresources is the kind's shape: `Plain` (neither spec nor status), `SpecOnly`,
+// `SpecStatus`, or `Generations` (both, and `metadata.generation` counts the changes of the spec).
+kinds! {
+    /// A room for names.
+    Namespace(core::v1::Namespace) = "", "v1", "namespaces", "namespace",
+        short ["ns"], categories [], Cluster, SpecStatus, subresources [Status, Finalize];
+    /// A named priority of pods.
+    PriorityClass(scheduling::v1::PriorityClass) = "scheduling.k8s.io", "v1", "priorityclasses", "priorityclass",
+        short ["pc"], categories [], Cluster, Plain, subresources [];
+    /// A machine that runs pods.
+    Node(core::v1::Node) = "", "v1", "nodes", "node",
+        short ["no"], categories [], Cluster, SpecStatus, subresources [Status];
+    /// A heartbeat or a lock.
+    Lease(coordination::v1::Lease) = "coordination.k8s.io", "v1", "leases", "lease",
+        short [], categories [], Namespaced, SpecOnly, subresources [];
+    /// An identity of pods.
+    ServiceAccount(core::v1::ServiceAccount) = "", "v1", "serviceaccounts", "serviceaccount",
+        short ["sa"], categories [], Namespaced, Plain, subresources [Token];
+    /// Settings for pods.
+    ConfigMap(core::v1::ConfigMap) = "", "v1", "configmaps", "configmap",
+        short ["cm"], categories [], Namespaced, Plain, subresources [];
+    /// Secret settings for pods.
+    Secret(core::v1::Secret) = "", "v1", "secrets", "secret",
+        short [], categories [], Namespaced, Plain, subresources [];
+    /// A stable address for a set of pods.
+    Service(core::v1::Service) = "", "v1", "services", "service",
+        short ["svc"], categories ["all"], Namespaced, SpecStatus, subresources [Status];
+    /// The pods behind a service, in the old form.
+    Endpoints(core::v1::Endpoints) = "", "v1", "endpoints", "endpoints",
+        short ["ep"], categories [], Namespaced, Plain, subresources [];
+    /// The pods behind a service.
+    EndpointSlice(discovery::v1::EndpointSlice) = "discovery.k8s.io", "v1", "endpointslices", "endpointslice",
+        short [], categories [], Namespaced, Plain, subresources [];
+    /// How many pods may be down at once.
+    PodDisruptionBudget(policy::v1::PodDisruptionBudget) = "policy", "v1", "poddisruptionbudgets", "poddisruptionbudget",
+        short ["pdb"], categories [], Namespaced, Generations, subresources [Status];
+    /// Containers that run together.
+    Pod(core::v1::Pod) = "", "v1", "pods", "pod",
+        short ["po"], categories ["all"], Namespaced,
+        Generations, subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach];
+    /// A number of equal pods.
+    ReplicaSet(apps::v1::ReplicaSet) = "apps", "v1", "replicasets", "replicaset",
+        short ["rs"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
+    /// A number of equal pods that change version gradually.
+    Deployment(apps::v1::Deployment) = "apps", "v1", "deployments", "deployment",
+        short ["deploy"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
+    /// Something that happened.
+    Event(core::v1::Event) = "", "v1", "events", "event",
+        short ["ev"], categories [], Namespaced, Plain, subresources [];
+}
+
+impl Kind {
+    /// How many kinds there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// This kind's row of the table.
+    pub fn info(self) -> &'static KindInfo {
+        &TABLE[self.index()]
+    }
+
+    /// Its position in the table, below [`Kind::COUNT`].
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The kind with this group, version and kind name.
+    pub fn from_gvk(group: &str, version: &str, name: &str) -> Option<Self> {
+        TABLE.iter().find(|i| i.group == group && i.version == version && i.name == name).map(|i| i.kind)
+    }
+
+    /// The kind of a manifest's `apiVersion` and `kind`.
+    pub fn from_api_version(api_version: &str, name: &str) -> Option<Self> {
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        Self::from_gvk(group, version, name)
+    }
+
+    /// The kind served under this path.
+    pub fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
+        TABLE.iter().find(|i| i.group == group && i.version == version && i.plural == plural).map(|i| i.kind)
+    }
+
+    /// The kind a user means by a plural, singular, short or kind name, in any case.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let word = word.to_ascii_lowercase();
+        TABLE
+            .iter()
+            .find(|i| {
+                i.plural == word
+                    || i.singular == word
+                    || i.short_names.contains(&word.as_str())
+                    || i.qualified_plural() == word
+            })
+            .map(|i| i.kind)
+    }
+
+    /// Whether its objects live in namespaces.
+    pub fn namespaced(self) -> bool {
+        self.info().namespaced()
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_finds_one_kind_api_7() {
+        for info in TABLE {
+            assert_eq!(TABLE[info.kind.index()].name, info.name);
+            assert_eq!(Kind::from_path(info.group, info.version, info.plural), Some(info.kind));
+            assert_eq!(Kind::from_api_version(&info.api_version(), info.name), Some(info.kind));
+            for word in [info.plural, info.singular].iter().chain(info.short_names) {
+                assert_eq!(Kind::from_word(word), Some(info.kind), "{word}");
+            }
+        }
+        assert_eq!(Kind::from_word("Pods"), Some(Kind::Pod));
+        assert_eq!(Kind::from_word("deployments.apps"), Some(Kind::Deployment));
+        assert_eq!(Kind::from_api_version("apps/v2", "Deployment"), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! Who controls whom: `metadata.ownerReferences`.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::Object;
+
+/// The reference to the object's controller, when it has one.
+pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.as_ref()?.iter().find(|r| r.controller == Some(true))
+}
+
+/// Whether the object with this uid is the controller.
+pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
+    controller_of(meta).is_some_and(|r| r.uid == uid)
+}
+
+/// The reference by which `owner` controls something; it blocks the owner's foreground deletion.
+pub fn controller_reference(owner: &Object) -> OwnerReference {
+    let info = owner.kind().info();
+    OwnerReference {
+        api_version: info.api_version(),
+        kind: info.name.to_string(),
+        name: owner.name().to_string(),
+        uid: owner.uid().to_string(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+/// Whether deletion was asked for.
+pub fn is_terminating(meta: &ObjectMeta) -> bool {
+    meta.deletion_timestamp.is_some()
+}

@@ -1,0 +1,389 @@
+//! Label and field selectors: parsing the query forms and matching objects.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+/// Labels as objects carry them.
+pub type Labels = BTreeMap<String, String>;
+
+/// A selector cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// The query text breaks the grammar.
+    #[error("unable to parse requirement: {0}")]
+    Syntax(String),
+    /// A requirement contradicts itself.
+    #[error("{0}")]
+    Requirement(String),
+}
+
+/// What one requirement asks of a label's value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// The label is there with one of these values.
+    In(Vec<String>),
+    /// The label is absent or has none of these values.
+    NotIn(Vec<String>),
+    /// The label is there.
+    Exists,
+    /// The label is absent.
+    DoesNotExist,
+    /// The value is an integer above this one.
+    GreaterThan(i64),
+    /// The value is an integer below this one.
+    LessThan(i64),
+}
+
+/// One condition on one label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Requirement {
+    /// The label.
+    pub key: String,
+    /// The condition.
+    pub operator: Operator,
+}
+
+impl Requirement {
+    /// Whether labels meet it.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        let value = labels.get(&self.key);
+        let number = || value.and_then(|v| v.parse::<i64>().ok());
+        match &self.operator {
+            Operator::In(values) => value.is_some_and(|v| values.contains(v)),
+            Operator::NotIn(values) => value.is_none_or(|v| !values.contains(v)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::GreaterThan(bound) => number().is_some_and(|n| n > *bound),
+            Operator::LessThan(bound) => number().is_some_and(|n| n < *bound),
+        }
+    }
+}
+
+/// A conjunction of requirements on labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    requirements: Vec<Requirement>,
+    nothing: bool,
+}
+
+impl Selector {
+    /// Matches every object.
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// Matches no object: what a missing `LabelSelector` means.
+    pub fn nothing() -> Self {
+        Self { requirements: Vec::new(), nothing: true }
+    }
+
+    /// All of these requirements.
+    pub fn all_of(requirements: Vec<Requirement>) -> Self {
+        Self { requirements, nothing: false }
+    }
+
+    /// Equality on each of these labels, as a Service's or ReplicationController's selector.
+    pub fn from_labels(labels: &Labels) -> Self {
+        Self::all_of(
+            labels
+                .iter()
+                .map(|(key, value)| Requirement {
+                    key: key.clone(),
+                    operator: Operator::In(vec![value.clone()]),
+                })
+                .collect(),
+        )
+    }
+
+    /// A `LabelSelector` field: empty matches everything, an operator that is none matches nothing.
+    pub fn from_field(selector: &LabelSelector) -> Self {
+        let mut all = Self::from_labels(selector.match_labels.as_ref().unwrap_or(&Labels::new()));
+        for expression in selector.match_expressions.iter().flatten() {
+            let values = expression.values.clone().unwrap_or_default();
+            let operator = match expression.operator.as_str() {
+                "In" => Operator::In(values),
+                "NotIn" => Operator::NotIn(values),
+                "Exists" => Operator::Exists,
+                "DoesNotExist" => Operator::DoesNotExist,
+                _ => return Self::nothing(),
+            };
+            all.requirements.push(Requirement { key: expression.key.clone(), operator });
+        }
+        all
+    }
+
+    /// A `LabelSelector` field that may be missing, which matches nothing.
+    pub fn from_optional(selector: Option<&LabelSelector>) -> Self {
+        selector.map_or_else(Self::nothing, Self::from_field)
+    }
+
+    /// The query form: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>3`.
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
+        parse::selector(text).map(Self::all_of)
+    }
+
+    /// Whether it asks nothing of an object.
+    pub fn is_everything(&self) -> bool {
+        !self.nothing && self.requirements.is_empty()
+    }
+
+    /// Its requirements.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// Whether these labels are selected.
+    pub fn matches(&self, labels: Option<&Labels>) -> bool {
+        static EMPTY: Labels = Labels::new();
+        let labels = labels.unwrap_or(&EMPTY);
+        !self.nothing && self.requirements.iter().all(|r| r.matches(labels))
+    }
+}
+
+/// One `path=value` or `path!=value` condition of a field selector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldRequirement {
+    /// The field's path, e.g. `spec.nodeName`.
+    pub path: String,
+    /// The value compared with; an absent field is the empty text.
+    pub value: String,
+    /// `=` rather than `!=`.
+    pub equal: bool,
+}
+
+/// The query form of a field selector: `status.phase!=Running,spec.nodeName=n1`.
+pub fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, SelectorError> {
+    text.split(',')
+        .filter(|term| !term.trim().is_empty())
+        .map(|term| {
+            let (path, value, equal) = if let Some((path, value)) = term.split_once("!=") {
+                (path, value, false)
+            } else if let Some((path, value)) = term.split_once("==") {
+                (path, value, true)
+            } else if let Some((path, value)) = term.split_once('=') {
+                (path, value, true)
+            } else {
+                return Err(SelectorError::Requirement(format!(
+                    "invalid selector: '{text}'; can't understand '{term}'"
+                )));
+            };
+            Ok(FieldRequirement { path: path.trim().into(), value: value.trim().into(), equal })
+        })
+        .collect()
+}
+
+mod parse {
+    //! The grammar of label selectors.
+
+    use super::{Operator, Requirement, SelectorError};
+
+    /// Tokens: a word, or one of the punctuation marks.
+    #[derive(Clone, Debug, PartialEq)]
+    enum Token<'a> {
+        Word(&'a str),
+        Mark(&'a str),
+    }
+
+    impl Token<'_> {
+        fn text(&self) -> &str {
+            match self {
+                Token::Word(t) | Token::Mark(t) => t,
+            }
+        }
+    }
+
+    fn tokens(text: &str) -> Vec<Token<'_>> {
+        let mut tokens = Vec::new();
+        let mut rest = text.trim_start();
+        while !rest.is_empty() {
+            let mark =
+                ["!=", "==", "=", "!", "(", ")", ",", ">", "<"].into_iter().find(|m| rest.starts_with(m));
+            let length = mark.map_or_else(
+                || rest.find(|c: char| "!=(),<>".contains(c) || c.is_whitespace()).unwrap_or(rest.len()),
+                str::len,
+            );
+            let (token, after) = rest.split_at(length);
+            tokens.push(if mark.is_some() { Token::Mark(token) } else { Token::Word(token) });
+            rest = after.trim_start();
+        }
+        tokens
+    }
+
+    struct Parser<'a> {
+        tokens: std::iter::Peekable<std::vec::IntoIter<Token<'a>>>,
+    }
+
+    pub(super) fn selector(text: &str) -> Result<Vec<Requirement>, SelectorError> {
+        let mut parser = Parser { tokens: tokens(text).into_iter().peekable() };
+        let mut requirements = Vec::new();
+        while parser.tokens.peek().is_some() {
+            requirements.push(parser.requirement()?);
+            match parser.tokens.next() {
+                None => break,
+                Some(Token::Mark(",")) if parser.tokens.peek().is_some() => {}
+                Some(Token::Mark(",")) => return Err(found("", "identifier after ','")),
+                Some(other) => return Err(found(other.text(), "',' or 'end of string'")),
+            }
+        }
+        Ok(requirements)
+    }
+
+    fn found(found: &str, expected: &str) -> SelectorError {
+        SelectorError::Syntax(format!("found '{found}', expected: {expected}"))
+    }
+
+    impl Parser<'_> {
+        fn word(&mut self, expected: &str) -> Result<String, SelectorError> {
+            match self.tokens.next() {
+                Some(Token::Word(word)) => Ok(word.to_string()),
+                other => Err(found(other.as_ref().map_or("", Token::text), expected)),
+            }
+        }
+
+        fn requirement(&mut self) -> Result<Requirement, SelectorError> {
+            if self.tokens.next_if_eq(&Token::Mark("!")).is_some() {
+                return Ok(Requirement { key: self.key()?, operator: Operator::DoesNotExist });
+            }
+            let key = self.key()?;
+            let operator = match self.tokens.peek().cloned() {
+                None | Some(Token::Mark(",")) => Operator::Exists,
+                Some(token) => {
+                    self.tokens.next();
+                    match token {
+                        Token::Mark("=" | "==") => Operator::In(vec![self.value()]),
+                        Token::Mark("!=") => Operator::NotIn(vec![self.value()]),
+                        Token::Mark(">") => Operator::GreaterThan(self.integer()?),
+                        Token::Mark("<") => Operator::LessThan(self.integer()?),
+                        Token::Word("in") => Operator::In(self.values()?),
+                        Token::Word("notin") => Operator::NotIn(self.values()?),
+                        other => {
+                            return Err(found(other.text(), "in, notin, =, ==, !=, gt, lt"));
+                        }
+                    }
+                }
+            };
+            Ok(Requirement { key, operator })
+        }
+
+        fn key(&mut self) -> Result<String, SelectorError> {
+            let key = self.word("identifier")?;
+            let valid = key.len() <= 317
+                && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+                && key.starts_with(|c: char| c.is_ascii_alphanumeric());
+            if valid { Ok(key) } else { Err(SelectorError::Syntax(format!("invalid label key \"{key}\""))) }
+        }
+
+        /// A value may be empty: `a=`.
+        fn value(&mut self) -> String {
+            match self.tokens.next_if(|t| matches!(t, Token::Word(_))) {
+                Some(Token::Word(word)) => word.to_string(),
+                _ => String::new(),
+            }
+        }
+
+        fn integer(&mut self) -> Result<i64, SelectorError> {
+            let word = self.word("identifier")?;
+            word.parse().map_err(|_| {
+                SelectorError::Requirement(format!(
+                    "values[0]: Invalid value: \"{word}\": for 'Gt', 'Lt' operators, the value must be an integer"
+                ))
+            })
+        }
+
+        fn values(&mut self) -> Result<Vec<String>, SelectorError> {
+            match self.tokens.next() {
+                Some(Token::Mark("(")) => {}
+                other => return Err(found(other.as_ref().map_or("", Token::text), "'('")),
+            }
+            let mut values = Vec::new();
+            loop {
+                match self.tokens.peek() {
+                    Some(Token::Word(_) | Token::Mark("," | ")")) => values.push(self.value()),
+                    other => {
+                        return Err(found(other.map_or("", Token::text), "',', ')' or identifier"));
+                    }
+                }
+                match self.tokens.next() {
+                    Some(Token::Mark(",")) => {}
+                    Some(Token::Mark(")")) => return Ok(values),
+                    other => return Err(found(other.as_ref().map_or("", Token::text), "',' or ')'")),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn labels(text: &str) -> Labels {
+        text.split_whitespace()
+            .map(|pair| {
+                let (key, value) = pair.split_once('=').unwrap();
+                (key.to_string(), value.to_string())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn selectors_match_as_kubernetes_does_api_2() {
+        for (selector, on, expected) in [
+            ("", "a=b", true),
+            ("a=b", "a=b", true),
+            ("a==b,c!=d", "a=b c=e", true),
+            ("c!=d", "a=b", true),
+            ("a in (b, c)", "a=c", true),
+            ("a in (b)", "a=c", false),
+            ("a notin (b)", "", true),
+            ("a notin (b)", "a=b", false),
+            ("a", "a=b", true),
+            ("!a", "a=b", false),
+            ("!a", "", true),
+            ("a=", "a=", true),
+            ("n>3,n<9", "n=5", true),
+            ("n>3", "n=x", false),
+            ("app.kubernetes.io/name=x", "app.kubernetes.io/name=x", true),
+        ] {
+            let parsed = Selector::parse(selector).unwrap_or_else(|e| panic!("{selector}: {e}"));
+            assert_eq!(parsed.matches(Some(&labels(on))), expected, "{selector} on {on}");
+        }
+    }
+
+    #[test]
+    fn broken_selectors_say_where_api_2() {
+        for (text, message) in [
+            ("a in (", "unable to parse requirement: found '', expected: ',', ')' or identifier"),
+            ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+            ("a,", "unable to parse requirement: found '', expected: identifier after ','"),
+            ("=b", "unable to parse requirement: found '=', expected: identifier"),
+        ] {
+            assert_eq!(Selector::parse(text).unwrap_err().to_string(), message, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_selector_field_selects_nothing_and_an_empty_one_everything() {
+        assert!(!Selector::from_optional(None).matches(Some(&labels("a=b"))));
+        assert!(Selector::from_optional(Some(&LabelSelector::default())).matches(None));
+    }
+
+    #[test]
+    fn field_selectors_split_into_requirements() {
+        let parsed = parse_fields("spec.nodeName=n1,status.phase!=Failed").unwrap();
+        assert_eq!((parsed[0].equal, parsed[0].path.as_str()), (true, "spec.nodeName"));
+        assert_eq!((parsed[1].equal, parsed[1].value.as_str()), (false, "Failed"));
+        assert!(parse_fields("nonsense").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,40}|[a-c!=<>(), ]{0,20}") {
+            let _ = Selector::parse(&text);
+            let _ = parse_fields(&text);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Shared caches: one list+watch a kind, indexed, with handlers that run after the cache shows a change.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
+
+use crate::api::Api;
+use crate::base::task::Tasks;
+use crate::object::owner::controller_of;
+use crate::object::{Body, Key, Kind, Object, Shared, Typed, Uid};
+use crate::store::{Change, ChangeKind, Visibility};
+
+type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
+
+/// The caches of all kinds; each starts when first asked for.
+#[derive(Clone)]
+pub struct Caches {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    api: Api,
+    tasks: Tasks,
+    slots: Mutex<HashMap<Kind, Arc<Slot>>>,
+}
+
+/// One kind's objects and who is told of changes.
+struct Slot {
+    kind: Kind,
+    index: RwLock<Index>,
+    // Held while an event is applied and handed on, so that a new handler sees each object exactly once.
+    handlers: Mutex<Vec<Handler>>,
+    synced: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct Index {
+    objects: BTreeMap<Key, Arc<Object>>,
+    by_controller: HashMap<Uid, HashSet<Key>>,
+    by_node: HashMap<String, HashSet<Key>>,
+}
+
+impl Caches {
+    /// No cache runs yet; their tasks will belong to `tasks`.
+    pub fn new(api: &Api, tasks: &Tasks) -> Self {
+        let inner = Inner { api: api.clone(), tasks: tasks.clone(), slots: Mutex::default() };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The cache of `T`s.
+    pub fn of<T: Typed>(&self) -> Cache<T> {
+        Cache { slot: self.slot(T::ROW), of: PhantomData }
+    }
+
+    /// Calls `handler` for every object of a kind, now and whenever one changes; see [`Cache::on_change`].
+    pub fn on_any_change(&self, kind: Kind, handler: impl Fn(&Change) + Send + Sync + 'static) {
+        self.slot(kind).subscribe(Arc::new(handler));
+    }
+
+    fn slot(&self, kind: Kind) -> Arc<Slot> {
+        let mut slots = self.inner.slots.lock();
+        slots
+            .entry(kind)
+            .or_insert_with(|| {
+                let slot = Arc::new(Slot {
+                    kind,
+                    index: RwLock::default(),
+                    handlers: Mutex::default(),
+                    synced: watch::Sender::new(false),
+                });
+                let (api, follower) = (self.inner.api.clone(), slot.clone());
+                self.inner.tasks.spawn_restarting("cache", move || follow(api.clone(), follower.clone()));
+                slot
+            })
+            .clone()
+    }
+}
+
+/// Lists, then applies changes for ever; after falling behind it lists again.
+async fn follow(api: Api, slot: Arc<Slot>) {
+    loop {
+        let snapshot = api.list(slot.kind, None);
+        let mut watcher = api.watch(slot.kind, snapshot.revision, Visibility::Applied);
+        slot.replace_all(snapshot.objects);
+        slot.synced.send_replace(true);
+        while let Ok(changes) = watcher.next().await {
+            for change in &changes {
+                slot.apply(change);
+            }
+            tokio::task::consume_budget().await;
+        }
+    }
+}
+
+impl Slot {
+    fn apply(&self, change: &Change) {
+        let handlers = self.handlers.lock();
+        self.index.write().apply(change);
+        for handler in handlers.iter() {
+            handler(change);
+        }
+    }
+
+    /// Brings the cache to a new list by the changes that lead there.
+    fn replace_all(&self, objects: Vec<Arc<Object>>) {
+        let listed: HashSet<Key> = objects.iter().map(|o| o.key()).collect();
+        let (known, gone): (HashMap<Key, Arc<Object>>, Vec<Arc<Object>>) = {
+            let index = self.index.read();
+            let gone = index.objects.iter().filter(|(k, _)| !listed.contains(k)).map(|(_, o)| o.clone());
+            (index.objects.clone().into_iter().collect(), gone.collect())
+        };
+        for object in gone {
+            self.apply(&change(ChangeKind::Deleted, object.clone(), Some(object)));
+        }
+        for object in objects {
+            match known.get(&object.key()) {
+                Some(old) if old.revision() == object.revision() => {}
+                Some(old) => self.apply(&change(ChangeKind::Modified, object, Some(old.clone()))),
+                None => self.apply(&change(ChangeKind::Added, object, None)),
+            }
+        }
+    }
+
+    fn subscribe(&self, handler: Handler) {
+        let mut handlers = self.handlers.lock();
+        for object in self.index.read().objects.values() {
+            handler(&change(ChangeKind::Added, object.clone(), None));
+        }
+        handlers.push(handler);
+    }
+}
+
+fn change(kind: ChangeKind, object: Arc<Object>, previous: Option<Arc<Object>>) -> Change {
+    Change { revision: object.revision(), kind, object, previous }
+}
+
+fn node_of(object: &Object) -> Option<&String> {
+    match object.body() {
+        Body::Pod(pod) => pod.spec.as_ref()?.node_name.as_ref(),
+        _ => None,
+    }
+}
+
+impl Index {
+    fn apply(&mut self, change: &Change) {
+        let key = change.object.key();
+        if let Some(old) = self.objects.get(&key).cloned() {
+            if let Some(owner) = controller_of(old.meta()) {
+                remove_from(&mut self.by_controller, &owner.uid, &key);
+            }
+            if let Some(node) = node_of(&old) {
+                remove_from(&mut self.by_node, node, &key);
+            }
+        }
+        if change.kind == ChangeKind::Deleted {
+            self.objects.remove(&key);
+            return;
+        }
+        if let Some(owner) = controller_of(change.object.meta()) {
+            self.by_controller.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        if let Some(node) = node_of(&change.object) {
+            self.by_node.entry(node.clone()).or_default().insert(key.clone());
+        }
+        self.objects.insert(key, change.object.clone());
+    }
+}
+
+fn remove_from(index: &mut HashMap<String, HashSet<Key>>, entry: &str, key: &Key) {
+    if let Some(keys) = index.get_mut(entry) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(entry);
+        }
+    }
+}
+
+/// The cached `T`s.
+pub struct Cache<T> {
+    slot: Arc<Slot>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Cache<T> {
+    fn clone(&self) -> Self {
+        Self { slot: self.slot.clone(), of: PhantomData }
+    }
+}
+
+impl<T: Typed> Cache<T> {
+    /// The object with this key.
+    pub fn get(&self, key: &Key) -> Option<Shared<T>> {
+        self.slot.index.read().objects.get(key).and_then(Shared::from_object)
+    }
+
+    /// All objects, by key.
+    pub fn list(&self) -> Vec<Shared<T>> {
+        self.slot.index.read().objects.values().filter_map(Shared::from_object).collect()
+    }
+
+    /// The objects of one namespace, by key.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Shared<T>> {
+        let index = self.slot.index.read();
+        index
+            .objects
+            .range(Key::new(namespace, "")..)
+            .take_while(|(key, _)| key.namespace == namespace)
+            .filter_map(|(_, object)| Shared::from_object(object))
+            .collect()
+    }
+
+    /// The objects whose controller has this uid, in no order.
+    pub fn controlled_by(&self, owner: &str) -> Vec<Shared<T>> {
+        let index = self.slot.index.read();
+        let keys = index.by_controller.get(owner).into_iter().flatten();
+        keys.filter_map(|key| index.objects.get(key)).filter_map(Shared::from_object).collect()
+    }
+
+    /// The pods bound to this node, in no order.
+    pub fn on_node(&self, node: &str) -> Vec<Shared<T>> {
+        let index = self.slot.index.read();
+        let keys = index.by_node.get(node).into_iter().flatten();
+        keys.filter_map(|key| index.objects.get(key)).filter_map(Shared::from_object).collect()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.slot.index.read().objects.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls `handler` for every object, as an addition, and from then on for every change, in order and
+    /// after the cache shows it. The handler must not block, and must not subscribe to the same cache.
+    pub fn on_change(&self, handler: impl Fn(&Change) + Send + Sync + 'static) {
+        self.slot.subscribe(Arc::new(handler));
+    }
+
+    /// Waits until the first list is in.
+    pub async fn synced(&self) {
+        let mut synced = self.slot.synced.subscribe();
+        // The sender lives in the slot that `self` holds.
+        let _ = synced.wait_for(|done| *done).await;
+    }
+}

@@ -1,0 +1,218 @@
+//! A deduplicating work queue: a key waits at most once, and is never handed out while it is worked on.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::base::backoff::{BackoffPolicy, Backoffs};
+
+/// What a queue's keys must be.
+pub trait QueueKey: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {}
+impl<K: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static> QueueKey for K {}
+
+/// A cheap handle to a queue.
+#[derive(Clone)]
+pub struct WorkQueue<K: QueueKey> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K> {
+    state: Mutex<State<K>>,
+    changed: Notify,
+}
+
+struct State<K> {
+    ready: VecDeque<K>,
+    /// Waiting in `ready`, or asked for again while being worked on.
+    dirty: HashSet<K>,
+    working: HashSet<K>,
+    /// By due time; a key waits for its earliest.
+    delayed: BTreeMap<(Instant, K), ()>,
+    due: HashMap<K, Instant>,
+    backoffs: Backoffs<K>,
+}
+
+impl<K: QueueKey> WorkQueue<K> {
+    /// An empty queue whose failing keys come back after growing delays.
+    pub fn new(policy: BackoffPolicy) -> Self {
+        let state = State {
+            ready: VecDeque::new(),
+            dirty: HashSet::new(),
+            working: HashSet::new(),
+            delayed: BTreeMap::new(),
+            due: HashMap::new(),
+            backoffs: Backoffs::new(policy),
+        };
+        Self { inner: Arc::new(Inner { state: Mutex::new(state), changed: Notify::new() }) }
+    }
+
+    /// Asks for work on a key, soon.
+    pub fn add(&self, key: K) {
+        self.inner.state.lock().add(key);
+        self.inner.changed.notify_one();
+    }
+
+    /// Asks for work on a key after a delay; an earlier request for the same key stands.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        if delay.is_zero() {
+            return self.add(key);
+        }
+        let due = Instant::now() + delay;
+        {
+            let mut state = self.inner.state.lock();
+            match state.due.get(&key) {
+                Some(earlier) if *earlier <= due => return,
+                Some(later) => {
+                    let later = (*later, key.clone());
+                    state.delayed.remove(&later);
+                }
+                None => {}
+            }
+            state.due.insert(key.clone(), due);
+            state.delayed.insert((due, key), ());
+        }
+        self.inner.changed.notify_one();
+    }
+
+    /// Asks for work on a key that has just failed, after its back-off.
+    pub fn add_rate_limited(&self, key: K) {
+        let delay = self.inner.state.lock().backoffs.fail(&key);
+        self.add_after(key, delay);
+    }
+
+    /// Forgets a key's failures.
+    pub fn forget(&self, key: &K) {
+        self.inner.state.lock().backoffs.succeed(key);
+    }
+
+    /// How many keys wait to be worked on now.
+    pub fn len(&self) -> usize {
+        self.inner.state.lock().ready.len()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next key; to be given back with [`WorkQueue::done`].
+    pub async fn next(&self) -> K {
+        loop {
+            let changed = self.inner.changed.notified();
+            let wake = {
+                let mut state = self.inner.state.lock();
+                state.release_due(Instant::now());
+                if let Some(key) = state.take() {
+                    // Another worker may be waiting for the keys behind this one.
+                    if !state.ready.is_empty() {
+                        self.inner.changed.notify_one();
+                    }
+                    return key;
+                }
+                state.delayed.first_key_value().map(|((due, _), ())| *due)
+            };
+            match wake {
+                Some(due) => tokio::select! {
+                    () = changed => {}
+                    () = tokio::time::sleep_until(due) => {}
+                },
+                None => changed.await,
+            }
+        }
+    }
+
+    /// The work on a key is over; it comes again if it was asked for meanwhile.
+    pub fn done(&self, key: &K) {
+        let again = {
+            let mut state = self.inner.state.lock();
+            state.working.remove(key);
+            let again = state.dirty.contains(key);
+            if again {
+                state.ready.push_back(key.clone());
+            }
+            again
+        };
+        if again {
+            self.inner.changed.notify_one();
+        }
+    }
+}
+
+impl<K: QueueKey> State<K> {
+    fn add(&mut self, key: K) {
+        if self.dirty.insert(key.clone()) && !self.working.contains(&key) {
+            self.ready.push_back(key);
+        }
+    }
+
+    fn release_due(&mut self, now: Instant) {
+        while let Some(entry) = self.delayed.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let ((_, key), ()) = entry.remove_entry();
+            self.due.remove(&key);
+            self.add(key);
+        }
+    }
+
+    fn take(&mut self) -> Option<K> {
+        let key = self.ready.pop_front()?;
+        self.dirty.remove(&key);
+        self.working.insert(key.clone());
+        Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue() -> WorkQueue<&'static str> {
+        WorkQueue::new(BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(8) })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_waits_once_and_is_never_worked_on_twice_at_once_safe_6() {
+        let queue = queue();
+        queue.add("a");
+        queue.add("a");
+        queue.add("b");
+        assert_eq!(queue.len(), 2);
+        assert_eq!(queue.next().await, "a");
+        queue.add("a");
+        assert_eq!(queue.next().await, "b");
+        assert!(queue.is_empty(), "a is being worked on");
+        queue.done(&"a");
+        assert_eq!(queue.next().await, "a");
+        queue.done(&"a");
+        assert!(queue.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn delays_keep_the_earliest_and_failures_back_off() {
+        let queue = queue();
+        let start = Instant::now();
+        queue.add_after("a", Duration::from_secs(60));
+        queue.add_after("a", Duration::from_secs(5));
+        queue.add_after("a", Duration::from_secs(30));
+        assert_eq!(queue.next().await, "a");
+        assert_eq!(start.elapsed().as_secs(), 5);
+        queue.done(&"a");
+        let mut waited = Vec::new();
+        for _ in 0..5 {
+            let before = Instant::now();
+            queue.add_rate_limited("a");
+            queue.next().await;
+            waited.push(before.elapsed().as_secs());
+            queue.done(&"a");
+        }
+        assert_eq!(waited, [1, 2, 4, 8, 8]);
+    }
+}

@@ -1,0 +1,215 @@
+//! Events: what actors tell people, deduplicated with a count.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use parking_lot::Mutex;
+
+use crate::api::{Api, ApiError};
+use crate::object::{Key, Object};
+
+/// Repeated events remembered; the oldest half is forgotten beyond that.
+const REMEMBERED: usize = 4096;
+
+/// Whether an event is good to know or wants attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventType {
+    /// Good to know.
+    Normal,
+    /// Wants attention.
+    Warning,
+}
+
+impl EventType {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// Tells of things in the name of one component. Never fails: what cannot be stored is logged.
+#[derive(Clone)]
+pub struct Recorder {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    api: Api,
+    component: String,
+    host: Option<String>,
+    /// Which Event object tells of the same thing, and a counter for ageing.
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    events: HashMap<Same, (Key, u64)>,
+    turn: u64,
+}
+
+/// What makes two events the same.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Same {
+    uid: String,
+    kind: String,
+    name: String,
+    field_path: Option<String>,
+    type_: EventType,
+    reason: String,
+    message: String,
+}
+
+/// A reference to an object, as events carry it.
+pub fn reference_to(object: &Object) -> ObjectReference {
+    let info = object.kind().info();
+    let meta = object.meta();
+    ObjectReference {
+        api_version: Some(info.api_version()),
+        kind: Some(info.name.into()),
+        name: meta.name.clone(),
+        namespace: meta.namespace.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        field_path: None,
+    }
+}
+
+impl Recorder {
+    /// A recorder for a component, e.g. `deployment-controller`.
+    pub fn new(api: &Api, component: &str) -> Self {
+        Self::on_host(api, component, None)
+    }
+
+    /// A recorder for a component of one node: `kubelet`.
+    pub fn on_host(api: &Api, component: &str, host: Option<&str>) -> Self {
+        let inner = Inner {
+            api: api.clone(),
+            component: component.into(),
+            host: host.map(Into::into),
+            known: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Tells something good to know about an object.
+    pub fn normal(&self, about: &Object, reason: &str, message: impl Into<String>) {
+        self.record(reference_to(about), EventType::Normal, reason, message.into());
+    }
+
+    /// Tells something that wants attention about an object.
+    pub fn warning(&self, about: &Object, reason: &str, message: impl Into<String>) {
+        self.record(reference_to(about), EventType::Warning, reason, message.into());
+    }
+
+    /// Tells something about a part of an object: the reference's `fieldPath` names a container.
+    pub fn record(&self, about: ObjectReference, type_: EventType, reason: &str, message: String) {
+        let same = Same {
+            uid: about.uid.clone().unwrap_or_default(),
+            kind: about.kind.clone().unwrap_or_default(),
+            name: about.name.clone().unwrap_or_default(),
+            field_path: about.field_path.clone(),
+            type_,
+            reason: reason.into(),
+            message: message.chars().take(1024).collect(),
+        };
+        let known = self.inner.known.lock().events.get(&same).map(|(key, _)| key.clone());
+        let again = known.map(|key| self.count_again(&key));
+        let outcome = match again {
+            Some(Ok(())) => Ok(()),
+            // The first one has expired: tell anew.
+            Some(Err(error)) if !error.is_not_found() => Err(error),
+            _ => self.tell(about, &same),
+        };
+        // Into a namespace that is going nothing can be told.
+        if let Err(error) = outcome
+            && !matches!(error, ApiError::Forbidden { .. } | ApiError::NotFound { .. })
+        {
+            tracing::warn!(component = self.inner.component, reason, "event not stored: {error}");
+        }
+    }
+
+    fn count_again(&self, key: &Key) -> Result<(), ApiError> {
+        let now = self.inner.api.clock().time();
+        self.inner
+            .api
+            .modify::<Event>(key, |event| {
+                event.count = Some(event.count.unwrap_or(1) + 1);
+                event.last_timestamp = Some(now.clone());
+                Ok(())
+            })
+            .map(drop)
+    }
+
+    fn tell(&self, about: ObjectReference, same: &Same) -> Result<(), ApiError> {
+        let inner = &self.inner;
+        let now = inner.api.clock().now();
+        let time = inner.api.clock().time();
+        let namespace = about.namespace.clone().filter(|n| !n.is_empty()).unwrap_or_else(|| "default".into());
+        let turn = {
+            let mut known = inner.known.lock();
+            known.turn += 1;
+            known.turn
+        };
+        // The time makes the name unique across restarts, the turn within one instant.
+        let stamp = now.as_nanosecond().wrapping_add(i128::from(turn));
+        let name = format!("{}.{stamp:x}", about.name.clone().unwrap_or_default());
+        let event = Event {
+            metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
+            involved_object: about,
+            reason: Some(same.reason.clone()),
+            message: Some(same.message.clone()),
+            type_: Some(same.type_.text().into()),
+            count: Some(1),
+            first_timestamp: Some(time.clone()),
+            last_timestamp: Some(time),
+            source: Some(EventSource { component: Some(inner.component.clone()), host: inner.host.clone() }),
+            reporting_component: Some(inner.component.clone()),
+            reporting_instance: inner.host.clone(),
+            ..Event::default()
+        };
+        let stored = inner.api.create_as(event)?;
+        let mut known = inner.known.lock();
+        known.events.insert(same.clone(), (stored.key(), turn));
+        if known.events.len() > REMEMBERED {
+            let keep_after = turn.saturating_sub(REMEMBERED as u64 / 2);
+            known.events.retain(|_, (_, turn)| *turn > keep_after);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{Namespace, Pod};
+
+    use super::*;
+    use crate::api::ApiConfig;
+    use crate::base::clock::Clock;
+    use crate::object::Kind;
+    use crate::store::Store;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_event_is_counted_and_another_is_told_api_11() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let meta = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+        api.create_as(Namespace { metadata: meta("default"), ..Namespace::default() }).unwrap();
+        let pod = api.create_as(Pod { metadata: meta("p"), ..Pod::default() }).unwrap();
+        let recorder = Recorder::new(&api, "kubelet");
+        for message in ["slow", "slow", "slower"] {
+            recorder.warning(pod.object(), "Unhealthy", message);
+        }
+        let mut told: Vec<_> = api
+            .list_as::<Event>(Some("default"))
+            .iter()
+            .map(|e| (e.message.clone().unwrap(), e.count.unwrap(), e.type_.clone().unwrap()))
+            .collect();
+        told.sort();
+        assert_eq!(told, [("slow".into(), 2, "Warning".into()), ("slower".into(), 1, "Warning".into())]);
+        assert_eq!(api.count(Kind::Event), 2);
+    }
+}

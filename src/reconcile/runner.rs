@@ -1,0 +1,81 @@
+//! Runs a reconciler over its queue: panics contained, errors retried with back-off.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::queue::{QueueKey, WorkQueue};
+use crate::api::ApiError;
+use crate::base::backoff::BackoffPolicy;
+use crate::base::task::{Tasks, panic_text};
+use crate::object::config::Timings;
+
+/// Why a reconcile must be tried again.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ReconcileError {
+    /// The API refused a write.
+    #[error("{0}")]
+    Api(#[from] ApiError),
+    /// Not finished: again after this long, which is no failure.
+    #[error("again in {0:?}")]
+    After(Duration),
+}
+
+/// A level-triggered control loop: brings what a key stands for nearer to what is wanted.
+pub trait Reconciler: Send + Sync + 'static {
+    /// What the queue holds.
+    type Key: QueueKey;
+    /// Its name in logs and in `--disable`.
+    fn name(&self) -> &'static str;
+    /// Looks at everything behind `key` and does the next step. Idempotent.
+    fn reconcile(&self, key: &Self::Key) -> Result<(), ReconcileError>;
+}
+
+impl<K: QueueKey> WorkQueue<K> {
+    /// An empty queue with the cluster's reconcile back-off.
+    pub fn with_timings(timings: &Timings) -> Self {
+        Self::new(BackoffPolicy {
+            initial: timings.reconcile_back_off_initial.0,
+            max: timings.reconcile_back_off_max.0,
+        })
+    }
+}
+
+/// Works the queue in a task of `tasks` until that stops.
+pub fn run<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::Key>, tasks: &Tasks) {
+    let name = reconciler.name();
+    tasks.spawn_restarting(name, move || work(reconciler.clone(), queue.clone()));
+}
+
+async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::Key>) {
+    loop {
+        let key = queue.next().await;
+        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| reconciler.reconcile(&key)));
+        let name = reconciler.name();
+        match outcome {
+            Ok(Ok(())) => queue.forget(&key),
+            Ok(Err(ReconcileError::After(delay))) => {
+                queue.forget(&key);
+                queue.add_after(key.clone(), delay);
+            }
+            Ok(Err(ReconcileError::Api(error))) => {
+                if !error.is_conflict() {
+                    tracing::warn!(controller = name, ?key, "reconcile failed, will retry: {error}");
+                }
+                queue.add_rate_limited(key.clone());
+            }
+            Err(panic) => {
+                tracing::error!(
+                    controller = name,
+                    ?key,
+                    "reconcile panicked: {}",
+                    panic_text(panic.as_ref())
+                );
+                queue.add_rate_limited(key.clone());
+            }
+        }
+        queue.done(&key);
+        // Reconciles are synchronous: let the caches see what they did.
+        tokio::task::yield_now().await;
+    }
+}

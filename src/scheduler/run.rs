@@ -1,0 +1,204 @@
+//! The scheduler's task: feeds the core with what the caches show, and does what the core says.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::core::{Core, Step};
+use super::pod_info::DEFAULT_SCHEDULER;
+use super::profile::Profile;
+use super::queue::{QueueTimes, Waiting};
+use super::report::{NotScheduled, not_scheduled, scheduled};
+use super::verdict::{VerdictTable, Verdicts};
+use crate::api::Api;
+use crate::base::task::Tasks;
+use crate::object::{Kind, Object, Shared};
+use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
+
+/// Pods decided before other tasks, and news, get their turn.
+const BATCH: usize = 64;
+
+/// How the scheduler is set up.
+pub struct SchedulerConfig {
+    /// The profiles; pods choose by `schedulerName`, and those that name none of them are left alone.
+    pub profiles: Vec<Profile>,
+    /// Choices among equally good nodes follow from this.
+    pub seed: u64,
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        Self { profiles: vec![Profile::default()], seed: 0 }
+    }
+}
+
+/// A cheap handle to the scheduler.
+#[derive(Clone)]
+pub struct Scheduler {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    api: Api,
+    caches: Caches,
+    recorder: Recorder,
+    profiles: Arc<[Profile]>,
+    seed: u64,
+    inbox: Inbox,
+    verdicts: Arc<Mutex<Verdicts>>,
+    waiting: Mutex<Waiting>,
+}
+
+/// What the caches showed and the core has not taken in.
+#[derive(Default)]
+struct Inbox {
+    changes: Mutex<Vec<Change>>,
+    arrived: Notify,
+}
+
+impl Scheduler {
+    /// A scheduler; nothing happens before [`Scheduler::run`].
+    pub fn new(api: &Api, caches: &Caches, config: SchedulerConfig) -> Self {
+        let inner = Inner {
+            api: api.clone(),
+            caches: caches.clone(),
+            recorder: Recorder::new(api, DEFAULT_SCHEDULER),
+            profiles: config.profiles.into(),
+            seed: config.seed,
+            inbox: Inbox::default(),
+            verdicts: Arc::default(),
+            waiting: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Schedules in a task of `tasks` until that stops.
+    pub fn run(&self, tasks: &Tasks) {
+        for kind in [Kind::Node, Kind::Pod] {
+            let inner = self.inner.clone();
+            self.inner.caches.on_any_change(kind, move |change| inner.inbox.put(change.clone()));
+        }
+        let inner = self.inner.clone();
+        tasks.spawn_restarting("scheduler", move || schedule_forever(inner.clone()));
+    }
+
+    /// What every filter said of every node in the last attempt at a pod that has none.
+    pub fn verdicts(&self, pod_uid: &str) -> Option<Arc<VerdictTable>> {
+        self.inner.verdicts.lock().get(pod_uid)
+    }
+
+    /// How many pods wait where.
+    pub fn waiting(&self) -> Waiting {
+        *self.inner.waiting.lock()
+    }
+}
+
+impl Inbox {
+    fn put(&self, change: Change) {
+        self.changes.lock().push(change);
+        self.arrived.notify_one();
+    }
+
+    fn take(&self) -> Vec<Change> {
+        std::mem::take(&mut *self.changes.lock())
+    }
+}
+
+async fn schedule_forever(inner: Arc<Inner>) {
+    let (nodes, pods) = (inner.caches.of::<Node>(), inner.caches.of::<Pod>());
+    nodes.synced().await;
+    pods.synced().await;
+    let times = QueueTimes::of(inner.api.timings());
+    let mut core = Core::new(inner.profiles.clone(), times, inner.seed, inner.verdicts.clone());
+    // After a restart the core starts from what the caches show; what also waits in the inbox comes twice.
+    let mut listed: Vec<Arc<Object>> = nodes.list().iter().map(|node| node.object().clone()).collect();
+    listed.extend(pods.list().iter().map(|pod| pod.object().clone()));
+    for object in listed {
+        take_in(&inner, &mut core, ChangeKind::Added, &object);
+    }
+    loop {
+        for change in inner.inbox.take() {
+            take_in(&inner, &mut core, change.kind, &change.object);
+        }
+        let busy = work_batch(&inner, &mut core);
+        *inner.waiting.lock() = core.waiting();
+        if busy {
+            tokio::task::yield_now().await;
+            continue;
+        }
+        wait(&inner, &core).await;
+    }
+}
+
+/// Waits for news, or for the time at which a pod is to be tried again.
+async fn wait(inner: &Inner, core: &Core) {
+    let clock = inner.api.clock();
+    let due = async {
+        match core.next_wake() {
+            Some(at) => clock.sleep(at.saturating_sub(clock.monotonic())).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = inner.inbox.arrived.notified() => {}
+        () = due => {}
+    }
+}
+
+fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object>) {
+    let now = inner.api.clock().monotonic();
+    let gone = kind == ChangeKind::Deleted;
+    if let Some(node) = Shared::<Node>::from_object(object) {
+        if gone { core.node_gone(node.name(), now) } else { core.node_changed(node, now) }
+    } else if let Some(pod) = Shared::<Pod>::from_object(object) {
+        if gone {
+            core.pod_gone(pod.uid(), now);
+        } else if let Some(gated) = core.pod_changed(pod, now) {
+            not_scheduled(
+                &inner.api,
+                &inner.recorder,
+                &gated.pod,
+                NotScheduled::SchedulingGated,
+                gated.message,
+            );
+        }
+    }
+}
+
+/// Decides some pods; whether there are more.
+fn work_batch(inner: &Inner, core: &mut Core) -> bool {
+    for _ in 0..BATCH {
+        let Some(step) = core.step(inner.api.clock().monotonic()) else { return false };
+        carry_out(inner, core, step);
+    }
+    true
+}
+
+fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
+    let Inner { api, recorder, .. } = inner;
+    match step {
+        Step::Bind { attempt, node } => {
+            let pod = attempt.pod.clone();
+            match api.bind(&pod.key(), pod.uid(), &node) {
+                Ok(_) => scheduled(recorder, &pod, &node),
+                Err(error) => {
+                    core.bind_failed(attempt, api.clock().monotonic());
+                    // Deleted or bound by another meanwhile: its event is on the way, nobody need be told.
+                    if !error.is_not_found() && !error.is_conflict() {
+                        let message = format!("binding rejected: {error}");
+                        not_scheduled(api, recorder, &pod, NotScheduled::SchedulerError, &message);
+                    }
+                }
+            }
+        }
+        Step::Unschedulable { pod, message } => {
+            not_scheduled(api, recorder, &pod, NotScheduled::Unschedulable, &message);
+        }
+        Step::Failed { pod, message } => {
+            tracing::error!(pod = %pod.key(), "{message}");
+            not_scheduled(api, recorder, &pod, NotScheduled::SchedulerError, &message);
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Watching: a cursor over the ring of changes, woken by writes.
+//!
+//! A watcher holds no queue of its own, so a slow one costs nothing and holds nobody up: it falls behind
+//! until its next change has left the ring, and then learns that it is [`Expired`].
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::Store;
+use crate::object::{Kind, Object, Revision};
+
+/// Changes handed out at once.
+const BATCH: usize = 512;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is new.
+    Added,
+    /// It has a new version.
+    Modified,
+    /// It is gone; the change carries its last version.
+    Deleted,
+}
+
+/// One write.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// When, in the order of all writes.
+    pub revision: Revision,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// The version written; for a deletion the last one, at the deletion's revision.
+    pub object: Arc<Object>,
+    /// The version before; none for a new object.
+    pub previous: Option<Arc<Object>>,
+}
+
+/// The history asked for is gone: list again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too old resource version: {asked} ({oldest})")]
+pub struct Expired {
+    /// The revision asked for.
+    pub asked: Revision,
+    /// The oldest one that history still follows.
+    pub oldest: Revision,
+}
+
+/// Which changes a watcher may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Every applied change: for control loops, whose effects come back through the store.
+    Applied,
+    /// Only durable changes: for effects that leave the process.
+    Durable,
+}
+
+/// Wakes watchers of a kind.
+#[derive(Clone)]
+pub(super) struct Signals {
+    applied: Arc<[watch::Sender<()>]>,
+    durable: Arc<[watch::Sender<()>]>,
+}
+
+impl Signals {
+    pub(super) fn new() -> Self {
+        let senders = || (0..Kind::COUNT).map(|_| watch::Sender::new(())).collect();
+        Self { applied: senders(), durable: senders() }
+    }
+
+    /// A change of this kind was applied (and, without a disk, is as durable as it gets).
+    pub(super) fn written(&self, kind: Kind, and_durable: bool) {
+        self.applied[kind.index()].send_replace(());
+        if and_durable {
+            self.made_durable(kind);
+        }
+    }
+
+    /// Changes of this kind became durable.
+    pub(super) fn made_durable(&self, kind: Kind) {
+        self.durable[kind.index()].send_replace(());
+    }
+
+    fn subscribe(&self, kind: Kind, visibility: Visibility) -> watch::Receiver<()> {
+        match visibility {
+            Visibility::Applied => self.applied[kind.index()].subscribe(),
+            Visibility::Durable => self.durable[kind.index()].subscribe(),
+        }
+    }
+}
+
+/// A cursor over the changes of one kind.
+pub struct Watcher {
+    store: Store,
+    kind: Kind,
+    cursor: Revision,
+    visibility: Visibility,
+    woken: watch::Receiver<()>,
+}
+
+impl Watcher {
+    pub(super) fn new(store: Store, kind: Kind, after: Revision, visibility: Visibility) -> Self {
+        let woken = store.inner.signals.subscribe(kind, visibility);
+        Self { store, kind, cursor: after, visibility, woken }
+    }
+
+    /// Everything after the cursor, oldest first and at most some hundred changes; empty when there is
+    /// nothing.
+    pub fn take(&mut self) -> Result<Vec<Change>, Expired> {
+        let until = self.store.visible(self.visibility);
+        let changes = self.store.inner.state.read().changes(self.kind, self.cursor, until, BATCH)?;
+        if let Some(last) = changes.last() {
+            self.cursor = last.revision;
+        }
+        Ok(changes)
+    }
+
+    /// Waits for changes; never empty. Safe to cancel.
+    pub async fn next(&mut self) -> Result<Vec<Change>, Expired> {
+        loop {
+            // Marked as seen before looking, so that a write in between wakes the wait below.
+            self.woken.borrow_and_update();
+            let changes = self.take()?;
+            if !changes.is_empty() {
+                return Ok(changes);
+            }
+            if self.woken.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Everything up to here has been seen; what a bookmark tells.
+    ///
+    /// Looks before it answers, so that a quiet kind's cursor follows the writes of other kinds and does
+    /// not expire.
+    pub fn bookmark(&mut self) -> Option<Revision> {
+        let state = self.store.inner.state.read();
+        let until = self.store.visible(self.visibility).min(state.revision());
+        match state.changes(self.kind, self.cursor, until, 1) {
+            Ok(changes) if changes.is_empty() => {
+                self.cursor = self.cursor.max(until);
+                Some(self.cursor)
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::object::Key;
+    use crate::store::WriteError;
+
+    fn config_map(name: &str) -> Object {
+        let mut object = Object::new(ConfigMap::default());
+        object.meta_mut().name = Some(name.into());
+        object
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Create(u8),
+        Replace(u8),
+        ReplaceStale(u8),
+        Remove(u8),
+        /// Watcher n reads what there is.
+        Read(usize),
+        /// Watcher n starts anew from a list.
+        Relist(usize),
+        Compact,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => (0..4u8).prop_map(Step::Create),
+            4 => (0..4u8).prop_map(Step::Replace),
+            1 => (0..4u8).prop_map(Step::ReplaceStale),
+            2 => (0..4u8).prop_map(Step::Remove),
+            3 => (0..3usize).prop_map(Step::Read),
+            1 => (0..3usize).prop_map(Step::Relist),
+            1 => Just(Step::Compact),
+        ]
+    }
+
+    /// A client that lists, then watches: what it believes the state is.
+    struct Client {
+        watcher: Watcher,
+        believes: BTreeMap<String, Revision>,
+        last: Revision,
+    }
+
+    impl Client {
+        fn list(store: &Store) -> Self {
+            let snapshot = store.list(Kind::ConfigMap, None);
+            Self {
+                watcher: store.watch(Kind::ConfigMap, snapshot.revision, Visibility::Applied),
+                believes: snapshot.objects.iter().map(|o| (o.name().to_string(), o.revision())).collect(),
+                last: snapshot.revision,
+            }
+        }
+
+        /// Applies what there is; false when the history is gone.
+        fn read(&mut self) -> bool {
+            let Ok(changes) = self.watcher.take() else { return false };
+            for change in changes {
+                assert!(change.revision > self.last, "in order and never twice");
+                self.last = change.revision;
+                assert_eq!(change.object.revision(), change.revision);
+                let name = change.object.name().to_string();
+                let before = match change.kind {
+                    ChangeKind::Deleted => self.believes.remove(&name),
+                    _ => self.believes.insert(name, change.revision),
+                };
+                assert_eq!(before, change.previous.as_ref().map(|p| p.revision()), "no gap");
+                assert_eq!(before.is_none(), change.kind == ChangeKind::Added);
+            }
+            true
+        }
+    }
+
+    proptest! {
+        /// API-4: any interleaving of writers and watchers sees one linear history without gap or
+        /// duplicate.
+        #[test]
+        fn every_watcher_sees_the_one_history(steps in prop::collection::vec(step(), 1..200)) {
+            let store = Store::ephemeral();
+            let mut clients: Vec<Client> = (0..3).map(|_| Client::list(&store)).collect();
+            let at = |n: u8| store.get(Kind::ConfigMap, &Key::new("", n.to_string())).map(|o| o.revision());
+            for step in steps {
+                match step {
+                    Step::Create(n) => {
+                        let expected = at(n).is_some();
+                        prop_assert_eq!(store.create(config_map(&n.to_string())).is_err(), expected);
+                    }
+                    Step::Replace(n) => {
+                        let current = at(n).unwrap_or_default();
+                        let result = store.replace(config_map(&n.to_string()), current);
+                        prop_assert_eq!(result.is_ok(), current != Revision(0));
+                    }
+                    Step::ReplaceStale(n) => if let Some(current) = at(n) {
+                        let result = store.replace(config_map(&n.to_string()), Revision(current.0 - 1));
+                        prop_assert_eq!(result.unwrap_err(), WriteError::Conflict(current));
+                    },
+                    Step::Remove(n) => if let Some(current) = at(n) {
+                        store.remove(Kind::ConfigMap, &Key::new("", n.to_string()), current).unwrap();
+                    },
+                    Step::Read(c) => if !clients[c].read() {
+                        clients[c] = Client::list(&store);
+                    },
+                    Step::Relist(c) => clients[c] = Client::list(&store),
+                    Step::Compact => store.compact(Revision(store.revision().0.saturating_sub(3))),
+                }
+            }
+            let truth: BTreeMap<String, Revision> = store.list(Kind::ConfigMap, None).objects
+                .iter().map(|o| (o.name().to_string(), o.revision())).collect();
+            for mut client in clients {
+                if client.read() {
+                    prop_assert_eq!(&client.believes, &truth);
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_waiting_watcher_is_woken_and_concurrent_writers_share_one_history_api_4() {
+        let store = Store::ephemeral();
+        let mut watcher = store.watch(Kind::ConfigMap, Revision(0), Visibility::Durable);
+        let writers: Vec<_> = (0..4)
+            .map(|w| {
+                let store = store.clone();
+                std::thread::spawn(move || {
+                    for n in 0..200 {
+                        store.create(config_map(&format!("{w}-{n}"))).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let mut seen = Vec::new();
+        while seen.len() < 800 {
+            seen.extend(watcher.next().await.unwrap().into_iter().map(|c| c.revision.0));
+        }
+        assert_eq!(seen, (1..=800).collect::<Vec<u64>>());
+        for writer in writers {
+            writer.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_slow_watcher_expires_and_a_bookmark_follows_other_kinds_api_4() {
+        let store = Store::ephemeral();
+        let mut slow = store.watch(Kind::ConfigMap, Revision(0), Visibility::Applied);
+        let mut quiet = store.watch(Kind::Secret, Revision(0), Visibility::Applied);
+        for n in 0..20_000 {
+            store.create(config_map(&n.to_string())).unwrap();
+        }
+        assert!(slow.take().is_err());
+        assert_eq!(quiet.bookmark(), Some(Revision(20_000)));
+        store.compact(Revision(20_000));
+        assert!(quiet.take().unwrap().is_empty(), "a bookmarked watcher does not expire");
+    }
+}
