@@ -21,6 +21,9 @@ const FAILED: u8 = 1;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    if let Some(code) = hidden_program() {
+        return code;
+    }
     // Usage errors end here, with exit code 2.
     let args = Args::parse();
     let outcome = match args.command {
@@ -43,5 +46,15 @@ pub fn main() -> ExitCode {
             eprintln!("podium: {error:#}");
             ExitCode::from(FAILED)
         }
+    }
+}
+
+/// The programs this binary is for itself: before any thread or runtime exists, because they fork.
+fn hidden_program() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next()?.to_str()? {
+        "node-host" => Some(crate::kubelet::runtime::node_host_main(arguments)),
+        "image-program" => Some(crate::kubelet::images::image_program_main(arguments)),
+        _ => None,
     }
 }

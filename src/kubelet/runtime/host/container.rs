@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};

@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
