@@ -1,2 +1,7 @@
-//! Podium.
-fn main() {}
+//! The `podium` binary: hands over to the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    podium::cli::main()
+}

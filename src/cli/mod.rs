@@ -1,1 +1,59 @@
-//! The cli layer.
+//! The command line: flags, commands, exit codes (CLI-1 … CLI-7).
+
+mod apply;
+mod args;
+mod bench;
+mod logging;
+mod serve;
+mod signals;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+/// Done.
+const DONE: u8 = 0;
+/// It failed; the reason is on stderr.
+const FAILED: u8 = 1;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    if let Some(exit) = hidden_program() {
+        return exit;
+    }
+    // Usage errors end here, with exit code 2.
+    let args = Args::parse();
+    let outcome = match args.command {
+        None => up::run(args.cluster, args.console),
+        Some(Command::Up { cluster, console }) => up::run(cluster, console),
+        Some(Command::Serve { cluster }) => serve::run(cluster),
+        Some(Command::Console { console, target }) => up::console_only(console, target),
+        Some(Command::Apply(request)) => apply::apply(&request),
+        Some(Command::Delete(request)) => apply::delete(&request),
+        Some(Command::Kubeconfig { instance }) => apply::print_kubeconfig(&instance),
+        Some(Command::Bench { suites }) => bench::run(&suites),
+        Some(Command::Completions { shell }) => {
+            args::print_completions(shell);
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::from(DONE),
+        Err(error) => {
+            eprintln!("podium: {error:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// The programs this binary is for itself: before any thread or runtime exists, because they fork.
+fn hidden_program() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    match arguments.next()?.to_str()? {
+        "node-host" => Some(crate::kubelet::runtime::node_host_main(arguments)),
+        _ => None,
+    }
+}

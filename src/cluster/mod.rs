@@ -1,1 +1,16 @@
-//! The cluster layer.
+//! The composition root: makes, wires, starts and stops every part of a cluster.
+
+mod actors;
+mod addresses;
+mod bootstrap;
+pub mod client;
+mod config;
+mod data_dir;
+mod housekeeping;
+mod kubeconfig;
+mod nodes;
+mod start;
+
+pub use config::{ClusterConfig, ComponentName, ConfigFile, HollowConfig, UnknownComponent};
+pub use data_dir::{DataDir, DataDirError, default_data_dir};
+pub use start::{Cluster, StartError, StopProgress};

@@ -1,1 +1,65 @@
-//! The console layer.
+//! The console: a terminal program that drives any Kubernetes through its API alone (CON-14).
+//!
+//! One Elm loop. [`model::Model::update`] takes a [`message::Message`] and returns jobs,
+//! [`view::draw`] draws the model; only [`effect`] (tasks), [`feed`] (watchers) and [`terminal`] do I/O.
+//!
+//! ```text
+//!  terminal input ─┐                        ┌─► effect::Runner ── tasks ──┐
+//!  feed (watch) ───┼─► Message ─► Model ────┤                             │
+//!  tasks ──────────┘      ▲       │         └─► dirty? ─► view::draw      │
+//!                         └───────┴───────────────────────────────────────┘
+//! ```
+//!
+//! Writing a screen (`screen/*.rs`):
+//! - It is a struct that implements [`screen::View`] and is a variant of [`screen::Screen`]. It is made
+//!   by `new(…)`, without I/O, and starts its tasks on [`message::ScreenMessage::Opened`].
+//! - `update(&mut self, cx, message) -> Vec<Effect>`: keys arrive as [`command::Command`]s of the
+//!   contexts the screen names in `places`; all else as `Key`. `Effect::task("slot", |out| async move {…})`
+//!   runs a future with an [`effect::Outbox`]: `out.client()`, `out.data(Data::Logs(…)).await` (arrives as
+//!   `ScreenMessage::Data`), `out.act(action).await` (a change of the cluster: journal and toast come by
+//!   themselves). A task ends with its screen, with `Effect::Cancel("slot")`, or when another takes its slot.
+//! - `view(&self, cx, frame, area)`: reads `cx.stores`, `cx.theme`, `cx.now`. Ages through `cx.age(ts)` and
+//!   countdowns with `cx.redraw_at(ts)` make the loop draw again when the text changes; nothing else does
+//!   while idle.
+//! - A selection is a uid. Text of the server goes through [`text::clean`].
+//! - Work that should outlive the screen's place on the stack: say so in `background`.
+//! - A change of the cluster is an [`action::Action`] in `Effect::Act`, never a call of the client.
+//!
+//! Architecture invariant: the console names only `object`, `manifest` and `base`. It knows nothing of
+//! the control plane it may share a process with, but what that serves over its API.
+
+pub mod action;
+pub mod catalogue;
+pub mod command;
+pub mod config;
+pub mod context;
+pub mod describe;
+pub mod dialog;
+pub mod drain;
+pub mod effect;
+pub mod feed;
+pub mod index;
+pub mod keys;
+pub mod logs;
+pub mod message;
+pub mod model;
+pub mod object_commands;
+pub mod palette;
+pub mod pane;
+pub mod prompt;
+pub mod query;
+pub mod resource;
+pub mod rollout;
+pub mod rows;
+pub mod screen;
+mod shell;
+pub mod store;
+pub mod terminal;
+pub mod text;
+pub mod theme;
+pub mod toast;
+pub mod view;
+pub mod widget;
+pub mod yaml_text;
+
+pub use shell::{ConsoleOptions, ExitReason, NoTerminal, require_terminal, run};

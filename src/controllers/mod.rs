@@ -1,1 +1,19 @@
-//! The controllers layer.
+//! Controllers: level-triggered loops that bring what is there nearer to what is wanted.
+//!
+//! Each one is a directory or file of its own: pure decisions in tables, and a thin shell that reads the
+//! shared caches, decides and writes through the API. They know nothing of one another; what one does
+//! reaches the others as changed objects.
+//!
+//! Architecture Invariant: a controller keeps no state that it could not make anew from the store, and
+//! never removes a pod that has a node — that is the kubelet's alone.
+
+mod claim;
+mod context;
+mod deployment;
+mod disruption;
+mod endpoints;
+mod garbage;
+mod replica_set;
+mod seen;
+
+pub use context::{Controllers, Settings};

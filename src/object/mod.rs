@@ -6,9 +6,16 @@ mod any;
 pub mod config;
 mod key;
 mod kind;
+pub mod node_selector;
 pub mod owner;
+pub mod percent;
+pub mod pod;
 pub mod quantity;
+pub mod readiness;
+pub mod resources;
 pub mod selector;
+pub mod taint;
+pub mod time;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};

@@ -9,8 +9,9 @@ mod queue;
 mod recorder;
 mod runner;
 
+pub use crate::store::{Change, ChangeKind};
 pub use cache::{Cache, Caches};
 pub use expectations::Expectations;
-pub use queue::WorkQueue;
+pub use queue::{QueueKey, WorkQueue};
 pub use recorder::{EventType, Recorder, reference_to};
 pub use runner::{ReconcileError, Reconciler, run};

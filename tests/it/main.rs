@@ -1,1 +1,8 @@
 //! The integration tests: one binary, a module each subject.
+
+mod controllers;
+mod crash;
+mod instance;
+mod kubectl;
+mod layers;
+mod runtime;

@@ -245,7 +245,8 @@ mod tests {
                 ]
             })
         );
-        let external = defaulted(Kind::Service, json!({"spec": {"type": "ExternalName", "externalName": "a"}}));
+        let external =
+            defaulted(Kind::Service, json!({"spec": {"type": "ExternalName", "externalName": "a"}}));
         assert_eq!(
             external["spec"],
             json!({"type": "ExternalName", "externalName": "a", "sessionAffinity": "None"})
@@ -258,8 +259,12 @@ mod tests {
         assert_eq!(namespace["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "team"}));
         assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
         assert_eq!(namespace["status"]["phase"], "Active");
-        let secret = defaulted(Kind::Secret, json!({"data": {"a": "MQ==", "b": "MQ=="}, "stringData": {"a": "2"}}));
-        assert_eq!((&secret["type"], &secret["data"]), (&json!("Opaque"), &json!({"a": "Mg==", "b": "MQ=="})));
+        let secret =
+            defaulted(Kind::Secret, json!({"data": {"a": "MQ==", "b": "MQ=="}, "stringData": {"a": "2"}}));
+        assert_eq!(
+            (&secret["type"], &secret["data"]),
+            (&json!("Opaque"), &json!({"a": "Mg==", "b": "MQ=="}))
+        );
         assert_eq!(secret["stringData"], Value::Null);
         let class = defaulted(Kind::PriorityClass, json!({"value": 5}));
         assert_eq!(class["preemptionPolicy"], "PreemptLowerPriority");

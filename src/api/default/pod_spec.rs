@@ -46,10 +46,9 @@ fn apply_container_defaults(container: &mut Container) {
     for port in container.ports.iter_mut().flatten() {
         set_text(&mut port.protocol, "TCP");
     }
-    for probe in
-        [&mut container.liveness_probe, &mut container.readiness_probe, &mut container.startup_probe]
-            .into_iter()
-            .flatten()
+    for probe in [&mut container.liveness_probe, &mut container.readiness_probe, &mut container.startup_probe]
+        .into_iter()
+        .flatten()
     {
         apply_probe_defaults(probe);
     }

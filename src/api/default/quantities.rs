@@ -42,7 +42,8 @@ fn visit(value: &mut Value, depth: usize, changed: &mut bool) {
                         list.values_mut().for_each(|amount| as_text(amount, changed));
                     }
                     Value::Number(_) if SINGLE.contains(&name.as_str()) => as_text(field, changed),
-                    Value::Object(_) if matches!(name.as_str(), "labels" | "annotations" | "nodeSelector") => {}
+                    Value::Object(_)
+                        if matches!(name.as_str(), "labels" | "annotations" | "nodeSelector") => {}
                     _ => visit(field, depth + 1, changed),
                 }
             }

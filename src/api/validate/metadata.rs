@@ -127,10 +127,7 @@ fn owner_references(errors: &mut FieldErrors, path: &Path<'_>, meta: &ObjectMeta
     }
     let Some(first) = owner::controller_of(meta) else { return };
     for second in references.iter().filter(|r| r.controller == Some(true)).skip(1) {
-        let list: Vec<_> = references
-            .iter()
-            .map(|r| serde_json::to_value(r).unwrap_or_default())
-            .collect();
+        let list: Vec<_> = references.iter().map(|r| serde_json::to_value(r).unwrap_or_default()).collect();
         errors.invalid(
             path,
             &serde_json::Value::Array(list),

@@ -6,8 +6,7 @@ const DNS_1123_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_1123_SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const DNS_1035_LABEL: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
-const QUALIFIED_WORDS: &str =
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const QUALIFIED_WORDS: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
 const LABEL_MAX: usize = 63;
 const SUBDOMAIN_MAX: usize = 253;
 
@@ -134,7 +133,10 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
     }
     if !text.is_empty() && !framed(text, |c| c.is_ascii_alphanumeric(), b"-_.") {
         wrong.push(expression(
-            &format!("a valid label must be an empty string or consist of {}", &QUALIFIED_WORDS["must consist of ".len()..]),
+            &format!(
+                "a valid label must be an empty string or consist of {}",
+                &QUALIFIED_WORDS["must consist of ".len()..]
+            ),
             "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
             &["MyValue", "my_value", "12345"],
         ));
@@ -170,7 +172,10 @@ pub(super) fn environment_variable(text: &str) -> Vec<String> {
     if !text.is_empty() && text.bytes().all(|c| (b' '..=b'~').contains(&c) && c != b'=') {
         return Vec::new();
     }
-    vec!["a valid environment variable name must consist only of printable ASCII characters other than '='".into()]
+    vec![
+        "a valid environment variable name must consist only of printable ASCII characters other than '='"
+            .into(),
+    ]
 }
 
 /// The name of a container's port.
@@ -301,6 +306,9 @@ mod tests {
         for (rule, text, message) in bad {
             assert_eq!(rule(text).first().map(String::as_str), Some(message), "{text}");
         }
-        assert_eq!((as_prefix("web-"), as_prefix("-"), as_prefix("web")), ("weba".into(), "-".into(), "web".into()));
+        assert_eq!(
+            (as_prefix("web-"), as_prefix("-"), as_prefix("web")),
+            ("weba".into(), "-".into(), "web".into())
+        );
     }
 }

@@ -5,6 +5,17 @@
 //!
 //! Architecture Invariant: nothing here knows the API server, restart policies or probes.
 
+pub mod hollow;
+#[cfg(target_os = "linux")]
+mod host;
+pub mod log;
+mod process;
+mod protocol;
+
+#[cfg(target_os = "linux")]
+pub use host::node_host_main;
+pub use process::{HostLife, ProcessConfig, ProcessRuntime};
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -154,7 +165,7 @@ pub enum RuntimeEvent {
 }
 
 /// What a container or pod uses now.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Usage {
     /// CPU time used since its start.
     pub cpu_time: Duration,
@@ -165,7 +176,7 @@ pub struct Usage {
 }
 
 /// What came out of a command run to its end inside a container.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ExecOutput {
     /// The exit code.
     pub exit_code: i32,
@@ -174,7 +185,7 @@ pub struct ExecOutput {
 }
 
 /// Why the runtime could not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum RuntimeError {
     /// The image is in no catalogue (reason `ErrImagePull`); the text names the fix.
     #[error("{0}")]

@@ -1,0 +1,72 @@
+//! Reading request bodies: JSON, YAML or protobuf, bounded.
+
+use axum::body::to_bytes;
+use axum::extract::Request;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use crate::api::ApiError;
+use crate::api::schema::duplicate_fields;
+
+/// No body is larger; Kubernetes' own limit.
+pub(super) const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// A body that was read as a value.
+pub(super) struct ReadValue {
+    pub(super) value: Value,
+    /// Fields given twice; the last one won.
+    pub(super) duplicates: Vec<String>,
+}
+
+/// The request's media type without parameters.
+pub(super) fn media_type(request: &Request) -> String {
+    let given = request.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+    given.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
+}
+
+/// The whole body.
+pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
+    to_bytes(request.into_body(), MAX_BODY).await.map_err(|error| {
+        let too_large = std::error::Error::source(&error)
+            .is_some_and(|source| source.to_string().contains("length limit"));
+        if too_large {
+            ApiError::TooLarge(format!("Request entity too large: limit is {MAX_BODY}"))
+        } else {
+            ApiError::BadRequest(format!("the request body could not be read: {error}"))
+        }
+    })
+}
+
+/// The body as a value.
+pub(super) async fn read_value(request: Request) -> Result<ReadValue, ApiError> {
+    let media_type = media_type(&request);
+    let bytes = read_bytes(request).await?;
+    decode(&media_type, &bytes)
+}
+
+/// The body as a value; None when it is empty.
+pub(super) async fn read_optional_value(request: Request) -> Result<Option<Value>, ApiError> {
+    let media_type = media_type(&request);
+    let bytes = read_bytes(request).await?;
+    if bytes.is_empty() { Ok(None) } else { decode(&media_type, &bytes).map(|read| Some(read.value)) }
+}
+
+fn decode(media_type: &str, bytes: &[u8]) -> Result<ReadValue, ApiError> {
+    match media_type {
+        "" | "application/json" => json(bytes),
+        other => Err(ApiError::UnsupportedMediaType(format!(
+            "the body of the request was in an unknown format - accepted media types include: \
+             application/json, application/yaml, application/vnd.kubernetes.protobuf (got {other})"
+        ))),
+    }
+}
+
+fn json(bytes: &[u8]) -> Result<ReadValue, ApiError> {
+    match serde_json::from_slice(bytes) {
+        Ok(value) => Ok(ReadValue { value, duplicates: duplicate_fields(bytes) }),
+        Err(error) => Err(ApiError::BadRequest(format!(
+            "the object provided is unrecognized: couldn't get version/kind; json parse error: {error}"
+        ))),
+    }
+}

@@ -1,0 +1,183 @@
+//! Lists: selection, pages of one snapshot, and the encodings of a collection.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::{BufMut, Bytes, BytesMut};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::request::Query;
+use crate::api::{Api, ApiError};
+use crate::base::clock::Clock;
+use crate::object::{Kind, Object, Revision};
+
+/// Lists that are being paged through at once; the oldest is forgotten beyond that.
+const OPEN_LISTS: usize = 64;
+/// How long a list's next page can be asked for.
+const PAGE_LIFE: Duration = Duration::from_secs(300);
+
+/// One answer to a list request.
+pub(super) struct Page {
+    pub(super) revision: Revision,
+    pub(super) objects: Vec<Arc<Object>>,
+    pub(super) next: Option<String>,
+    pub(super) remaining: usize,
+}
+
+/// The rest of lists that are being paged through: all pages of a list are of one snapshot.
+#[derive(Default)]
+pub(super) struct Pages {
+    open: Mutex<VecDeque<OpenList>>,
+}
+
+struct OpenList {
+    id: u64,
+    opened: Duration,
+    revision: Revision,
+    objects: Arc<Vec<Arc<Object>>>,
+}
+
+/// What a continue token holds.
+#[derive(Serialize, Deserialize)]
+struct Token {
+    v: String,
+    rv: u64,
+    id: u64,
+    start: usize,
+}
+
+impl Pages {
+    /// The page a query asks for.
+    pub(super) fn page(
+        &self,
+        api: &Api,
+        kind: Kind,
+        namespace: Option<&str>,
+        query: &Query,
+    ) -> Result<Page, ApiError> {
+        let limit = query.number::<usize>("limit")?.filter(|l| *l > 0).unwrap_or(usize::MAX);
+        if let Some(token) = query.get("continue") {
+            let token = read_token(token)?;
+            let list = self.find(&token, api.clock())?;
+            return Ok(self.cut(list.0, list.1, token.id, token.start, limit));
+        }
+        check_revision(api, query)?;
+        let selection = query.selection(kind)?;
+        let snapshot = api.list(kind, namespace);
+        let objects: Vec<_> = if selection.is_everything() {
+            snapshot.objects
+        } else {
+            snapshot.objects.into_iter().filter(|o| selection.matches(o)).collect()
+        };
+        if objects.len() <= limit {
+            return Ok(Page { revision: snapshot.revision, objects, next: None, remaining: 0 });
+        }
+        let objects = Arc::new(objects);
+        let id = self.open(api.clock(), snapshot.revision, objects.clone());
+        Ok(self.cut(snapshot.revision, objects, id, 0, limit))
+    }
+
+    fn open(&self, clock: &Clock, revision: Revision, objects: Arc<Vec<Arc<Object>>>) -> u64 {
+        let now = clock.monotonic();
+        let mut open = self.open.lock();
+        open.retain(|list| now.saturating_sub(list.opened) < PAGE_LIFE);
+        if open.len() >= OPEN_LISTS {
+            open.pop_front();
+        }
+        let id: u64 = rand::random();
+        open.push_back(OpenList { id, opened: now, revision, objects });
+        id
+    }
+
+    fn find(&self, token: &Token, clock: &Clock) -> Result<(Revision, Arc<Vec<Arc<Object>>>), ApiError> {
+        let now = clock.monotonic();
+        let open = self.open.lock();
+        open.iter()
+            .find(|l| l.id == token.id && l.revision.0 == token.rv && now.saturating_sub(l.opened) < PAGE_LIFE)
+            .map(|l| (l.revision, l.objects.clone()))
+            .ok_or_else(|| {
+                ApiError::Expired(
+                    "The provided continue parameter is too old to display a consistent list result. You must \
+                     start a new list without the continue parameter."
+                        .into(),
+                )
+            })
+    }
+
+    fn cut(
+        &self,
+        revision: Revision,
+        objects: Arc<Vec<Arc<Object>>>,
+        id: u64,
+        start: usize,
+        limit: usize,
+    ) -> Page {
+        let start = start.min(objects.len());
+        let end = start.saturating_add(limit).min(objects.len());
+        let remaining = objects.len() - end;
+        if remaining == 0 {
+            self.open.lock().retain(|list| list.id != id);
+        }
+        let token = Token { v: "meta.k8s.io/v1".into(), rv: revision.0, id, start: end };
+        let next = (remaining > 0)
+            .then(|| URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("a token is plain data")));
+        Page { revision, objects: objects[start..end].to_vec(), next, remaining }
+    }
+}
+
+fn read_token(text: &str) -> Result<Token, ApiError> {
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok();
+    bytes.and_then(|b| serde_json::from_slice(&b).ok()).ok_or_else(|| {
+        ApiError::BadRequest(
+            "invalid continue token: continue key is not valid: it is not one of this server's".into(),
+        )
+    })
+}
+
+/// A list answers the newest state: a revision that lies ahead, or an exact one that is past, cannot be had.
+fn check_revision(api: &Api, query: &Query) -> Result<(), ApiError> {
+    let Some(asked) = query.number::<u64>("resourceVersion")?.filter(|rv| *rv > 0) else { return Ok(()) };
+    let current = api.revision().0;
+    if asked > current {
+        return Err(ApiError::Timeout(format!("Too large resource version: {asked}, current: {current}")));
+    }
+    if query.get("resourceVersionMatch") == Some("Exact") && asked != current {
+        return Err(ApiError::Expired(format!(
+            "The resourceVersion for the provided list is too old: {asked}"
+        )));
+    }
+    Ok(())
+}
+
+/// The list's JSON, copied from the objects' own encodings.
+pub(super) fn encode(kind: Kind, page: &Page) -> Bytes {
+    let size: usize = page.objects.iter().map(|o| o.json().len() + 1).sum();
+    let mut out = BytesMut::with_capacity(size + 256);
+    let info = kind.info();
+    let (name, version) = (info.name, info.api_version());
+    out.put(format!("{{\"kind\":\"{name}List\",\"apiVersion\":\"{version}\",\"metadata\":").as_bytes());
+    out.put(metadata(page).to_string().as_bytes());
+    out.put(&b",\"items\":["[..]);
+    for (n, object) in page.objects.iter().enumerate() {
+        if n > 0 {
+            out.put_u8(b',');
+        }
+        out.put(object.json().as_ref());
+    }
+    out.put(&b"]}"[..]);
+    out.freeze()
+}
+
+/// The list's own metadata.
+pub(super) fn metadata(page: &Page) -> serde_json::Value {
+    let mut metadata = serde_json::json!({"resourceVersion": page.revision.to_string()});
+    if let Some(next) = &page.next {
+        metadata["continue"] = next.clone().into();
+        metadata["remainingItemCount"] = page.remaining.into();
+    }
+    metadata
+}

@@ -1,0 +1,91 @@
+//! The API over HTTP: a thin face over [`Api`] that waits for durability before it answers.
+//!
+//! One service serves TLS connections and in-process pipes alike. Requests are taken apart by
+//! [`request::Target`] rather than by routes, because the Kind table, not code, says what exists.
+//!
+//! Architecture Invariant: no rule about objects lives here; this is encoding, negotiation and streaming.
+
+mod auth;
+mod body;
+mod discovery;
+mod list;
+mod logs;
+mod negotiate;
+mod patching;
+mod request;
+mod resource;
+mod respond;
+mod review;
+mod sessions;
+mod strict;
+pub mod table;
+mod tls;
+mod watch;
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use http::StatusCode;
+use tokio_util::sync::CancellationToken;
+
+use super::{Api, ApiError};
+pub use auth::{Credentials, Trusted};
+use request::{Target, Wanted};
+use respond::Answer;
+pub use tls::{CertificateAuthority, TlsError, serve_tls};
+
+/// What every request needs.
+#[derive(Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    api: Api,
+    credentials: Credentials,
+    pages: list::Pages,
+    /// Long requests (watches, logs) end when the server stops.
+    stopping: CancellationToken,
+}
+
+impl Server {
+    /// A server of this API for clients with these credentials.
+    pub fn new(api: Api, credentials: Credentials, stopping: CancellationToken) -> Self {
+        let inner = Inner { api, credentials, pages: list::Pages::default(), stopping };
+        Self { inner: Arc::new(inner) }
+    }
+
+    fn api(&self) -> &Api {
+        &self.inner.api
+    }
+
+    /// Answers one request.
+    pub async fn handle(&self, request: Request) -> Response {
+        let wanted = Wanted::of(&request);
+        match self.answer(request, &wanted).await {
+            Ok(response) => response,
+            Err(error) => Answer::error(&error),
+        }
+    }
+
+    async fn answer(&self, request: Request, wanted: &Wanted) -> Result<Response, ApiError> {
+        // Health is asked before anybody has credentials.
+        if matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz") {
+            return Ok(Answer::text("ok"));
+        }
+        self.inner.credentials.check(&request)?;
+        match Target::parse(request.uri().path())? {
+            Target::Resource(target) => resource::answer(self, target, request, wanted).await,
+            Target::Review(review) => review::answer(review, request, wanted).await,
+            Target::Document => documents(&request),
+        }
+    }
+}
+
+/// Discovery, schemas and the version.
+fn documents(request: &Request) -> Result<Response, ApiError> {
+    let (document, media_type) =
+        discovery::document(request.uri().path(), request.headers()).ok_or(ApiError::NoSuchResource)?;
+    Ok(Answer::typed(StatusCode::OK, media_type, document.to_string().into()))
+}

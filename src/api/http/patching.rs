@@ -1,0 +1,47 @@
+//! A patch as it arrives, and what it makes of an object.
+
+use axum::extract::Request;
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::body;
+use crate::api::ApiError;
+use crate::api::patch::{PatchError, PatchTarget, PatchType, apply_patch};
+use crate::object::Kind;
+
+/// One patch, of one of the types that Kubernetes knows.
+pub(super) struct Patch {
+    type_: PatchType,
+    bytes: Bytes,
+}
+
+impl Patch {
+    pub(super) async fn read(request: Request) -> Result<Self, ApiError> {
+        let type_ = PatchType::from_content_type(&body::media_type(&request))
+            .ok_or_else(|| ApiError::UnsupportedMediaType("415: Unsupported Media Type".into()))?;
+        Ok(Self { type_, bytes: body::read_bytes(request).await? })
+    }
+
+    /// The patched object.
+    pub(super) fn apply(&self, kind: Kind, current: &Value) -> Result<Value, ApiError> {
+        Ok(apply_patch(kind, self.type_, current, &self.bytes)?)
+    }
+
+    /// The patched scale of an object.
+    pub(super) fn apply_to_scale(&self, current: &Value) -> Result<Value, ApiError> {
+        let target = PatchTarget { group: "autoscaling", version: "v1", kind: "Scale" };
+        Ok(apply_patch(target, self.type_, current, &self.bytes)?)
+    }
+}
+
+impl From<PatchError> for ApiError {
+    fn from(error: PatchError) -> Self {
+        let message = error.to_string();
+        match error {
+            PatchError::BadRequest(_) => Self::BadRequest(message),
+            PatchError::TooLarge(_) => Self::TooLarge(message),
+            PatchError::UnsupportedMediaType(_) => Self::UnsupportedMediaType(message),
+            PatchError::Unprocessable(_) => Self::Unprocessable(message),
+        }
+    }
+}

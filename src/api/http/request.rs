@@ -1,0 +1,252 @@
+//! Taking a request apart: what it is about, and how it wants to be answered.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use axum::extract::Request;
+use http::header::ACCEPT;
+
+use super::negotiate::{Form, preferred_form};
+use super::table::IncludeObject;
+use crate::api::{ApiError, Selection};
+use crate::object::selector::{Selector, parse_fields};
+use crate::object::{Key, Kind, Subresource};
+
+/// What a path names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Objects of a kind.
+    Resource(ResourceTarget),
+    /// A question about access, answered at once and stored nowhere.
+    Review(Review),
+    /// Discovery, schemas, version.
+    Document,
+}
+
+/// A collection, an object, or a part of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ResourceTarget {
+    pub(super) kind: Kind,
+    pub(super) namespace: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) subresource: Option<Subresource>,
+}
+
+impl ResourceTarget {
+    /// The object's key; None for a collection.
+    pub(super) fn key(&self) -> Option<Key> {
+        self.name.as_ref().map(|name| Key::new(self.namespace.clone().unwrap_or_default(), name.clone()))
+    }
+}
+
+/// Kinds of access questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Review {
+    SelfSubjectAccess,
+    SelfSubjectRules,
+    SelfSubject,
+}
+
+impl Target {
+    pub(super) fn parse(path: &str) -> Result<Self, ApiError> {
+        let decoded = percent_encoding::percent_decode_str(path)
+            .decode_utf8()
+            .map_err(|_| ApiError::BadRequest("the path is not valid UTF-8".into()))?;
+        let parts: Vec<&str> = decoded.split('/').filter(|part| !part.is_empty()).collect();
+        let (group, version, rest) = match parts.as_slice() {
+            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
+            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
+            _ => return Ok(Self::Document),
+        };
+        if let Some(review) = review(group, version, rest) {
+            return Ok(Self::Review(review));
+        }
+        resource(group, version, rest).map(Self::Resource)
+    }
+}
+
+fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
+    match (group, version, rest) {
+        ("authorization.k8s.io", "v1", ["selfsubjectaccessreviews"]) => Some(Review::SelfSubjectAccess),
+        ("authorization.k8s.io", "v1", ["selfsubjectrulesreviews"]) => Some(Review::SelfSubjectRules),
+        ("authentication.k8s.io", "v1", ["selfsubjectreviews"]) => Some(Review::SelfSubject),
+        _ => None,
+    }
+}
+
+fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
+    // `namespaces/x/pods` is in a namespace; `namespaces/x` and `namespaces/x/status` are about one.
+    let (namespace, rest) = match rest {
+        ["namespaces", namespace, rest @ ..]
+            if !rest.is_empty() && !matches!(rest, ["status" | "finalize"]) =>
+        {
+            (Some((*namespace).to_string()), rest)
+        }
+        _ => (None, rest),
+    };
+    let (plural, name, sub) = match rest {
+        [plural] => (plural, None, None),
+        [plural, name] => (plural, Some(*name), None),
+        [plural, name, sub] => (plural, Some(*name), Some(*sub)),
+        _ => return Err(ApiError::NoSuchResource),
+    };
+    let kind = Kind::from_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
+    if kind.namespaced() != namespace.is_some() && (namespace.is_some() || name.is_some()) {
+        return Err(ApiError::NoSuchResource);
+    }
+    let subresource = match sub {
+        None => None,
+        Some(sub) => {
+            Some(*kind.info().subresources.iter().find(|s| s.path() == sub).ok_or(ApiError::NoSuchResource)?)
+        }
+    };
+    Ok(ResourceTarget { kind, namespace, name: name.map(Into::into), subresource })
+}
+
+/// How a request wants to be answered, read before its body is.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) form: Form,
+    pub(super) query: Query,
+}
+
+impl Wanted {
+    pub(super) fn of(request: &Request) -> Self {
+        let accept = request.headers().get_all(ACCEPT);
+        let accept: Vec<&str> = accept.iter().filter_map(|v| v.to_str().ok()).collect();
+        Self {
+            form: preferred_form(&accept.join(",")),
+            query: Query::parse(request.uri().query().unwrap_or("")),
+        }
+    }
+}
+
+/// A request's query parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Query {
+    values: HashMap<String, Vec<String>>,
+}
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Self {
+        let mut values: HashMap<String, Vec<String>> = HashMap::new();
+        for pair in text.split('&').filter(|p| !p.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            values.entry(decode(key)).or_default().push(decode(value));
+        }
+        Self { values }
+    }
+
+    /// The parameter's value; an empty one counts as absent.
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.values.get(key)?.first().map(String::as_str).filter(|v| !v.is_empty())
+    }
+
+    /// All values of a repeated parameter.
+    pub(super) fn all(&self, key: &str) -> Vec<String> {
+        self.values.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Whether the parameter is set to something true.
+    pub(super) fn flag(&self, key: &str) -> bool {
+        self.get(key).is_some_and(|v| v == "true" || v == "1")
+    }
+
+    /// The parameter as a number.
+    pub(super) fn number<N: std::str::FromStr>(&self, key: &str) -> Result<Option<N>, ApiError> {
+        self.get(key)
+            .map(|value| {
+                value.parse().map_err(|_| {
+                    ApiError::BadRequest(format!("invalid value \"{value}\" of the parameter {key}"))
+                })
+            })
+            .transpose()
+    }
+
+    /// What a table's rows carry of their objects.
+    pub(super) fn include_object(&self) -> IncludeObject {
+        self.get("includeObject").and_then(IncludeObject::from_parameter).unwrap_or_default()
+    }
+
+    /// `dryRun=All`.
+    pub(super) fn dry_run(&self) -> Result<bool, ApiError> {
+        match self.get("dryRun") {
+            None => Ok(false),
+            Some("All") => Ok(true),
+            Some(other) => Err(ApiError::InvalidOptions {
+                options: "PatchOptions",
+                group: "meta.k8s.io",
+                causes: vec![crate::api::Cause {
+                    reason: "FieldValueNotSupported".into(),
+                    message: format!("Unsupported value: \"{other}\": supported values: \"All\""),
+                    field: "dryRun".into(),
+                }],
+            }),
+        }
+    }
+
+    /// The objects asked for by label and field selectors.
+    pub(super) fn selection(&self, kind: Kind) -> Result<Selection, ApiError> {
+        let bad = |e: crate::object::selector::SelectorError| ApiError::BadRequest(e.to_string());
+        let labels = Selector::parse(self.get("labelSelector").unwrap_or("")).map_err(bad)?;
+        let fields = parse_fields(self.get("fieldSelector").unwrap_or("")).map_err(bad)?;
+        crate::api::select::check_fields(kind, &fields)?;
+        Ok(Selection { labels, fields })
+    }
+}
+
+fn decode(text: &str) -> String {
+    let text: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
+    percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_name_what_kubernetes_paths_name_api_2() {
+        let resource = |path: &str| match Target::parse(path) {
+            Ok(Target::Resource(t)) => Some((t.kind, t.namespace, t.name, t.subresource)),
+            _ => None,
+        };
+        let text = |t: &str| Some(t.to_string());
+        for (path, expected) in [
+            ("/api/v1/pods", Some((Kind::Pod, None, None, None))),
+            ("/api/v1/namespaces/a/pods", Some((Kind::Pod, text("a"), None, None))),
+            ("/api/v1/namespaces/a/pods/b", Some((Kind::Pod, text("a"), text("b"), None))),
+            (
+                "/api/v1/namespaces/a/pods/b/log",
+                Some((Kind::Pod, text("a"), text("b"), Some(Subresource::Log))),
+            ),
+            ("/api/v1/namespaces", Some((Kind::Namespace, None, None, None))),
+            ("/api/v1/namespaces/a", Some((Kind::Namespace, None, text("a"), None))),
+            (
+                "/api/v1/namespaces/a/finalize",
+                Some((Kind::Namespace, None, text("a"), Some(Subresource::Finalize))),
+            ),
+            ("/api/v1/nodes/n/status", Some((Kind::Node, None, text("n"), Some(Subresource::Status)))),
+            (
+                "/apis/apps/v1/namespaces/a/deployments/d/scale",
+                Some((Kind::Deployment, text("a"), text("d"), Some(Subresource::Scale))),
+            ),
+            ("/api/v1/pods/b", None),
+            ("/api/v1/namespaces/a/nodes/n", None),
+            ("/api/v1/namespaces/a/nosuch", None),
+            ("/api/v1/namespaces/a/configmaps/b/status", None),
+            ("/apis/apps/v1", None),
+            ("/apis", None),
+        ] {
+            assert_eq!(resource(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn queries_decode() {
+        let query = Query::parse("labelSelector=a+in%20%28b%29&watch=true&command=x&command=y&limit=");
+        assert_eq!(query.get("labelSelector"), Some("a in (b)"));
+        assert_eq!((query.flag("watch"), query.get("limit")), (true, None));
+        assert_eq!(query.all("command"), ["x", "y"]);
+        assert!(Query::parse("limit=x").number::<u64>("limit").is_err());
+    }
+}

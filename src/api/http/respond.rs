@@ -1,0 +1,70 @@
+//! Making answers.
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+
+use crate::api::ApiError;
+
+/// Makes responses; holds nothing.
+pub(super) struct Answer;
+
+impl Answer {
+    /// JSON that is encoded already.
+    pub(super) fn bytes(status: StatusCode, bytes: Bytes) -> Response {
+        Self::typed(status, "application/json", Body::from(bytes))
+    }
+
+    /// JSON.
+    pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Result<Response, ApiError> {
+        let bytes = serde_json::to_vec(value).map_err(|e| ApiError::Internal(e.to_string()))?;
+        Ok(Self::bytes(status, bytes.into()))
+    }
+
+    /// Plain text.
+    pub(super) fn text(text: &'static str) -> Response {
+        Self::typed(StatusCode::OK, "text/plain; charset=utf-8", Body::from(text))
+    }
+
+    /// Any body.
+    pub(super) fn typed(status: StatusCode, content_type: &'static str, body: Body) -> Response {
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+    }
+
+    /// A refusal as a `Status`.
+    pub(super) fn error(error: &ApiError) -> Response {
+        let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let bytes = serde_json::to_vec(&error.to_status()).unwrap_or_default();
+        let mut response = Self::bytes(status, bytes.into());
+        if let ApiError::TooManyRequests { retry_after_seconds, .. } = error
+            && *retry_after_seconds > 0
+        {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(*retry_after_seconds));
+        }
+        response
+    }
+
+    /// Adds warnings, which clients print.
+    pub(super) fn warn(mut response: Response, warnings: &[String]) -> Response {
+        for warning in warnings {
+            let quoted: String = warning
+                .chars()
+                .flat_map(|c| match c {
+                    '"' | '\\' => vec!['\\', c],
+                    c if c.is_control() => vec![' '],
+                    c => vec![c],
+                })
+                .collect();
+            if let Ok(value) = HeaderValue::try_from(format!("299 - \"{quoted}\"")) {
+                response.headers_mut().append(WARNING, value);
+            }
+        }
+        response
+    }
+}

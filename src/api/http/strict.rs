@@ -1,0 +1,45 @@
+//! Decoding with `fieldValidation`: unknown and duplicate fields refused, warned of, or ignored (API-2).
+
+use super::body::ReadValue;
+use super::request::Query;
+use crate::api::ApiError;
+use crate::api::schema::schema_check;
+use crate::object::{Kind, Object};
+
+/// The typed object, and what its author should hear.
+pub(super) fn object(kind: Kind, read: ReadValue, query: &Query) -> Result<(Object, Vec<String>), ApiError> {
+    let info = kind.info();
+    let report = schema_check(info.group, info.version, info.name, &read.value);
+    let unreadable = |reason: String| {
+        let (name, version) = (info.name, info.version);
+        ApiError::BadRequest(format!(
+            "{name} in version \"{version}\" cannot be handled as a {name}: {reason}"
+        ))
+    };
+    if let Some(mistyped) = report.mistyped.first() {
+        return Err(unreadable(mistyped.to_string()));
+    }
+    let warnings = match query.get("fieldValidation").unwrap_or("Warn") {
+        "Strict" => match report.strict_error(&read.duplicates) {
+            Some(error) => return Err(unreadable(error)),
+            None => Vec::new(),
+        },
+        "Warn" => report.findings(&read.duplicates).collect(),
+        "Ignore" => Vec::new(),
+        other => {
+            return Err(ApiError::InvalidOptions {
+                options: "CreateOptions",
+                group: "meta.k8s.io",
+                causes: vec![crate::api::Cause {
+                    reason: "FieldValueNotSupported".into(),
+                    message: format!(
+                        "Unsupported value: \"{other}\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
+                    ),
+                    field: "fieldValidation".into(),
+                }],
+            });
+        }
+    };
+    let object = Object::from_value(kind, read.value).map_err(|error| unreadable(error.to_string()))?;
+    Ok((object, warnings))
+}

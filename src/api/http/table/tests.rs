@@ -1,0 +1,117 @@
+//! The columns and cells of every kind (API-6).
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn object(value: Value) -> Object {
+    Object::from_any_value(value).expect("a known kind")
+}
+
+fn now() -> Timestamp {
+    "2026-01-01T01:00:00Z".parse().expect("a time")
+}
+
+#[test]
+fn every_kind_has_a_cell_a_column_api_6() {
+    let with = |kind: Kind, extra: Value| {
+        let mut value = json!({"apiVersion": kind.info().api_version(), "kind": kind.info().name,
+            "metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:30:00Z"}});
+        for (name, part) in extra.as_object().expect("fields") {
+            value[name] = part.clone();
+        }
+        object(value)
+    };
+    let template =
+        json!({"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}});
+    let selector = json!({"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "t", "operator": "In", "values": ["2", "1"]}]});
+    let cases = [
+        (Kind::Namespace, json!({"status": {"phase": "Active"}}), "n|Active|30m"),
+        (
+            Kind::Pod,
+            json!({"spec": {"nodeName": "node-1", "containers": [{"name": "c"}]}, "status": {"phase": "Running", "podIP": "127.0.0.9"}}),
+            "n|0/1|Running|0|30m|127.0.0.9|node-1|<none>|<none>",
+        ),
+        (
+            Kind::Deployment,
+            json!({"spec": {"replicas": 3, "selector": selector, "template": template},
+                "status": {"readyReplicas": 2, "updatedReplicas": 3, "availableReplicas": 1}}),
+            "n|2/3|3|1|30m|a,b|x,y|app=web,t in (1,2)",
+        ),
+        (
+            Kind::ReplicaSet,
+            json!({"spec": {"replicas": 3, "selector": {}, "template": template}, "status": {"replicas": 2, "readyReplicas": 1}}),
+            "n|3|2|1|30m|a,b|x,y|<none>",
+        ),
+        (
+            Kind::Node,
+            json!({"metadata": {"name": "n", "labels": {"node-role.kubernetes.io/worker": ""}}, "spec": {"unschedulable": true},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}], "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}]}}),
+            "n|Ready,SchedulingDisabled|worker|<unknown>||127.0.0.1|<none>|<unknown>|<unknown>|<unknown>",
+        ),
+        (
+            Kind::Event,
+            json!({"involvedObject": {"kind": "Pod", "name": "p", "fieldPath": "spec.containers{c}"}, "type": "Warning",
+                "reason": "BackOff", "message": " again\n", "count": 4, "source": {"component": "kubelet", "host": "node-1"},
+                "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:59:00Z"}),
+            "60s|Warning|BackOff|pod/p|spec.containers{c}|kubelet, node-1|again|60m|4|n",
+        ),
+        (Kind::ConfigMap, json!({"data": {"a": "1"}, "binaryData": {"b": "AA=="}}), "n|2|30m"),
+        (Kind::Secret, json!({"type": "Opaque", "data": {"a": "AA=="}}), "n|Opaque|1|30m"),
+        (Kind::ServiceAccount, json!({}), "n|0|30m"),
+        (
+            Kind::Service,
+            json!({"spec": {"type": "NodePort", "clusterIP": "127.32.0.1", "selector": {"app": "web"},
+                "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}, {"port": 53, "protocol": "UDP"}]}}),
+            "n|NodePort|127.32.0.1|<none>|80:30080/TCP,53/UDP|30m|app=web",
+        ),
+        (
+            Kind::Endpoints,
+            json!({"subsets": [{"addresses": [{"ip": "1"}, {"ip": "2"}], "ports": [{"port": 80}, {"port": 81}]}]}),
+            "n|1:80,2:80,1:81 + 1 more...|30m",
+        ),
+        (
+            Kind::EndpointSlice,
+            json!({"addressType": "IPv4", "ports": [{"port": 80}], "endpoints": [{"addresses": ["1"]}, {"addresses": ["2"]}]}),
+            "n|IPv4|80|1,2|30m",
+        ),
+        (Kind::Lease, json!({"spec": {"holderIdentity": "node-1"}}), "n|node-1|30m"),
+        (
+            Kind::PodDisruptionBudget,
+            json!({"spec": {"minAvailable": "50%"}, "status": {"disruptionsAllowed": 1, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}}),
+            "n|50%|N/A|1|30m",
+        ),
+        (Kind::PriorityClass, json!({"value": 1000, "preemptionPolicy": "Never"}), "n|1000|false|30m|Never"),
+    ];
+    for (kind, extra, expect) in cases {
+        let cells = cells(&with(kind, extra), now());
+        assert_eq!(cells.len(), columns(kind).len(), "{kind}");
+        let text: Vec<String> =
+            cells.iter().map(|c| c.as_str().map_or_else(|| c.to_string(), str::to_string)).collect();
+        assert_eq!(text.join("|"), expect, "{kind}");
+    }
+}
+
+#[test]
+fn a_row_carries_what_was_asked_for_api_6() {
+    let pod =
+        object(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"a": "b"}},
+        "spec": {"containers": []}, "status": {"phase": "Succeeded"}}));
+    let metadata = TableMeta { resource_version: "7".into(), ..TableMeta::default() };
+    let made = |include| -> Value {
+        let bytes = table(Kind::Pod, [&pod], include, &metadata, now());
+        serde_json::from_slice(&bytes).expect("JSON")
+    };
+    let partial = made(IncludeObject::Metadata);
+    assert_eq!((&partial["kind"], &partial["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
+    assert_eq!(partial["metadata"], json!({"resourceVersion": "7"}));
+    assert_eq!(partial["columnDefinitions"][5]["priority"], 1);
+    assert_eq!(
+        partial["rows"][0]["object"],
+        json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "p", "labels": {"a": "b"}}})
+    );
+    assert_eq!(partial["rows"][0]["conditions"][0]["reason"], "Succeeded");
+    assert_eq!(made(IncludeObject::Object)["rows"][0]["object"]["spec"], json!({"containers": []}));
+    assert_eq!(made(IncludeObject::None)["rows"][0]["object"], Value::Null);
+}

@@ -1,0 +1,148 @@
+//! TLS with the cluster's own certificate authority (API-1).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, SanType,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tower::Service;
+
+use super::Server;
+use crate::base::task::Tasks;
+
+/// Certificates could not be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// Making or reading a certificate failed.
+    #[error("certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// A PEM text cannot be read.
+    #[error("PEM: {0}")]
+    Pem(String),
+    /// The TLS library refuses the certificates.
+    #[error("TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// The cluster's certificate authority and the server certificate it issued.
+pub struct CertificateAuthority {
+    /// The authority's certificate, for clients.
+    pub certificate_pem: String,
+    /// The authority's key.
+    pub key_pem: String,
+}
+
+impl CertificateAuthority {
+    /// A new authority.
+    pub fn generate() -> Result<Self, TlsError> {
+        let key = KeyPair::generate()?;
+        let params = authority_params();
+        let certificate = params.self_signed(&key)?;
+        Ok(Self { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
+    }
+
+    /// What a server at these addresses needs to be trusted by clients that trust this authority.
+    pub fn server_config(&self, addresses: &[IpAddr]) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+        let params = authority_params();
+        let issuer = Issuer::from_params(&params, KeyPair::from_pem(&self.key_pem)?);
+        let key = KeyPair::generate()?;
+        let mut params = CertificateParams::new(vec![
+            "localhost".to_string(),
+            "kubernetes".to_string(),
+            "kubernetes.default".to_string(),
+            "kubernetes.default.svc".to_string(),
+            "kubernetes.default.svc.cluster.local".to_string(),
+        ])?;
+        params.subject_alt_names.extend(addresses.iter().map(|a| SanType::IpAddress(*a)));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.distinguished_name.push(DnType::CommonName, "podium-apiserver");
+        let certificate = params.signed_by(&key, &issuer)?;
+        let chain: Vec<CertificateDer<'static>> = vec![
+            certificate.der().clone(),
+            CertificateDer::from_pem_slice(self.certificate_pem.as_bytes())
+                .map_err(|e| TlsError::Pem(e.to_string()))?,
+        ];
+        let key = PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes())
+            .map_err(|e| TlsError::Pem(e.to_string()))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+/// What every authority of ours says of itself; its key tells it apart.
+fn authority_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    params.distinguished_name.push(DnType::CommonName, "podium-ca");
+    params
+}
+
+/// Serves TLS connections in tasks of `tasks` until that stops.
+pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::ServerConfig>, tasks: &Tasks) {
+    let acceptor = TlsAcceptor::from(config);
+    let connections = tasks.clone();
+    tasks.spawn("api-listener", async move {
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of file descriptors, mostly: others must end before this helps.
+                    tracing::warn!("a connection was not accepted: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    continue;
+                }
+            };
+            let _ = stream.set_nodelay(true);
+            let (acceptor, server) = (acceptor.clone(), server.clone());
+            connections.spawn("api-connection", async move {
+                let handshake =
+                    tokio::time::timeout(std::time::Duration::from_secs(10), acceptor.accept(stream));
+                if let Ok(Ok(stream)) = handshake.await {
+                    serve_connection(server, TokioIo::new(stream)).await;
+                }
+            });
+        }
+    });
+}
+
+/// Serves one connection, HTTP/1 or HTTP/2, with upgrades.
+pub(super) async fn serve_connection<I>(server: Server, io: I)
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let service = hyper::service::service_fn(move |request: http::Request<hyper::body::Incoming>| {
+        let mut service = service_of(server.clone());
+        async move { service.call(request.map(axum::body::Body::new)).await }
+    });
+    let builder = auto::Builder::new(TokioExecutor::new());
+    if let Err(error) = builder.serve_connection_with_upgrades(io, service).await {
+        tracing::debug!("a connection ended: {error}");
+    }
+}
+
+/// The server as a tower service.
+pub(super) fn service_of(
+    server: Server,
+) -> impl Service<Request, Response = axum::response::Response, Error = std::convert::Infallible, Future: Send>
++ Clone
++ Send {
+    tower::service_fn(move |request: Request| {
+        let server = server.clone();
+        async move { Ok(server.handle(request).await) }
+    })
+}

@@ -1,0 +1,46 @@
+//! Why a patch was refused, in Kubernetes' words.
+
+use thiserror::Error;
+
+/// Why a patch was refused.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PatchError {
+    /// The body is no patch of its type: 400 `BadRequest`.
+    #[error("{0}")]
+    BadRequest(String),
+    /// The body is a patch, but does not fit this object: 422 `Invalid`.
+    #[error("{0}")]
+    Unprocessable(String),
+    /// The body has too many operations or bytes: 413 `RequestEntityTooLarge`.
+    #[error("Request entity too large: {0}")]
+    TooLarge(String),
+    /// This kind does not take this sort of patch: 415 `UnsupportedMediaType`. Holds the content type.
+    #[error(
+        "the body of the request was in an unknown format - accepted media types include: \
+         application/json-patch+json, application/merge-patch+json{}",
+        if .0.contains("strategic") { "" } else { ", application/strategic-merge-patch+json" }
+    )]
+    UnsupportedMediaType(String),
+}
+
+impl PatchError {
+    /// The HTTP status code.
+    pub fn code(&self) -> u16 {
+        match self {
+            Self::BadRequest(_) => 400,
+            Self::TooLarge(_) => 413,
+            Self::UnsupportedMediaType(_) => 415,
+            Self::Unprocessable(_) => 422,
+        }
+    }
+
+    /// The `reason` of the Status.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::BadRequest(_) => "BadRequest",
+            Self::TooLarge(_) => "RequestEntityTooLarge",
+            Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
+            Self::Unprocessable(_) => "Invalid",
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! JSON patch (RFC 6902).
+
+use serde_json::Value;
+
+use super::PatchError;
+
+/// As the API server has it; `test` and `copy` make long patches costly.
+const MAX_OPERATIONS: usize = 10_000;
+
+/// A chain of `copy`s doubles a document each time; no object comes near this.
+const MAX_RESULT_BYTES: usize = 3 * 1024 * 1024;
+
+pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> {
+    if let Value::Array(operations) = &patch
+        && operations.len() > MAX_OPERATIONS
+    {
+        let count = operations.len();
+        let text = format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}");
+        return Err(PatchError::TooLarge(text));
+    }
+    let patch: json_patch::Patch = serde_json::from_value(patch)
+        .map_err(|e| PatchError::BadRequest(format!("error decoding patch: {e}")))?;
+    let mut patched = current.clone();
+    // One by one, so that the size is held between steps.
+    for operation in patch.0 {
+        let copies = matches!(operation, json_patch::PatchOperation::Copy(_));
+        json_patch::patch(&mut patched, std::slice::from_ref(&operation))
+            .map_err(|e| PatchError::Unprocessable(unprocessable(&operation, &e.kind)))?;
+        if copies && weight(&patched) > MAX_RESULT_BYTES {
+            return Err(PatchError::TooLarge(format!("limit is {MAX_RESULT_BYTES}")));
+        }
+    }
+    Ok(patched)
+}
+
+fn unprocessable(operation: &json_patch::PatchOperation, kind: &json_patch::PatchErrorKind) -> String {
+    use json_patch::PatchErrorKind::TestFailed;
+    use json_patch::PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+    let (name, path) = match operation {
+        Add(o) => ("add", &o.path),
+        Remove(o) => ("remove", &o.path),
+        Replace(o) => ("replace", &o.path),
+        Move(o) => ("move", &o.path),
+        Copy(o) => ("copy", &o.path),
+        Test(o) => ("test", &o.path),
+    };
+    match kind {
+        TestFailed => format!("testing value {path} failed: test failed"),
+        kind => format!("{name} operation does not apply: doc is missing path: {path}: {kind}"),
+    }
+}
+
+/// About how many bytes a document takes.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len() + 2,
+        Value::Array(elements) => elements.iter().map(weight).sum::<usize>() + 2,
+        Value::Object(entries) => entries.iter().map(|(k, v)| k.len() + 4 + weight(v)).sum::<usize>() + 2,
+        _ => 4,
+    }
+}

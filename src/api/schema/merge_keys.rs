@@ -1,0 +1,219 @@
+//! How lists and maps of each type merge: by a key, as a set, or as a whole.
+//!
+//! `k8s-openapi` carries none of this, so the table is ours; the facts are the `patchStrategy`,
+//! `patchMergeKey`, `listType`, `listMapKey` and `mapType` markers of the Kubernetes API types.
+//! Both patch kinds read it, and the OpenAPI documents publish it, so all three always agree.
+
+/// How a strategic merge patch treats a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PatchStrategy {
+    /// Maps merge, lists are replaced.
+    #[default]
+    Unset,
+    /// Lists merge, by key where there is one.
+    Merge,
+    /// The map is replaced.
+    Replace,
+    /// Keys the patch does not name go (a union: only one member may be set).
+    RetainKeys,
+    /// Lists merge by key and each merged element retains only the patch's keys.
+    MergeRetainKeys,
+}
+
+impl PatchStrategy {
+    /// The value of `x-kubernetes-patch-strategy`; empty when unset.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Unset => "",
+            Self::Merge => "merge",
+            Self::Replace => "replace",
+            Self::RetainKeys => "retainKeys",
+            Self::MergeRetainKeys => "merge,retainKeys",
+        }
+    }
+
+    /// Whether lists merge.
+    pub fn merges(self) -> bool {
+        matches!(self, Self::Merge | Self::MergeRetainKeys)
+    }
+}
+
+/// How server-side apply owns a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListType {
+    /// As a whole; the default.
+    #[default]
+    Atomic,
+    /// Element by element, each value once.
+    Set,
+    /// Element by element, told apart by these fields.
+    Map(&'static [&'static str]),
+}
+
+/// How server-side apply owns a map or struct.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MapType {
+    /// Key by key; the default.
+    #[default]
+    Granular,
+    /// As a whole.
+    Atomic,
+}
+
+/// All there is to know about merging one field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeRule {
+    /// For strategic merge patches.
+    pub strategy: PatchStrategy,
+    /// The key of a merging list of objects; empty for primitives.
+    pub merge_key: &'static str,
+    /// For server-side apply, `None` where Kubernetes marks nothing (which acts as atomic).
+    pub list: Option<ListType>,
+    /// For server-side apply.
+    pub map: MapType,
+}
+
+impl MergeRule {
+    const NONE: Self =
+        Self { strategy: PatchStrategy::Unset, merge_key: "", list: None, map: MapType::Granular };
+}
+
+const fn keyed(key: &'static str, keys: &'static [&'static str]) -> MergeRule {
+    MergeRule {
+        strategy: PatchStrategy::Merge,
+        merge_key: key,
+        list: Some(ListType::Map(keys)),
+        ..MergeRule::NONE
+    }
+}
+
+const fn keyed_union(key: &'static str, keys: &'static [&'static str]) -> MergeRule {
+    MergeRule { strategy: PatchStrategy::MergeRetainKeys, ..keyed(key, keys) }
+}
+
+const fn listed(list: ListType) -> MergeRule {
+    MergeRule { list: Some(list), ..MergeRule::NONE }
+}
+
+const fn merged(list: ListType) -> MergeRule {
+    MergeRule { strategy: PatchStrategy::Merge, list: Some(list), ..MergeRule::NONE }
+}
+
+const NAME: &[&str] = &["name"];
+const TYPE: &[&str] = &["type"];
+const ATOMIC: MergeRule = listed(ListType::Atomic);
+const SET: MergeRule = listed(ListType::Set);
+const ATOMIC_MAP: MergeRule = MergeRule { map: MapType::Atomic, ..MergeRule::NONE };
+const CONDITIONS: MergeRule = keyed("type", TYPE);
+
+/// Fields by the last part of their type's name (`PodSpec`) and their JSON name.
+static FIELDS: &[(&str, &str, MergeRule)] = &[
+    ("ObjectMeta", "ownerReferences", keyed("uid", &["uid"])),
+    ("ObjectMeta", "finalizers", merged(ListType::Set)),
+    ("ObjectMeta", "managedFields", ATOMIC),
+    ("PodSpec", "volumes", keyed_union("name", NAME)),
+    ("PodSpec", "resourceClaims", keyed_union("name", NAME)),
+    ("PodSpec", "containers", keyed("name", NAME)),
+    ("PodSpec", "initContainers", keyed("name", NAME)),
+    ("PodSpec", "ephemeralContainers", keyed("name", NAME)),
+    ("PodSpec", "imagePullSecrets", keyed("name", NAME)),
+    ("PodSpec", "schedulingGates", keyed("name", NAME)),
+    ("PodSpec", "hostAliases", keyed("ip", &["ip"])),
+    ("PodSpec", "topologySpreadConstraints", keyed("topologyKey", &["topologyKey", "whenUnsatisfiable"])),
+    ("PodSpec", "nodeSelector", ATOMIC_MAP),
+    ("PodSpec", "tolerations", ATOMIC),
+    ("PodSpec", "readinessGates", ATOMIC),
+    ("Container", "ports", keyed("containerPort", &["containerPort", "protocol"])),
+    ("Container", "env", keyed("name", NAME)),
+    ("Container", "volumeMounts", keyed("mountPath", &["mountPath"])),
+    ("Container", "volumeDevices", keyed("devicePath", &["devicePath"])),
+    ("Container", "args", ATOMIC),
+    ("Container", "command", ATOMIC),
+    ("Container", "envFrom", ATOMIC),
+    ("Container", "resizePolicy", ATOMIC),
+    ("EphemeralContainer", "ports", keyed("containerPort", &["containerPort", "protocol"])),
+    ("EphemeralContainer", "env", keyed("name", NAME)),
+    ("EphemeralContainer", "volumeMounts", keyed("mountPath", &["mountPath"])),
+    ("EphemeralContainer", "volumeDevices", keyed("devicePath", &["devicePath"])),
+    ("EphemeralContainer", "args", ATOMIC),
+    ("EphemeralContainer", "command", ATOMIC),
+    ("EphemeralContainer", "envFrom", ATOMIC),
+    ("ResourceRequirements", "claims", listed(ListType::Map(NAME))),
+    ("PodStatus", "conditions", CONDITIONS),
+    ("PodStatus", "podIPs", keyed("ip", &["ip"])),
+    ("PodStatus", "hostIPs", MergeRule { merge_key: "ip", ..merged(ListType::Atomic) }),
+    ("PodStatus", "resourceClaimStatuses", keyed_union("name", NAME)),
+    ("ServiceSpec", "ports", keyed("port", &["port", "protocol"])),
+    ("ServiceSpec", "selector", ATOMIC_MAP),
+    ("ServiceSpec", "clusterIPs", ATOMIC),
+    ("ServiceSpec", "externalIPs", ATOMIC),
+    ("ServiceSpec", "ipFamilies", ATOMIC),
+    ("ServiceStatus", "conditions", CONDITIONS),
+    ("ServiceAccount", "secrets", keyed("name", NAME)),
+    ("ServiceAccount", "imagePullSecrets", ATOMIC),
+    ("NodeSpec", "podCIDRs", merged(ListType::Set)),
+    ("NodeSpec", "taints", ATOMIC),
+    ("NodeStatus", "addresses", keyed("type", TYPE)),
+    ("NodeStatus", "conditions", CONDITIONS),
+    ("NamespaceStatus", "conditions", CONDITIONS),
+    ("PersistentVolumeClaimStatus", "conditions", CONDITIONS),
+    ("ReplicationControllerSpec", "selector", ATOMIC_MAP),
+    ("ReplicationControllerStatus", "conditions", CONDITIONS),
+    ("DeploymentSpec", "strategy", MergeRule { strategy: PatchStrategy::RetainKeys, ..MergeRule::NONE }),
+    ("DeploymentStatus", "conditions", CONDITIONS),
+    ("ReplicaSetStatus", "conditions", CONDITIONS),
+    ("StatefulSetStatus", "conditions", CONDITIONS),
+    ("DaemonSetStatus", "conditions", CONDITIONS),
+    ("JobStatus", "conditions", MergeRule { list: Some(ListType::Atomic), ..CONDITIONS }),
+    ("UncountedTerminatedPods", "failed", SET),
+    ("UncountedTerminatedPods", "succeeded", SET),
+    ("PodFailurePolicyOnExitCodesRequirement", "values", SET),
+    (
+        "PodDisruptionBudgetSpec",
+        "selector",
+        MergeRule { strategy: PatchStrategy::Replace, ..MergeRule::NONE },
+    ),
+    ("PodDisruptionBudgetStatus", "conditions", CONDITIONS),
+    ("HorizontalPodAutoscalerStatus", "conditions", CONDITIONS),
+    ("CustomResourceDefinitionStatus", "conditions", listed(ListType::Map(TYPE))),
+    ("CSINodeSpec", "drivers", keyed("name", NAME)),
+    ("Endpoint", "addresses", SET),
+    ("EndpointSlice", "endpoints", ATOMIC),
+    ("EndpointSlice", "ports", ATOMIC),
+    ("Scale", "selector", ATOMIC_MAP),
+];
+
+/// Types that are owned as a whole wherever they stand.
+static ATOMIC_TYPES: &[&str] = &[
+    "LabelSelector",
+    "NodeSelector",
+    "NodeSelectorTerm",
+    "ObjectReference",
+    "LocalObjectReference",
+    "TypedLocalObjectReference",
+    "ConfigMapKeySelector",
+    "SecretKeySelector",
+    "ObjectFieldSelector",
+    "ResourceFieldSelector",
+    "FileKeySelector",
+    "SecretReference",
+    "ScopeSelector",
+    "ScopedResourceSelectorRequirement",
+    "TopologySelectorTerm",
+    "OwnerReference",
+];
+
+/// The rule of one field; fields without an entry have the default rule.
+pub fn merge_rule(type_name: &str, field: &str) -> MergeRule {
+    let short = short_name(type_name);
+    FIELDS.iter().find(|(t, f, _)| *t == short && *f == field).map_or(MergeRule::NONE, |(_, _, rule)| *rule)
+}
+
+/// Whether server-side apply owns this type as a whole.
+pub(super) fn atomic_type(type_name: &str) -> bool {
+    ATOMIC_TYPES.contains(&short_name(type_name))
+}
+
+fn short_name(type_name: &str) -> &str {
+    type_name.rsplit('.').next().unwrap_or(type_name)
+}

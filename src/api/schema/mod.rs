@@ -1,0 +1,19 @@
+//! The shape of every type the API takes: one graph, made once from the schemas of `k8s-openapi`.
+//!
+//! Patches, field validation, protobuf decoding and field ownership all walk this graph instead of
+//! the generated types, so each of them is one small piece of code and not one copy a type.
+//! It never holds documentation; [`roots`] gives the whole schemas to those who print them.
+
+mod check;
+mod duplicates;
+mod graph;
+mod merge_keys;
+pub mod roots;
+
+pub use check::{Mistyped, SchemaReport, schema_check};
+pub use duplicates::duplicate_fields;
+pub use graph::{Field, Graph, ObjectType, Scalar, Shape, TypeId, graph};
+pub use merge_keys::{ListType, MapType, MergeRule, PatchStrategy, merge_rule};
+
+/// How deep a document may nest before it is refused, like the JSON decoder of Kubernetes' clients.
+pub const MAX_DEPTH: usize = 128;

@@ -1,0 +1,116 @@
+//! Which top-level types the API speaks, and their whole schemas.
+//!
+//! The list is longer than the Kind table: reviews and other answers that are never stored are here too.
+
+use k8s_openapi::Resource;
+use k8s_openapi::api::{
+    apps, authentication, authorization, autoscaling, batch, coordination, core, discovery, events,
+    networking, policy, rbac, scheduling, storage,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
+use k8s_openapi::apimachinery::pkg::apis::meta;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value};
+
+/// One top-level type.
+pub struct Root {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The group's version.
+    pub version: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The name of its schema, e.g. `io.k8s.api.apps.v1.Deployment`.
+    pub schema: fn() -> String,
+    add: fn(&mut SchemaGenerator),
+}
+
+const fn root<T: JsonSchema + Resource>() -> Root {
+    Root {
+        group: T::GROUP,
+        version: T::VERSION,
+        kind: T::KIND,
+        schema: || T::schema_name().into_owned(),
+        add: |generator| {
+            generator.subschema_for::<T>();
+        },
+    }
+}
+
+macro_rules! roots {
+    ($($ty:ty),* $(,)?) => { &[$(root::<$ty>()),*] };
+}
+
+/// Every top-level type.
+pub const ROOTS: &[Root] = roots![
+    core::v1::Namespace,
+    core::v1::Pod,
+    core::v1::PodTemplate,
+    core::v1::Node,
+    core::v1::Event,
+    core::v1::Service,
+    core::v1::Endpoints,
+    core::v1::ConfigMap,
+    core::v1::Secret,
+    core::v1::ServiceAccount,
+    core::v1::ReplicationController,
+    core::v1::ResourceQuota,
+    core::v1::LimitRange,
+    core::v1::PersistentVolume,
+    core::v1::PersistentVolumeClaim,
+    core::v1::Binding,
+    apps::v1::Deployment,
+    apps::v1::ReplicaSet,
+    apps::v1::StatefulSet,
+    apps::v1::DaemonSet,
+    apps::v1::ControllerRevision,
+    batch::v1::Job,
+    batch::v1::CronJob,
+    policy::v1::PodDisruptionBudget,
+    policy::v1::Eviction,
+    scheduling::v1::PriorityClass,
+    autoscaling::v1::HorizontalPodAutoscaler,
+    autoscaling::v1::Scale,
+    autoscaling::v2::HorizontalPodAutoscaler,
+    discovery::v1::EndpointSlice,
+    events::v1::Event,
+    coordination::v1::Lease,
+    storage::v1::StorageClass,
+    storage::v1::VolumeAttachment,
+    storage::v1::CSINode,
+    networking::v1::Ingress,
+    rbac::v1::Role,
+    rbac::v1::RoleBinding,
+    rbac::v1::ClusterRole,
+    rbac::v1::ClusterRoleBinding,
+    apiextensions::v1::CustomResourceDefinition,
+    authentication::v1::TokenRequest,
+    authentication::v1::TokenReview,
+    authentication::v1::SelfSubjectReview,
+    authorization::v1::SubjectAccessReview,
+    authorization::v1::SelfSubjectAccessReview,
+    authorization::v1::SelfSubjectRulesReview,
+    authorization::v1::LocalSubjectAccessReview,
+    meta::v1::Status,
+];
+
+/// The name of the schema of the request body of a DELETE.
+pub const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+
+/// The full schemas (with descriptions) of the given roots and of everything they refer to.
+pub fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String, Value> {
+    let mut generator = SchemaSettings::openapi3().into_generator();
+    for root in roots {
+        (root.add)(&mut generator);
+    }
+    generator.subschema_for::<meta::v1::DeleteOptions>();
+    generator.subschema_for::<meta::v1::Status>();
+    generator.subschema_for::<meta::v1::ListMeta>();
+    generator.take_definitions(true)
+}
+
+/// The root of a group, version and kind.
+pub fn root_of(group: &str, version: &str, kind: &str) -> Option<&'static Root> {
+    ROOTS.iter().find(|r| r.kind == kind && r.version == version && r.group == group)
+}

@@ -1,0 +1,126 @@
+//! The API over HTTPS beside an empty answer over the same connection (PERF-4).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures::TryStreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{ListParams, PostParams, WatchEvent, WatchParams};
+use tokio::time::Instant;
+
+use super::instance::Instance;
+use super::report::{Report, percentile_micros};
+
+const SAMPLES: usize = 1000;
+const CLIENTS: usize = 32;
+
+fn config_map(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() },
+        data: Some([("k".to_string(), "x".repeat(900))].into()),
+        ..ConfigMap::default()
+    }
+}
+
+pub(super) async fn run() -> Result<()> {
+    let instance = Instance::start(&["--nodes", "0"]).await?;
+    let client = instance.client().await?;
+    let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
+
+    let mut empty = Vec::new();
+    for _ in 0..SAMPLES {
+        let start = Instant::now();
+        client.request_text(http::Request::get("/healthz").body(Vec::new())?).await?;
+        empty.push(start.elapsed());
+    }
+    let floor = percentile_micros(&mut empty, 0.5);
+
+    let mut create = Vec::new();
+    for n in 0..SAMPLES {
+        let object = config_map(&format!("c{n}"));
+        let start = Instant::now();
+        api.create(&PostParams::default(), &object).await?;
+        create.push(start.elapsed());
+    }
+    let p50 = percentile_micros(&mut create, 0.5);
+    Report::against_limit("create, durable, 1 client, p50", "us", p50, "empty HTTPS answer", floor);
+    Report::against_peer("create, durable, 1 client, p50", "us", p50, 1800.0);
+    Report::alone("create, durable, 1 client, p99", "us", percentile_micros(&mut create, 0.99));
+
+    let mut get = Vec::new();
+    for n in 0..SAMPLES {
+        let name = format!("c{n}");
+        let start = Instant::now();
+        api.get(&name).await?;
+        get.push(start.elapsed());
+    }
+    let p50 = percentile_micros(&mut get, 0.5);
+    Report::against_limit("get, p50", "us", p50, "empty HTTPS answer", floor);
+    Report::against_peer("get, 1 client", "/s", 1e6 / p50, 2409.0);
+
+    let start = Instant::now();
+    let mut lists = 0;
+    while start.elapsed() < Duration::from_secs(1) {
+        api.list(&ListParams::default()).await?;
+        lists += 1;
+    }
+    let rate = f64::from(lists) / start.elapsed().as_secs_f64();
+    Report::against_peer("list of 1 000 objects", "/s", rate, 25.0);
+
+    let rate = creates_per_second(&instance).await?;
+    Report::against_peer("create, durable, 32 clients", "/s", rate, 1417.0);
+    let p50 = watch_delivery(&client).await?;
+    Report::against_peer("update to watcher, p50", "us", p50, 3750.0);
+    instance.stop().await
+}
+
+async fn creates_per_second(instance: &Instance) -> Result<f64> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let start = Instant::now();
+    let mut clients = Vec::new();
+    for client in 0..CLIENTS {
+        let api: Api<ConfigMap> = Api::default_namespaced(instance.client().await?);
+        let count = count.clone();
+        clients.push(tokio::spawn(async move {
+            for n in 0.. {
+                let object = config_map(&format!("m{client}-{n}"));
+                if start.elapsed() > Duration::from_secs(2)
+                    || api.create(&PostParams::default(), &object).await.is_err()
+                {
+                    return;
+                }
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    futures::future::join_all(clients).await;
+    Ok(count.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64())
+}
+
+/// From sending a create to seeing it in a watch.
+async fn watch_delivery(client: &kube::Client) -> Result<f64> {
+    let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let version = api.list(&ListParams::default()).await?.metadata.resource_version.unwrap_or_default();
+    let mut events = Box::pin(api.watch(&WatchParams::default(), &version).await?);
+    let mut samples = Vec::new();
+    for n in 0..300 {
+        let object = config_map(&format!("w{n}"));
+        let start = Instant::now();
+        let create = tokio::spawn({
+            let api = api.clone();
+            async move { api.create(&PostParams::default(), &object).await.map(drop) }
+        });
+        loop {
+            if let WatchEvent::Added(_) = events.try_next().await?.context("the watch ended")? {
+                break;
+            }
+        }
+        samples.push(start.elapsed());
+        create.await??;
+    }
+    Ok(percentile_micros(&mut samples, 0.5))
+}

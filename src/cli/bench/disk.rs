@@ -1,0 +1,77 @@
+//! Durable writes beside raw append + fdatasync on the same disk (PERF-7).
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::ConfigMap;
+use tokio::time::Instant;
+
+use super::report::Report;
+use crate::object::Object;
+use crate::store::Store;
+
+const FOR: Duration = Duration::from_secs(2);
+const CLIENTS: usize = 64;
+
+pub(super) async fn run() -> Result<()> {
+    let directory = std::env::temp_dir().join(format!("podium-bench-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&directory)?;
+    let raw = raw(&directory.join("raw"))?;
+    let one = writes_per_second(&directory.join("one"), 1).await?;
+    let many = writes_per_second(&directory.join("many"), CLIENTS).await?;
+    std::fs::remove_dir_all(&directory)?;
+    Report::against_limit("durable writes, 1 writer", "/s", one, "append+fdatasync", raw);
+    Report::against_peer("durable writes, 1 writer", "/s", one, 1050.0);
+    Report::against_limit("durable writes, 64 writers", "/s", many, "append+fdatasync", raw);
+    Ok(())
+}
+
+/// One kilobyte appended and synced, again and again.
+fn raw(path: &std::path::Path) -> Result<f64> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let record = [b'x'; 1024];
+    let (start, mut count) = (Instant::now(), 0);
+    while start.elapsed() < FOR {
+        file.write_all(&record)?;
+        file.sync_data()?;
+        count += 1;
+    }
+    Ok(f64::from(count) / start.elapsed().as_secs_f64())
+}
+
+async fn writes_per_second(directory: &std::path::Path, clients: usize) -> Result<f64> {
+    let store = Store::open(directory)?;
+    let count = Arc::new(AtomicUsize::new(0));
+    let start = Instant::now();
+    let runtime = tokio::runtime::Handle::current();
+    let tasks: Vec<_> = (0..clients)
+        .map(|client| {
+            let (store, count) = (store.clone(), count.clone());
+            runtime.spawn(async move {
+                for n in 0.. {
+                    if start.elapsed() >= FOR {
+                        return;
+                    }
+                    let Ok(stored) = store.create(record(client, n)) else { return };
+                    if store.durable(stored.revision()).await.is_ok() {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })
+        })
+        .collect();
+    futures::future::join_all(tasks).await;
+    let rate = count.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64();
+    Ok(rate)
+}
+
+fn record(client: usize, n: usize) -> Object {
+    let mut object =
+        Object::new(ConfigMap { data: Some([("k".to_string(), "x".repeat(900))].into()), ..ConfigMap::default() });
+    object.meta_mut().name = Some(format!("{client}-{n}"));
+    object
+}

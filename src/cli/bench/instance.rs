@@ -1,0 +1,72 @@
+//! A `podium serve` of this very binary, as a process of its own.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+pub(super) struct Instance {
+    child: Child,
+    directory: PathBuf,
+    pub(super) started_after: Duration,
+}
+
+impl Instance {
+    /// Starts one with a data directory of its own and waits until it is ready.
+    pub(super) async fn start(arguments: &[&str]) -> Result<Self> {
+        let directory =
+            std::env::temp_dir().join(format!("podium-bench-{}-{:x}", std::process::id(), rand::random::<u32>()));
+        let start = Instant::now();
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data-dir"])
+            .arg(&directory)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdout = child.stdout.take().context("stdout is a pipe")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).await?;
+        if !line.starts_with("ready ") {
+            bail!("podium serve did not become ready: {line:?}");
+        }
+        Ok(Self { child, directory, started_after: start.elapsed() })
+    }
+
+    /// A client over HTTPS, as anybody's.
+    pub(super) async fn client(&self) -> Result<kube::Client> {
+        let kubeconfig = Kubeconfig::read_from(self.directory.join("kubeconfig"))?;
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        Ok(kube::Client::try_from(config)?)
+    }
+
+    /// Resident memory of the control plane.
+    pub(super) fn resident_mib(&self) -> Result<f64> {
+        let pid = self.child.id().context("the instance has ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find(|l| l.starts_with("VmRSS:")).context("no VmRSS")?;
+        let kib: f64 = line.split_whitespace().nth(1).context("VmRSS has a value")?.parse()?;
+        Ok(kib / 1024.0)
+    }
+
+    /// Asks it to end, and waits.
+    pub(super) async fn stop(mut self) -> Result<()> {
+        if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+            kill_process(pid, Signal::TERM)?;
+        }
+        let status = self.child.wait().await?;
+        let _ = std::fs::remove_dir_all(&self.directory);
+        if !status.success() {
+            bail!("podium serve ended with {status}");
+        }
+        Ok(())
+    }
+}

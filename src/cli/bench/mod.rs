@@ -1,0 +1,57 @@
+//! `podium bench`: what this build does on this machine, each figure beside a limit or a peer.
+//!
+//! A limit is measured in the same run (a bare spawn, a raw fdatasync, an empty HTTPS answer). A peer's
+//! figure is Kubernetes 1.20 with etcd on a quiet machine of two cores, and only for orientation.
+
+mod api;
+mod disk;
+mod instance;
+mod pods;
+mod report;
+
+use anyhow::Result;
+
+use instance::Instance;
+use report::Report;
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Suite {
+    /// Start to ready, and resident memory.
+    Start,
+    /// Durable writes.
+    Disk,
+    /// Create, get, list, watch over HTTPS.
+    Api,
+    /// 1 000 replicas on 100 hollow nodes.
+    Scale,
+    /// 200 pods of one process each.
+    Pods,
+}
+
+const ALL: [Suite; 5] = [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Suite::Pods];
+
+/// Runs the suites (all, when none is named) and prints each as it is done.
+pub(super) fn run(suites: &[Suite]) -> Result<()> {
+    let suites = if suites.is_empty() { &ALL } else { suites };
+    super::serve::runtime()?.block_on(async {
+        Report::heading();
+        for suite in suites {
+            match suite {
+                Suite::Start => start().await?,
+                Suite::Disk => disk::run().await?,
+                Suite::Api => api::run().await?,
+                Suite::Scale => pods::scale().await?,
+                Suite::Pods => pods::real().await?,
+            }
+        }
+        Ok(())
+    })
+}
+
+async fn start() -> Result<()> {
+    let instance = Instance::start(&["--ephemeral"]).await?;
+    Report::against_peer("start to 3 nodes Ready", "s", instance.started_after.as_secs_f64(), 5.8);
+    Report::against_peer("resident memory, idle", "MiB", instance.resident_mib()?, 480.0);
+    instance.stop().await
+}

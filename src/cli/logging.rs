@@ -1,0 +1,64 @@
+//! Where logs go: a rolling file under the data directory, and stderr when there is no console (CLI-7).
+
+use std::path::Path;
+
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Log files kept: one a day.
+const KEPT: usize = 7;
+
+/// Writes what is queued when dropped.
+pub(super) struct Logging {
+    _guard: Option<WorkerGuard>,
+}
+
+/// Whether logs are also shown on stderr.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stderr {
+    /// The screen belongs to the console.
+    Silent,
+    /// There is no console.
+    Shown,
+}
+
+/// Starts logging; a log that cannot be written is told once and is no reason not to start.
+pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> Logging {
+    let directory = data_dir.join("logs");
+    // A directory that cannot be made is told by the appender.
+    let _ = std::fs::create_dir_all(&directory);
+    let appender = tracing_appender::rolling::Builder::new()
+        .rotation(tracing_appender::rolling::Rotation::DAILY)
+        .filename_prefix("podium")
+        .filename_suffix("log")
+        .max_log_files(KEPT)
+        .build(&directory);
+    let (file, guard) = match appender {
+        Ok(appender) => {
+            let (writer, guard) = tracing_appender::non_blocking(appender);
+            (Some(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)), Some(guard))
+        }
+        Err(error) => {
+            eprintln!("podium: no log file in {}: {error}", directory.display());
+            (None, None)
+        }
+    };
+    let shown = (stderr == Stderr::Shown).then(|| {
+        let ansi =
+            std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none();
+        tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(std::io::stderr)
+    });
+    let level = LevelFilter::from_level(level);
+    // Libraries tell of what they do at levels that would drown our own.
+    let ours = tracing_subscriber::filter::Targets::new()
+        .with_target("podium", level)
+        .with_default(LevelFilter::WARN.min(level));
+    let _ = tracing_subscriber::registry()
+        .with(file.with_filter(ours.clone()))
+        .with(shown.with_filter(ours))
+        .try_init();
+    Logging { _guard: guard }
+}

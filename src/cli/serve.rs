@@ -1,0 +1,101 @@
+//! `podium serve`: the control plane alone.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use tokio_util::sync::CancellationToken;
+
+use super::apply;
+use super::args::ClusterArgs;
+use super::logging::{self, Logging, Stderr};
+use super::signals::StopSignals;
+use crate::cluster::{Cluster, ClusterConfig, ConfigFile, DataDir, default_data_dir};
+
+pub(super) fn run(args: ClusterArgs) -> Result<()> {
+    runtime()?.block_on(serve(args))
+}
+
+/// The runtime everything runs on.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")
+}
+
+async fn serve(args: ClusterArgs) -> Result<()> {
+    let mut signals = StopSignals::new()?;
+    let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
+    let (data_dir, _logging) = prepare(&args, Stderr::Shown)?;
+    let cluster = tokio::select! {
+        started = Cluster::start(cluster_config(&args)?, data_dir) => started?,
+        signal = signals.next() => anyhow::bail!("{signal} while starting"),
+    };
+    let outcome = tokio::select! {
+        outcome = until_ready(&cluster, manifests) => outcome,
+        _ = signals.next() => Ok(()),
+    };
+    if outcome.is_ok() {
+        let signal = signals.next().await;
+        tracing::info!("{signal}: stopping");
+    }
+    stop(cluster, &mut signals).await;
+    outcome
+}
+
+async fn until_ready(cluster: &Cluster, manifests: Vec<crate::manifest::Document>) -> Result<()> {
+    cluster.ready().await;
+    apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await?;
+    // The one line on stdout. A reader that is gone is no reason to stop.
+    let line = format!("ready {} kubeconfig={}", cluster.url(), cluster.kubeconfig().display());
+    let _ = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
+    Ok(())
+}
+
+/// Ends everything; a second signal cuts the grace periods short.
+async fn stop(cluster: Cluster, signals: &mut StopSignals) {
+    let force = CancellationToken::new();
+    let stopping =
+        cluster.stop(|progress| tracing::debug!("stopping, {} pods left", progress.pods_left), force.clone());
+    tokio::pin!(stopping);
+    tokio::select! {
+        () = &mut stopping => return,
+        signal = signals.next() => tracing::warn!("{signal} again: killing what is left"),
+    }
+    force.cancel();
+    stopping.await;
+}
+
+/// Takes the data directory and starts logging.
+pub(super) fn prepare(args: &ClusterArgs, stderr: Stderr) -> Result<(DataDir, Logging)> {
+    let data_dir = match (&args.data_dir, args.ephemeral) {
+        (Some(path), ephemeral) => DataDir::open(path, ephemeral)?,
+        (None, true) => DataDir::temporary()?,
+        (None, false) => DataDir::open(&default_data_dir()?, false)?,
+    };
+    let logging = logging::start(data_dir.path(), args.log_level, stderr);
+    Ok((data_dir, logging))
+}
+
+/// The command line and the config file together.
+pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
+    let file = match &args.config {
+        None => ConfigFile::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let value = crate::manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
+            // An empty file is all defaults.
+            match value {
+                serde_json::Value::Null => ConfigFile::default(),
+                value => serde_json::from_value(value).with_context(|| path.display().to_string())?,
+            }
+        }
+    };
+    Ok(ClusterConfig {
+        ephemeral: args.ephemeral,
+        listen: args.listen,
+        expose: args.expose,
+        nodes: args.nodes.into(),
+        hollow_nodes: args.hollow_nodes.into(),
+        kubeconfig: args.kubeconfig.clone(),
+        disabled: args.disable.clone(),
+        file,
+    })
+}

@@ -1,0 +1,143 @@
+//! `podium` and `podium up`: control plane and console in one terminal; `podium console`: the console alone.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::apply;
+use super::args::{ClusterArgs, ConsoleArgs, ConsoleTarget};
+use super::logging::{self, Stderr};
+use super::serve::{cluster_config, prepare, runtime};
+use super::signals::StopSignals;
+use crate::cluster::{Cluster, default_data_dir};
+use crate::console::{self, ConsoleOptions};
+
+/// Lines about stopping that the console has not shown yet.
+const PROGRESS_LINES: usize = 8;
+
+pub(super) fn run(cluster: ClusterArgs, console: ConsoleArgs) -> Result<()> {
+    console::require_terminal()?;
+    runtime()?.block_on(up(cluster, console))
+}
+
+async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
+    let mut signals = StopSignals::new()?;
+    let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
+    let (data_dir, _logging) = prepare(&args, Stderr::Silent)?;
+    let cluster = Cluster::start(cluster_config(&args)?, data_dir).await?;
+    let applied = apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await;
+    if let Err(error) = applied {
+        cluster.stop(|_| {}, CancellationToken::new()).await;
+        return Err(error);
+    }
+    let (quit, mut quit_requested) = mpsc::channel(4);
+    let (progress, progress_lines) = mpsc::channel(PROGRESS_LINES);
+    let shutdown = CancellationToken::new();
+    let options = ConsoleOptions {
+        cluster: "podium".into(),
+        origin: "in process".into(),
+        namespace: Some("default".into()),
+        theme: console_args.theme,
+        config_dir: config_dir(),
+        read_only: console_args.read_only,
+        quit_warning: "every pod is asked to end; the state is kept".into(),
+        shutdown: shutdown.clone(),
+        quit_requested: Some(quit),
+        progress: Some(progress_lines),
+        clock: cluster.api().clock().clone(),
+    };
+    let shown = tokio::spawn(console::run(cluster.client(), options));
+    tokio::pin!(shown);
+    // Whoever asks first: the user, a signal, or a terminal that is gone.
+    let ended = tokio::select! {
+        ended = &mut shown => Some(ended),
+        _ = quit_requested.recv() => None,
+        signal = signals.next() => {
+            tracing::info!("{signal}: stopping");
+            None
+        }
+    };
+    let force = CancellationToken::new();
+    let stopping = cluster.stop(
+        move |left| {
+            // A console that is behind misses a line, not the last one: they are sent again and again.
+            let _ = progress.try_send(match left.pods_left {
+                0 => "stopping".into(),
+                1 => "stopping: 1 pod left; q again kills it".into(),
+                n => format!("stopping: {n} pods left; q again kills them"),
+            });
+        },
+        force.clone(),
+    );
+    let again = async {
+        tokio::select! {
+            Some(()) = quit_requested.recv() => {}
+            _ = signals.next() => {}
+        }
+        force.cancel();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = stopping => {}
+        () = again => {}
+    }
+    shutdown.cancel();
+    let ended = match ended {
+        Some(ended) => ended,
+        None => shown.await,
+    };
+    ended.context("the console panicked")?.map(drop)
+}
+
+pub(super) fn console_only(console_args: ConsoleArgs, target: ConsoleTarget) -> Result<()> {
+    console::require_terminal()?;
+    runtime()?.block_on(async {
+        let mut signals = StopSignals::new()?;
+        let _logging = logging::start(&default_data_dir()?, tracing::Level::INFO, Stderr::Silent);
+        let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
+        let (config, cluster) = client_config(&target, &options).await?;
+        let origin = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
+        let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let client = kube::Client::try_from(config)?;
+        let shutdown = CancellationToken::new();
+        let options = ConsoleOptions {
+            cluster,
+            origin,
+            namespace: Some(namespace),
+            theme: console_args.theme,
+            config_dir: config_dir(),
+            read_only: console_args.read_only,
+            shutdown: shutdown.clone(),
+            ..ConsoleOptions::default()
+        };
+        let shown = console::run(client, options);
+        tokio::pin!(shown);
+        tokio::select! {
+            ended = &mut shown => return ended.map(drop),
+            _ = signals.next() => shutdown.cancel(),
+        }
+        shown.await.map(drop)
+    })
+}
+
+/// The client configuration of a context, and the name to show for it.
+async fn client_config(
+    target: &ConsoleTarget,
+    options: &KubeConfigOptions,
+) -> Result<(kube::Config, String)> {
+    let kubeconfig = match &target.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path).with_context(|| path.display().to_string())?,
+        None => Kubeconfig::read().context("no kubeconfig; name one with --kubeconfig")?,
+    };
+    let name = options.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, options).await?;
+    Ok((config, name))
+}
+
+/// Where the user's themes and keys are.
+fn config_dir() -> Option<PathBuf> {
+    directories::BaseDirs::new().map(|dirs| dirs.config_dir().join("podium"))
+}

@@ -1,0 +1,94 @@
+//! What a cluster is made of: the command line's and the config file's options together.
+
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::kubelet::images::ImageEntry;
+use crate::object::config::Timings;
+
+/// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
+pub type ComponentName = String;
+
+/// A name of no component.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no component \"{name}\"; there are {}", known.join(", "))]
+pub struct UnknownComponent {
+    /// As given.
+    pub name: String,
+    /// What there is.
+    pub known: Vec<String>,
+}
+
+/// How a cluster is started.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// Nothing outlives the run.
+    pub ephemeral: bool,
+    /// Where the API listens; none = 127.0.0.1:6443, or any free port when that is taken.
+    pub listen: Option<SocketAddr>,
+    /// Listening beyond loopback is meant.
+    pub expose: bool,
+    /// Nodes that run processes.
+    pub nodes: usize,
+    /// Nodes that run none.
+    pub hollow_nodes: usize,
+    /// Where to write the kubeconfig; none = in the data directory.
+    pub kubeconfig: Option<std::path::PathBuf>,
+    /// Components that are left out.
+    pub disabled: Vec<ComponentName>,
+    /// What the config file says.
+    pub file: ConfigFile,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> Self {
+        Self {
+            ephemeral: false,
+            listen: None,
+            expose: false,
+            nodes: 3,
+            hollow_nodes: 0,
+            kubeconfig: None,
+            disabled: Vec::new(),
+            file: ConfigFile::default(),
+        }
+    }
+}
+
+impl ClusterConfig {
+    /// Whether a component is left out.
+    pub fn is_disabled(&self, name: &str) -> bool {
+        self.disabled.iter().any(|d| d == name)
+    }
+}
+
+/// The config file (`--config`), YAML.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct ConfigFile {
+    /// Every timing, in seconds.
+    pub timings: Timings,
+    /// Images besides the built-in ones.
+    pub images: Vec<ImageEntry>,
+    /// How hollow nodes behave.
+    pub hollow: HollowConfig,
+    /// Keys of the console: command id → keys.
+    pub keys: std::collections::BTreeMap<String, Vec<String>>,
+}
+
+/// How hollow nodes behave (NODE-7).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct HollowConfig {
+    /// How long a container takes to start, in milliseconds.
+    pub start_delay_millis: u64,
+    /// The share of containers that fail to start, 0 to 1.
+    pub failure_rate: f64,
+}
+
+impl Default for HollowConfig {
+    fn default() -> Self {
+        Self { start_delay_millis: 0, failure_rate: 0.0 }
+    }
+}

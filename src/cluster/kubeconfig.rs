@@ -1,0 +1,21 @@
+//! The kubeconfig that opens this cluster to kubectl and every other client.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+
+/// The kubeconfig's text: JSON, which is YAML.
+pub(super) fn text(server: &str, ca_pem: &str, token: &str) -> String {
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "podium", "cluster": {
+            "server": server, "certificate-authority-data": STANDARD.encode(ca_pem)}}],
+        "users": [{"name": "podium-admin", "user": {"token": token}}],
+        "contexts": [{"name": "podium", "context": {
+            "cluster": "podium", "user": "podium-admin", "namespace": "default"}}],
+        "current-context": "podium",
+        "preferences": {},
+    });
+    crate::manifest::to_yaml(&config)
+}

@@ -1,0 +1,281 @@
+//! Starting, readiness and stopping of a whole cluster.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::addresses::AddressPlan;
+use super::config::ClusterConfig;
+use super::data_dir::{DataDir, DataDirError, write_private};
+use super::{bootstrap, client, housekeeping, kubeconfig};
+use crate::api::http::{CertificateAuthority, Credentials, Server, TlsError, serve_tls};
+use crate::api::{Api, ApiConfig, ApiError};
+use crate::base::clock::Clock;
+use crate::base::task::Tasks;
+use crate::object::Kind;
+use crate::reconcile::Caches;
+use crate::store::{Store, StoreError};
+
+/// The API's port unless another is asked for.
+const DEFAULT_PORT: u16 = 6443;
+
+/// A cluster could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// The state cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The API cannot listen.
+    #[error(
+        "the API cannot listen on {address}: {source}; choose another address with --listen (port 0 = any free port)"
+    )]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Listening beyond loopback was not meant.
+    #[error("{0} can be reached from other machines; say --expose if that is meant")]
+    Exposed(SocketAddr),
+    /// Certificates.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The first objects were refused.
+    #[error("setting up the cluster: {0}")]
+    Api(#[from] ApiError),
+    /// A node's kubelet could not be started.
+    #[error("node {node}: {reason}")]
+    Node {
+        /// Which.
+        node: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How far a stop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StopProgress {
+    /// Pods that still run.
+    pub pods_left: usize,
+}
+
+/// A running cluster.
+pub struct Cluster {
+    api: Api,
+    server: Server,
+    /// Controllers, scheduler, kubelets: stop first.
+    actors: Tasks,
+    /// The listener, housekeeping: stop last.
+    base: Tasks,
+    store: Store,
+    address: SocketAddr,
+    kubeconfig: PathBuf,
+    kubelets: super::nodes::Nodes,
+    _running: super::actors::Actors,
+    wanted_nodes: usize,
+    // Held until the very end.
+    _addresses: AddressPlan,
+    data_dir: DataDir,
+}
+
+impl Cluster {
+    /// Starts everything; the API answers when this returns.
+    pub async fn start(config: ClusterConfig, data_dir: DataDir) -> Result<Self, StartError> {
+        let listener = listen(config.listen, config.expose).await?;
+        let address = listener.local_addr().map_err(|source| StartError::Listen {
+            address: config.listen.unwrap_or_else(default_address),
+            source,
+        })?;
+        let addresses = AddressPlan::take(data_dir.read("slot").and_then(|s| s.trim().parse().ok()));
+        data_dir.write("slot", &addresses.slot().to_string())?;
+
+        let store = open_store(&data_dir, config.ephemeral).await?;
+        let clock = Clock::machine();
+        let api_config = ApiConfig {
+            timings: config.file.timings.clone(),
+            service_range: addresses.services(),
+            disabled_admission: config.disabled.clone(),
+        };
+        let api = Api::new(store.clone(), clock, api_config);
+        bootstrap::bootstrap(&api, address, addresses.services())?;
+
+        let (base, actors) = (Tasks::new(), Tasks::new());
+        housekeeping::start(&api, &base);
+        let authority = authority(&data_dir)?;
+        let token = data_dir.secret("token", new_token)?;
+        let server = Server::new(api.clone(), Credentials::new(&token), base.stopping());
+        let tls = authority.server_config(&[
+            address.ip(),
+            Ipv4Addr::LOCALHOST.into(),
+            addresses.services().at(1).into(),
+        ])?;
+        serve_tls(server.clone(), listener, tls, &base);
+
+        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
+        let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
+        let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
+        write_private(&kubeconfig_path, &text)?;
+        let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
+
+        let caches = Caches::new(&api, &actors);
+        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
+        let wanted_nodes = if config.is_disabled("kubelet") {
+            0
+        } else {
+            config.nodes + config.hollow_nodes
+        };
+        let kubelets =
+            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;
+        Ok(Self {
+            api,
+            server,
+            actors,
+            base,
+            store,
+            address: reachable,
+            kubeconfig: kubeconfig_path,
+            kubelets,
+            _running: running,
+            wanted_nodes,
+            _addresses: addresses,
+            data_dir,
+        })
+    }
+
+    /// The API in this process.
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// A Kubernetes client of this cluster that needs no socket.
+    pub fn client(&self) -> kube::Client {
+        client::in_process(self.server.clone())
+    }
+
+    /// Where the API listens.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The kubeconfig that was written.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The data directory.
+    pub fn data_dir(&self) -> &Path {
+        self.data_dir.path()
+    }
+
+    /// Waits until every node is Ready.
+    pub async fn ready(&self) {
+        let mut watcher = self.api.watch(Kind::Node, self.api.revision(), crate::store::Visibility::Applied);
+        loop {
+            let ready = self.api.list_as::<Node>(None).iter().filter(|node| is_ready(node)).count();
+            if ready >= self.wanted_nodes {
+                return;
+            }
+            // Woken by node changes; a lost history only means looking again.
+            let _ = tokio::time::timeout(Duration::from_secs(1), watcher.next()).await;
+        }
+    }
+
+    /// Ends every pod with its grace period, then everything else. `force` cuts the grace short.
+    pub async fn stop(
+        self,
+        progress: impl Fn(StopProgress) + Send + Sync + 'static,
+        force: CancellationToken,
+    ) {
+        let api = self.api.clone();
+        let report = Arc::new(progress);
+        let counting = {
+            let report = report.clone();
+            async move {
+                loop {
+                    report(StopProgress { pods_left: running_pods(&api) });
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+            }
+        };
+        tokio::select! {
+            () = counting => {}
+            () = self.kubelets.shutdown(force) => {}
+        }
+        self.actors.stop().await;
+        self.base.stop().await;
+        let store = self.store.clone();
+        // Joins the disk thread: not on a runtime thread.
+        let _ = tokio::task::spawn_blocking(move || store.close()).await;
+    }
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
+    conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
+}
+
+fn running_pods(api: &Api) -> usize {
+    api.list_as::<Pod>(None)
+        .iter()
+        .filter(|pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running"))
+        .count()
+}
+
+fn default_address() -> SocketAddr {
+    SocketAddr::new(Ipv4Addr::LOCALHOST.into(), DEFAULT_PORT)
+}
+
+/// Where clients on this machine reach a server that listens here.
+fn reachable(ip: IpAddr) -> IpAddr {
+    if ip.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { ip }
+}
+
+async fn listen(asked: Option<SocketAddr>, expose: bool) -> Result<TcpListener, StartError> {
+    let address = asked.unwrap_or_else(default_address);
+    if !address.ip().is_loopback() && !expose {
+        return Err(StartError::Exposed(address));
+    }
+    match TcpListener::bind(address).await {
+        Ok(listener) => Ok(listener),
+        // Nobody asked for 6443 in particular.
+        Err(error) if asked.is_none() && error.kind() == std::io::ErrorKind::AddrInUse => {
+            let any = SocketAddr::new(address.ip(), 0);
+            TcpListener::bind(any).await.map_err(|source| StartError::Listen { address: any, source })
+        }
+        Err(source) => Err(StartError::Listen { address, source }),
+    }
+}
+
+async fn open_store(data_dir: &DataDir, ephemeral: bool) -> Result<Store, StartError> {
+    if ephemeral {
+        return Ok(Store::ephemeral());
+    }
+    let directory = data_dir.directory("state")?;
+    let opened = tokio::task::spawn_blocking(move || Store::open(&directory)).await;
+    Ok(opened.map_err(|e| StoreError::Disk(e.to_string()))??)
+}
+
+fn authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
+    if let (Some(certificate_pem), Some(key_pem)) = (data_dir.read("ca.crt"), data_dir.read("ca.key")) {
+        return Ok(CertificateAuthority { certificate_pem, key_pem });
+    }
+    let authority = CertificateAuthority::generate()?;
+    data_dir.write("ca.key", &authority.key_pem)?;
+    data_dir.write("ca.crt", &authority.certificate_pem)?;
+    Ok(authority)
+}
+
+/// 256 random bits.
+fn new_token() -> String {
+    rand::random::<[u8; 32]>().iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,237 @@
+//! The one seam every change of the cluster goes through, and the journal that remembers it.
+//!
+//! A change is data ([`Mutation`]): so it can be shown as a kubectl command, carried out, recorded, and
+//! undone by the mutation stored with it. Nothing in the console writes to the cluster around this file.
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams};
+use serde_json::Value;
+
+use super::resource::ObjectRef;
+
+/// How a patch is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 7386.
+    Merge,
+    /// Kubernetes' own.
+    Strategic,
+    /// RFC 6902.
+    Json,
+}
+
+/// A change of the cluster.
+#[derive(Clone, Debug)]
+pub enum Mutation {
+    /// Patches an object, or one of its subresources.
+    Patch {
+        /// What.
+        target: ObjectRef,
+        /// `scale`, `status`, `ephemeralcontainers` …
+        subresource: Option<&'static str>,
+        /// How the body is meant.
+        kind: PatchKind,
+        /// The patch.
+        body: Value,
+    },
+    /// Replaces an object; the body's resourceVersion makes it fail when someone else was faster.
+    Replace {
+        /// What.
+        target: ObjectRef,
+        /// The whole object.
+        body: Value,
+    },
+    /// Creates an object.
+    Create {
+        /// What.
+        target: ObjectRef,
+        /// The whole object.
+        body: Value,
+    },
+    /// Deletes an object.
+    Delete {
+        /// What; a known uid becomes a precondition.
+        target: ObjectRef,
+        /// Grace period and propagation.
+        params: DeleteParams,
+    },
+    /// Evicts a pod, respecting budgets.
+    Evict {
+        /// The pod.
+        target: ObjectRef,
+        /// Grace period of the eviction.
+        params: DeleteParams,
+    },
+    /// Several, in order; the first failure ends it.
+    All(Vec<Mutation>),
+}
+
+/// A change with what to tell about it.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// `scale Deployment default/web 3 → 10`.
+    pub title: String,
+    /// What it changes.
+    pub target: ObjectRef,
+    /// The kubectl command that does the same.
+    pub kubectl: String,
+    /// The change.
+    pub mutation: Mutation,
+    /// What takes it back, with its title, where something does.
+    pub inverse: Option<Box<Action>>,
+    /// Whether success is told in a toast; a drain's single evictions are not.
+    pub quiet: bool,
+}
+
+/// How an action ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Which.
+    pub action: Action,
+    /// The server's message, if it failed.
+    pub error: Option<String>,
+}
+
+/// One line of the journal.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// When it ended.
+    pub at: Timestamp,
+    /// What, and how it ended.
+    pub outcome: Outcome,
+    /// Whether its inverse was asked for.
+    pub undone: bool,
+}
+
+/// Everything the user changed in this run, oldest first.
+#[derive(Debug, Default)]
+pub struct Journal {
+    entries: Vec<Entry>,
+}
+
+impl Journal {
+    /// Remembers an action.
+    pub fn record(&mut self, at: Timestamp, outcome: Outcome) {
+        self.entries.push(Entry { at, outcome, undone: false });
+    }
+
+    /// Oldest first.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The inverse of an entry, and marks it as taken back.
+    pub fn take_back(&mut self, index: usize) -> Option<Action> {
+        let entry = self.entries.get_mut(index)?;
+        if entry.undone || entry.outcome.error.is_some() {
+            return None;
+        }
+        let inverse = entry.outcome.action.inverse.as_deref()?.clone();
+        entry.undone = true;
+        Some(inverse)
+    }
+}
+
+/// Carries a mutation out and returns the server's answer.
+pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, kube::Error> {
+    match mutation {
+        Mutation::Patch { target, subresource, kind, body } => {
+            patch(client, target, *subresource, *kind, body, &PatchParams::default()).await
+        }
+        Mutation::Replace { target, body } => {
+            let object = typed(body)?;
+            let done =
+                target.api(client.clone()).replace(&target.name, &PostParams::default(), &object).await?;
+            Ok(value_of(&done))
+        }
+        Mutation::Create { target, body } => {
+            let object = typed(body)?;
+            let done = target.api(client.clone()).create(&PostParams::default(), &object).await?;
+            Ok(value_of(&done))
+        }
+        Mutation::Delete { target, params } => {
+            let answer = target.api(client.clone()).delete(&target.name, params).await?;
+            Ok(answer.either(|object| value_of(&object), |status| value_of(&status)))
+        }
+        Mutation::Evict { target, params } => {
+            let namespace = target.namespace.as_deref().unwrap_or("default");
+            let pods: kube::Api<k8s_openapi::api::core::v1::Pod> =
+                kube::Api::namespaced(client.clone(), namespace);
+            let params = EvictParams { delete_options: Some(params.clone()), ..EvictParams::default() };
+            let status = pods.evict(&target.name, &params).await?;
+            Ok(value_of(&status))
+        }
+        Mutation::All(mutations) => {
+            let mut answer = Value::Null;
+            for mutation in mutations {
+                answer = Box::pin(carry_out(client, mutation)).await?;
+            }
+            Ok(answer)
+        }
+    }
+}
+
+/// A patch, with parameters (dry run) of the caller.
+pub async fn patch(
+    client: &Client,
+    target: &ObjectRef,
+    subresource: Option<&'static str>,
+    kind: PatchKind,
+    body: &Value,
+    params: &PatchParams,
+) -> Result<Value, kube::Error> {
+    let api = target.api(client.clone());
+    let patch: Patch<&Value> = match kind {
+        PatchKind::Merge => Patch::Merge(body),
+        PatchKind::Strategic => Patch::Strategic(body),
+        PatchKind::Json => {
+            let patch = serde_json::from_value(body.clone()).map_err(kube::Error::SerdeError)?;
+            let patch: Patch<Value> = Patch::Json(patch);
+            return send(&api, &target.name, subresource, params, &patch).await;
+        }
+    };
+    send(&api, &target.name, subresource, params, &patch).await
+}
+
+async fn send<P: serde::Serialize + std::fmt::Debug>(
+    api: &kube::Api<DynamicObject>,
+    name: &str,
+    subresource: Option<&'static str>,
+    params: &PatchParams,
+    patch: &Patch<P>,
+) -> Result<Value, kube::Error> {
+    let object = match subresource {
+        Some(subresource) => api.patch_subresource(subresource, name, params, patch).await?,
+        None => api.patch(name, params, patch).await?,
+    };
+    Ok(value_of(&object))
+}
+
+fn typed(body: &Value) -> Result<DynamicObject, kube::Error> {
+    serde_json::from_value(body.clone()).map_err(kube::Error::SerdeError)
+}
+
+fn value_of<T: serde::Serialize>(object: &T) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// The server's message whole, or what went wrong on the way to it.
+pub fn error_text(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+        other => {
+            // The causes say what the outer layers only announce.
+            let mut text = other.to_string();
+            let mut source = std::error::Error::source(other);
+            while let Some(cause) = source {
+                let cause_text = cause.to_string();
+                if !text.contains(&cause_text) {
+                    text = format!("{text}: {cause_text}");
+                }
+                source = cause.source();
+            }
+            text
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The user's `console.toml`: theme, mouse and keys. Read once, strictly.
+//!
+//! ```toml
+//! theme = "dusk"
+//! mouse = false
+//! [keys]
+//! delete = ["ctrl-x"]
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use super::command::{Bindings, Command, TABLE};
+use super::keys::Key;
+use super::text::nearest;
+
+/// What the file says.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The theme to start with.
+    pub theme: Option<String>,
+    /// Whether the console takes the mouse.
+    pub mouse: Option<bool>,
+    /// Keys in place of the table's.
+    pub keys: BTreeMap<Command, Vec<Key>>,
+}
+
+/// Reads `DIR/console.toml`; no file is no error.
+pub fn read(dir: Option<&Path>) -> Result<Config, String> {
+    let Some(path) = dir.map(|dir| dir.join("console.toml")) else { return Ok(Config::default()) };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => parse(&text).map_err(|(line, what)| format!("{}:{line}: {what}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Config::default()),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}
+
+fn parse(text: &str) -> Result<Config, (usize, String)> {
+    let line = |at: usize| text[..at.min(text.len())].matches('\n').count() + 1;
+    let document = DeTable::parse(text)
+        .map_err(|error| (line(error.span().map_or(0, |span| span.start)), error.message().to_owned()))?;
+    let mut config = Config::default();
+    for (key, value) in document.get_ref() {
+        let at = line(value.span().start);
+        let name: &str = key.get_ref();
+        match (name, value.get_ref()) {
+            ("theme", DeValue::String(name)) => config.theme = Some(name.to_string()),
+            ("mouse", DeValue::Boolean(on)) => config.mouse = Some(*on),
+            ("keys", DeValue::Table(table)) => {
+                for (command, keys) in table {
+                    let at = line(command.span().start);
+                    let name: &str = command.get_ref();
+                    let known = Command::named(name).ok_or_else(|| {
+                        let near = nearest(name, TABLE.iter().map(|entry| entry.name));
+                        let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                        (at, format!("[keys] unknown command {name:?}{hint}"))
+                    })?;
+                    let texts: Vec<&str> = match keys.get_ref() {
+                        DeValue::String(one) => vec![one],
+                        DeValue::Array(all) => all.iter().filter_map(|key| key.get_ref().as_str()).collect(),
+                        _ => return Err((at, format!("{name} is a list of keys, like [\"ctrl-x\"]"))),
+                    };
+                    let mut bound = Vec::new();
+                    for text in texts {
+                        bound.push(Key::parse(text).ok_or_else(|| (at, format!("{name}: no key {text:?}")))?);
+                    }
+                    config.keys.insert(known, bound);
+                }
+            }
+            ("theme" | "mouse" | "keys", _) => {
+                return Err((at, format!("{name} has a value of the wrong type")));
+            }
+            _ => {
+                let near = nearest(name, ["theme", "mouse", "keys"].into_iter());
+                let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+                return Err((line(key.span().start), format!("unknown key {name:?}{hint}")));
+            }
+        }
+    }
+    Bindings::with(&config.keys).map_err(|error| (1, error.to_string()))?;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn con_3_keys_are_rebound_strictly() {
+        let config = parse("theme = \"dusk\"\n[keys]\ndelete = [\"ctrl-x\"]\n").expect("good");
+        assert_eq!(config.theme.as_deref(), Some("dusk"));
+        assert_eq!(config.keys[&Command::Delete], [Key::parse("ctrl-x").expect("a key")]);
+        for (text, error) in [
+            ("tehme = \"x\"\n", (1, "unknown key \"tehme\"; did you mean \"theme\"?")),
+            ("[keys]\ndelet = \"x\"\n", (2, "[keys] unknown command \"delet\"; did you mean \"delete\"?")),
+            ("[keys]\ndelete = \"hyper-x\"\n", (2, "delete: no key \"hyper-x\"")),
+            ("[keys]\ndelete = \"d\"\n", (1, "key d means both describe and delete in Any table")),
+        ] {
+            let (line, what) = parse(text).expect_err(text);
+            assert_eq!((line, what.as_str()), error);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a screen may look at: everything shared, nothing mutable, and the one clock reading of this turn.
+
+use std::cell::Cell;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::action::Journal;
+use super::catalogue::Catalogue;
+use super::command::Bindings;
+use super::effect::Scope;
+use super::message::ScreenId;
+use super::store::Stores;
+use super::text;
+use super::theme::Theme;
+
+/// The view of the world of one update or one draw.
+#[derive(Debug)]
+pub struct Context<'a> {
+    /// The live copy of the cluster.
+    pub stores: &'a Stores,
+    /// Colours and glyphs.
+    pub theme: &'a Theme,
+    /// The kinds the server has.
+    pub catalogue: &'a Catalogue,
+    /// The keys in force.
+    pub bindings: &'a Bindings,
+    /// What was changed from here.
+    pub journal: &'a Journal,
+    /// Which namespaces are shown.
+    pub scope: &'a Scope,
+    /// Whether changes of the cluster are refused.
+    pub read_only: bool,
+    /// The screen's own name.
+    pub screen: ScreenId,
+    /// Now; the same for the whole update or draw.
+    pub now: Timestamp,
+    /// When what is drawn now stops being true; collected while drawing.
+    pub(super) wake: &'a Cell<Option<Timestamp>>,
+}
+
+impl Context<'_> {
+    /// The age of something as kubectl prints it; asks to be drawn again when the text changes.
+    pub fn age(&self, since: Timestamp) -> String {
+        let (text, next) = text::age_and_next(text::seconds_between(since, self.now));
+        // The text changes on the second of `since`, not of `now`.
+        let elapsed = text::seconds_between(since, self.now);
+        let at = since.saturating_add(SignedDuration::from_secs(elapsed.max(0) + next));
+        self.redraw_at(at.unwrap_or(Timestamp::MAX));
+        text
+    }
+
+    /// Asks to be drawn again at a moment: the end of a flash, the next frame of a countdown.
+    pub fn redraw_at(&self, at: Timestamp) {
+        let floor = self.now.saturating_add(SignedDuration::from_millis(100)).unwrap_or(at);
+        let at = at.max(floor);
+        if self.wake.get().is_none_or(|wake| at < wake) {
+            self.wake.set(Some(at));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Delete and kill: what goes, how, and what a force delete risks.
+
+use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+
+use super::{Dialog, Field, Note};
+use crate::console::action::{Action, Mutation};
+use crate::console::context::Context;
+use crate::console::effect::Effect;
+use crate::console::object_commands::selects;
+use crate::console::resource::{ObjectRef, Watched};
+use crate::console::store::controller_of;
+
+const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
+                    a StatefulSet may then start a second pod of the same identity.";
+
+/// Asks before deleting; `hidden` of the marked objects are not shown by the filter.
+pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
+    let pods = targets.iter().all(|target| target.kind.watched == Some(Watched::Pods));
+    let title = match targets.as_slice() {
+        [one] => format!("Delete {}", one.describe()),
+        many => format!("Delete {} objects", many.len()),
+    };
+    let listed = listing(&targets);
+    let shown_targets = targets.clone();
+    let mut dialog = Dialog::new(title, "Delete", move |dialog, _| {
+        let grace = match dialog.text("grace seconds") {
+            "" => None,
+            text => Some(text.parse::<u32>().map_err(|_| "grace: how many seconds?".to_owned())?),
+        };
+        let force = dialog.is_on("force");
+        let policy = match dialog.text("dependants") {
+            "foreground" => PropagationPolicy::Foreground,
+            "orphan" => PropagationPolicy::Orphan,
+            _ => PropagationPolicy::Background,
+        };
+        Ok(targets
+            .iter()
+            .map(|target| Effect::Act(Box::new(action(target, policy.clone(), grace, force))))
+            .collect())
+    });
+    for line in listed {
+        dialog = dialog.line(line);
+    }
+    if hidden > 0 {
+        dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
+    }
+    let options = ["background", "foreground", "orphan"].map(String::from).to_vec();
+    dialog
+        .field(Field::choice("dependants", options).hint("when what it owns goes"))
+        .field(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }))
+        .field(Field::switch("force").hint("space turns it on"))
+        .careful()
+        .notes(move |dialog, cx| {
+            let mut notes: Vec<Note> =
+                shown_targets.iter().filter_map(|target| consequence(cx, target)).take(4).collect();
+            if dialog.is_on("force") {
+                notes.push(Note::Warning(RISK.into()));
+            }
+            notes
+        })
+}
+
+/// Asks before killing pods at once.
+pub fn kill(targets: Vec<ObjectRef>) -> Dialog {
+    let title = match targets.as_slice() {
+        [one] => format!("Kill {}", one.describe()),
+        many => format!("Kill {} pods", many.len()),
+    };
+    let lines = listing(&targets);
+    let mut dialog = Dialog::new(title, "Kill", move |_, _| {
+        let kill = |target| action(target, PropagationPolicy::Background, Some(0), true);
+        Ok(targets.iter().map(|target| Effect::Act(Box::new(kill(target)))).collect())
+    });
+    for line in lines {
+        dialog = dialog.line(line);
+    }
+    dialog.warning(RISK)
+}
+
+fn listing(targets: &[ObjectRef]) -> Vec<String> {
+    let mut lines: Vec<String> = targets.iter().take(8).map(ObjectRef::describe).collect();
+    if targets.len() > 8 {
+        lines.push(format!("… and {} more", targets.len() - 8));
+    }
+    lines
+}
+
+/// What goes with an object.
+fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
+    let uid = target.uid.as_ref()?;
+    match target.kind.watched? {
+        Watched::Deployments => {
+            let sets: Vec<_> = cx.stores.replica_sets.owned_by(uid).collect();
+            let pods: usize = sets
+                .iter()
+                .filter_map(|set| crate::console::store::uid_of(&***set))
+                .map(|set| cx.stores.pods.owned_by(&set).count())
+                .sum();
+            Some(Note::Plain(format!(
+                "{}: {} replica sets and {pods} pods go with it",
+                target.name,
+                sets.len()
+            )))
+        }
+        Watched::ReplicaSets => {
+            let pods = cx.stores.pods.owned_by(uid).count();
+            Some(Note::Plain(format!("{}: {pods} pods go with it", target.name)))
+        }
+        Watched::Pods => {
+            let pod = cx.stores.pods.get(uid)?;
+            if controller_of(&**pod).is_none() {
+                return Some(Note::Warning(format!(
+                    "{}: no controller; nothing will replace it",
+                    target.name
+                )));
+            }
+            let row = crate::console::rows::pod::row(pod)?;
+            let services: Vec<&str> = cx
+                .stores
+                .services
+                .iter()
+                .filter(|(_, service)| selects(cx, &ObjectRef::of(Watched::Services, &***service), &row))
+                .filter_map(|(_, service)| service.metadata.name.as_deref())
+                .collect();
+            (!services.is_empty()).then(|| {
+                Note::Plain(format!("{}: loses its endpoint in {}", target.name, services.join(", ")))
+            })
+        }
+        Watched::Namespaces => {
+            let pods = cx
+                .stores
+                .pods
+                .iter()
+                .filter(|(_, pod)| pod.metadata.namespace.as_deref() == Some(&target.name));
+            Some(Note::Warning(format!(
+                "everything in {} goes with it, {} pods among it",
+                target.name,
+                pods.count()
+            )))
+        }
+        Watched::Nodes => {
+            let pods = cx.stores.pod_count_on(&target.name);
+            Some(Note::Warning(format!("{}: gone for good, its {pods} pods are removed", target.name)))
+        }
+        _ => None,
+    }
+}
+
+/// A deletion. There is no way back.
+pub fn action(target: &ObjectRef, policy: PropagationPolicy, grace: Option<u32>, force: bool) -> Action {
+    let grace = if force { Some(grace.unwrap_or(0)) } else { grace };
+    let mut kubectl = format!(
+        "kubectl delete {}/{}{}",
+        target.kind.kubectl_name(),
+        target.name,
+        target.kubectl_namespace()
+    );
+    match policy {
+        PropagationPolicy::Background => {}
+        PropagationPolicy::Foreground => kubectl.push_str(" --cascade=foreground"),
+        PropagationPolicy::Orphan => kubectl.push_str(" --cascade=orphan"),
+    }
+    if let Some(grace) = grace {
+        kubectl.push_str(&format!(" --grace-period={grace}"));
+    }
+    if force {
+        kubectl.push_str(" --force");
+    }
+    let params = DeleteParams {
+        grace_period_seconds: grace,
+        propagation_policy: Some(policy),
+        preconditions: target
+            .uid
+            .as_ref()
+            .map(|uid| Preconditions { uid: Some(uid.to_string()), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    Action {
+        title: format!("{} {}", if force { "force delete" } else { "delete" }, target.describe()),
+        target: target.clone(),
+        kubectl,
+        mutation: Mutation::Delete { target: target.clone(), params },
+        inverse: None,
+        quiet: false,
+    }
+}

@@ -1,0 +1,94 @@
+//! Draws a dialog in the middle of the screen.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Flex, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Clear, Paragraph, Wrap};
+use unicode_width::UnicodeWidthStr;
+
+use super::{Dialog, Field, Focus, Note, Value};
+use crate::console::context::Context;
+
+/// Draws it over what is there.
+pub fn draw(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) {
+    let theme = cx.theme;
+    let width = screen.width.saturating_sub(4).min(72);
+    let inner_width = usize::from(width.saturating_sub(4)).max(1);
+    let mut lines: Vec<Line<'_>> = dialog.text.iter().flat_map(|note| note_lines(note, cx)).collect();
+    if !lines.is_empty() && !dialog.fields.is_empty() {
+        lines.push(Line::default());
+    }
+    let labels = dialog.fields.iter().map(|field| field.label.width()).max().unwrap_or(0);
+    for (index, field) in dialog.fields.iter().enumerate() {
+        lines.push(field_line(field, dialog.focus == Focus::Field(index), labels, cx));
+    }
+    let notes = dialog.current_notes(cx);
+    if !notes.is_empty() {
+        lines.push(Line::default());
+        lines.extend(notes.iter().flat_map(|note| note_lines(note, cx)));
+    }
+    if let Some(error) = &dialog.error {
+        lines.push(Line::default());
+        lines.push(Line::styled(format!("✖ {error}"), theme.prompt.error));
+    }
+    lines.push(Line::default());
+
+    let rows: usize = lines.iter().map(|line| line.width().max(1).div_ceil(inner_width)).sum();
+    let height = (rows as u16 + 3).min(screen.height.saturating_sub(2));
+    let [column] = Layout::horizontal([Constraint::Length(width)]).flex(Flex::Center).areas(screen);
+    let [area] = Layout::vertical([Constraint::Length(height)]).flex(Flex::Center).areas(column);
+    frame.render_widget(Clear, area);
+    let block = theme.block_focused(dialog.title.as_str()).style(theme.dialog.text);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let [body, buttons] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(inner);
+    frame.render_widget(Paragraph::new(Text::from(lines)).wrap(Wrap { trim: false }), body);
+    frame.render_widget(Paragraph::new(button_line(dialog, cx)).alignment(Alignment::Right), buttons);
+}
+
+fn note_lines<'a>(note: &Note, cx: &Context<'_>) -> Vec<Line<'a>> {
+    let (text, style) = match note {
+        Note::Plain(text) => (text, Style::default()),
+        Note::Warning(text) => (text, cx.theme.dialog.warning),
+    };
+    let mark = if matches!(note, Note::Warning(_)) { "⚠ " } else { "" };
+    text.lines()
+        .enumerate()
+        .map(|(index, line)| {
+            let mark = if index == 0 { mark } else { "" };
+            Line::styled(format!("{mark}{line}"), style)
+        })
+        .collect()
+}
+
+fn field_line<'a>(field: &Field, focused: bool, labels: usize, cx: &Context<'_>) -> Line<'a> {
+    let theme = cx.theme;
+    let shown = match &field.value {
+        Value::Text(text) | Value::Number(text) => format!(" {text}{} ", if focused { "▏" } else { " " }),
+        Value::Switch(true) => "[x]".to_owned(),
+        Value::Switch(false) => "[ ]".to_owned(),
+        Value::Choice { .. } => format!("‹ {} ›", field.value.text()),
+    };
+    let style = if focused { theme.dialog.focus } else { theme.dialog.button };
+    let pad = " ".repeat(labels.saturating_sub(field.label.width()));
+    let cursor = if focused { "▸ " } else { "  " };
+    Line::from(vec![
+        Span::raw(format!("{cursor}{}{pad}  ", field.label)),
+        Span::styled(shown, style),
+        Span::styled(format!("  {}", field.hint), theme.body.dim),
+    ])
+}
+
+fn button_line<'a>(dialog: &Dialog, cx: &Context<'_>) -> Line<'a> {
+    let theme = cx.theme;
+    let button = |text: &str, focused: bool| {
+        let style = if focused { theme.dialog.focus } else { theme.dialog.button };
+        Span::styled(format!("{} {text} ", if focused { "▸" } else { " " }), style)
+    };
+    Line::from(vec![
+        button("Cancel", dialog.focus == Focus::Cancel),
+        Span::raw("   "),
+        button(&dialog.verb, dialog.focus == Focus::Submit),
+    ])
+}

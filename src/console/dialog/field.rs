@@ -1,0 +1,151 @@
+//! The fields of a dialog: text, number, switch, choice.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Any text.
+    Text(String),
+    /// A whole number as typed; empty means the default.
+    Number(String),
+    /// On or off.
+    Switch(bool),
+    /// One of several.
+    Choice {
+        /// What can be chosen.
+        options: Vec<String>,
+        /// Which is.
+        picked: usize,
+    },
+}
+
+impl Value {
+    /// What is typed or chosen.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Number(text) => text,
+            Self::Switch(true) => "on",
+            Self::Switch(false) => "off",
+            Self::Choice { options, picked } => options.get(*picked).map_or("", String::as_str),
+        }
+    }
+}
+
+/// One field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name, in front of it.
+    pub label: String,
+    /// What it holds.
+    pub value: Value,
+    /// Shown dim behind it.
+    pub hint: String,
+    /// Whether the value is the prefilled one: the first digit or letter typed replaces it.
+    pub untouched: bool,
+}
+
+impl Field {
+    fn new(label: &str, value: Value) -> Self {
+        Self { label: label.to_owned(), value, hint: String::new(), untouched: true }
+    }
+
+    /// A text, prefilled.
+    pub fn text(label: &str, value: impl Into<String>) -> Self {
+        Self::new(label, Value::Text(value.into()))
+    }
+
+    /// A number, prefilled.
+    pub fn number(label: &str, value: impl ToString) -> Self {
+        Self::new(label, Value::Number(value.to_string()))
+    }
+
+    /// A number that is empty: the default named in the hint.
+    pub fn number_or(label: &str, hint: &str) -> Self {
+        Self::new(label, Value::Number(String::new())).hint(hint)
+    }
+
+    /// On or off; off at first.
+    pub fn switch(label: &str) -> Self {
+        Self::new(label, Value::Switch(false))
+    }
+
+    /// One of several; the first at first.
+    pub fn choice(label: &str, options: Vec<String>) -> Self {
+        Self::new(label, Value::Choice { options, picked: 0 })
+    }
+
+    /// With the option of this text picked.
+    #[must_use]
+    pub fn picking(mut self, wanted: &str) -> Self {
+        if let Value::Choice { options, picked } = &mut self.value {
+            *picked = options.iter().position(|option| option == wanted).unwrap_or(*picked);
+        }
+        self
+    }
+
+    /// With a hint behind it.
+    #[must_use]
+    pub fn hint(mut self, hint: &str) -> Self {
+        hint.clone_into(&mut self.hint);
+        self
+    }
+
+    /// Takes a key; says whether the value changed.
+    pub(super) fn key(&mut self, key: KeyEvent) -> bool {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match (&mut self.value, key.code) {
+            (Value::Text(text) | Value::Number(text), KeyCode::Char('u')) if control => {
+                text.clear();
+                self.untouched = false;
+                true
+            }
+            (Value::Text(text) | Value::Number(text), KeyCode::Backspace) => {
+                self.untouched = false;
+                text.pop().is_some()
+            }
+            (Value::Number(text), KeyCode::Char(c)) if c.is_ascii_digit() => {
+                if std::mem::take(&mut self.untouched) {
+                    text.clear();
+                }
+                if text.len() < 9 {
+                    text.push(c);
+                }
+                true
+            }
+            (Value::Number(text), KeyCode::Char('+' | 'k') | KeyCode::Right) => nudge(text, 1),
+            (Value::Number(text), KeyCode::Char('-' | 'j') | KeyCode::Left) => nudge(text, -1),
+            (Value::Text(text), KeyCode::Char(c)) if !control && !c.is_control() => {
+                self.untouched = false;
+                text.push(c);
+                true
+            }
+            (Value::Switch(on), KeyCode::Char(' ') | KeyCode::Left | KeyCode::Right) => {
+                *on = !*on;
+                true
+            }
+            (Value::Choice { options, picked }, KeyCode::Char(' ' | 'l') | KeyCode::Right) => {
+                *picked = (*picked + 1) % options.len().max(1);
+                true
+            }
+            (Value::Choice { options, picked }, KeyCode::Char('h') | KeyCode::Left) => {
+                *picked = (*picked + options.len().max(1) - 1) % options.len().max(1);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn paste(&mut self, pasted: &str) {
+        if let Value::Text(text) = &mut self.value {
+            text.extend(pasted.chars().filter(|c| !c.is_control()));
+            self.untouched = false;
+        }
+    }
+}
+
+fn nudge(text: &mut String, by: i64) -> bool {
+    let number: i64 = text.parse().unwrap_or(0);
+    *text = (number + by).max(0).to_string();
+    true
+}

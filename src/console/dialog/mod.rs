@@ -1,0 +1,262 @@
+//! Dialogs: one form with fields, live notes and two buttons, made by the files beside this one.
+//!
+//! Cancel comes first and has the focus first where something would be lost. A form holds no cluster
+//! state: what it says about the cluster is computed anew from the context at each draw.
+
+pub mod delete;
+mod draw;
+mod field;
+pub mod node;
+pub mod scale;
+pub mod workload;
+
+use std::fmt;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+pub use draw::draw;
+pub use field::{Field, Value};
+
+use super::context::Context;
+use super::effect::Effect;
+
+/// A note under the fields, in words and how it is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// Plain.
+    Plain(String),
+    /// A risk.
+    Warning(String),
+}
+
+type Notes = Box<dyn Fn(&Dialog, &Context<'_>) -> Vec<Note> + Send>;
+type Submit = Box<dyn Fn(&Dialog, &Context<'_>) -> Result<Vec<Effect>, String> + Send>;
+type Preview = Box<dyn Fn(&Dialog, &Context<'_>) -> Vec<Effect> + Send>;
+
+/// Which part of a dialog has the focus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Focus {
+    /// A field, by its place.
+    Field(usize),
+    /// The button that changes nothing.
+    Cancel,
+    /// The button that does it.
+    Submit,
+}
+
+/// A question to the user.
+pub struct Dialog {
+    /// In the frame.
+    pub title: String,
+    /// What it is about, above the fields.
+    pub text: Vec<Note>,
+    /// What can be set.
+    pub fields: Vec<Field>,
+    /// What the second button says.
+    pub verb: String,
+    /// What has the focus.
+    pub focus: Focus,
+    /// What was wrong with the last try.
+    pub error: Option<String>,
+    notes: Notes,
+    submit: Submit,
+    changed: Preview,
+    cancelled: Preview,
+}
+
+impl fmt::Debug for Dialog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialog")
+            .field("title", &self.title)
+            .field("fields", &self.fields)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a key did to a dialog.
+#[derive(Debug)]
+pub enum Answer {
+    /// It stays open.
+    Open(Vec<Effect>),
+    /// It is over.
+    Closed(Vec<Effect>),
+}
+
+impl Dialog {
+    /// A dialog that does `submit` when its second button, called `verb`, is pressed.
+    pub fn new(
+        title: impl Into<String>,
+        verb: impl Into<String>,
+        submit: impl Fn(&Self, &Context<'_>) -> Result<Vec<Effect>, String> + Send + 'static,
+    ) -> Self {
+        Self {
+            title: title.into(),
+            text: Vec::new(),
+            fields: Vec::new(),
+            verb: verb.into(),
+            focus: Focus::Cancel,
+            error: None,
+            notes: Box::new(|_, _| Vec::new()),
+            submit: Box::new(submit),
+            changed: Box::new(|_, _| Vec::new()),
+            cancelled: Box::new(|_, _| Vec::new()),
+        }
+    }
+
+    /// With a line above the fields.
+    #[must_use]
+    pub fn line(mut self, text: impl Into<String>) -> Self {
+        self.text.push(Note::Plain(text.into()));
+        self
+    }
+
+    /// With a warning above the fields.
+    #[must_use]
+    pub fn warning(mut self, text: impl Into<String>) -> Self {
+        self.text.push(Note::Warning(text.into()));
+        self
+    }
+
+    /// With a field; the first one gets the focus.
+    #[must_use]
+    pub fn field(mut self, field: Field) -> Self {
+        self.fields.push(field);
+        if self.focus == Focus::Cancel {
+            self.focus = Focus::Field(0);
+        }
+        self
+    }
+
+    /// With the focus on Cancel although there are fields.
+    #[must_use]
+    pub fn careful(mut self) -> Self {
+        self.focus = Focus::Cancel;
+        self
+    }
+
+    /// With notes that follow what is set.
+    #[must_use]
+    pub fn notes(mut self, notes: impl Fn(&Self, &Context<'_>) -> Vec<Note> + Send + 'static) -> Self {
+        self.notes = Box::new(notes);
+        self
+    }
+
+    /// With effects on each change of a field: a preview.
+    #[must_use]
+    pub fn on_change(
+        mut self,
+        changed: impl Fn(&Self, &Context<'_>) -> Vec<Effect> + Send + 'static,
+    ) -> Self {
+        self.changed = Box::new(changed);
+        self
+    }
+
+    /// With effects when it is left without doing anything.
+    #[must_use]
+    pub fn on_cancel(
+        mut self,
+        cancelled: impl Fn(&Self, &Context<'_>) -> Vec<Effect> + Send + 'static,
+    ) -> Self {
+        self.cancelled = Box::new(cancelled);
+        self
+    }
+
+    /// What is set in the field of this label.
+    pub fn value(&self, label: &str) -> Option<&Value> {
+        self.fields.iter().find(|field| field.label == label).map(|field| &field.value)
+    }
+
+    /// Whether the switch of this label is on.
+    pub fn is_on(&self, label: &str) -> bool {
+        matches!(self.value(label), Some(Value::Switch(true)))
+    }
+
+    /// The text of this label's field or choice.
+    pub fn text(&self, label: &str) -> &str {
+        self.value(label).map_or("", Value::text)
+    }
+
+    pub(super) fn current_notes(&self, cx: &Context<'_>) -> Vec<Note> {
+        (self.notes)(self, cx)
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, cx: &Context<'_>, key: KeyEvent) -> Answer {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Answer::Closed((self.cancelled)(self, cx)),
+            KeyCode::Char('c') if control => return Answer::Closed((self.cancelled)(self, cx)),
+            KeyCode::Tab | KeyCode::Down => self.step(Step::Forward),
+            KeyCode::BackTab | KeyCode::Up => self.step(Step::Backward),
+            KeyCode::Enter => return self.enter(cx),
+            KeyCode::Left | KeyCode::Right | KeyCode::Char('h' | 'l') if self.on_button() => {
+                self.focus = if self.focus == Focus::Cancel { Focus::Submit } else { Focus::Cancel };
+            }
+            KeyCode::Char('y') if self.on_button() && self.fields.is_empty() => {
+                self.focus = Focus::Submit;
+                return self.enter(cx);
+            }
+            KeyCode::Char('n' | 'q') if self.on_button() => {
+                return Answer::Closed((self.cancelled)(self, cx));
+            }
+            _ => {
+                if let Focus::Field(index) = self.focus
+                    && let Some(field) = self.fields.get_mut(index)
+                    && field.key(key)
+                {
+                    self.error = None;
+                    return Answer::Open((self.changed)(self, cx));
+                }
+            }
+        }
+        Answer::Open(Vec::new())
+    }
+
+    /// Takes pasted text into the field with the focus.
+    pub fn paste(&mut self, text: &str) {
+        if let Focus::Field(index) = self.focus
+            && let Some(field) = self.fields.get_mut(index)
+        {
+            field.paste(text);
+        }
+    }
+
+    fn on_button(&self) -> bool {
+        !matches!(self.focus, Focus::Field(_))
+    }
+
+    fn enter(&mut self, cx: &Context<'_>) -> Answer {
+        match self.focus {
+            Focus::Cancel => Answer::Closed((self.cancelled)(self, cx)),
+            // Enter in the only field means to do it; with several it goes on to the next.
+            Focus::Field(index) if index + 1 < self.fields.len() => {
+                self.step(Step::Forward);
+                Answer::Open(Vec::new())
+            }
+            Focus::Field(_) | Focus::Submit => match (self.submit)(self, cx) {
+                Ok(effects) => Answer::Closed(effects),
+                Err(error) => {
+                    self.error = Some(error);
+                    Answer::Open(Vec::new())
+                }
+            },
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        let mut order: Vec<Focus> = (0..self.fields.len()).map(Focus::Field).collect();
+        order.extend([Focus::Cancel, Focus::Submit]);
+        let at = order.iter().position(|focus| *focus == self.focus).unwrap_or(0);
+        let next = match step {
+            Step::Forward => (at + 1) % order.len(),
+            Step::Backward => (at + order.len() - 1) % order.len(),
+        };
+        self.focus = order[next];
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Forward,
+    Backward,
+}

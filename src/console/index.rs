@@ -1,0 +1,214 @@
+//! The rows of one table, kept sorted and filtered while they change one by one.
+//!
+//! Invariant: `order` holds exactly the uids of `rows` that the filter lets through, sorted; a change
+//! costs a binary search, not a sort. Debug builds compare with a sort from scratch now and then.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use super::query::Query;
+use super::resource::Uid;
+use super::rows::Row;
+use super::rows::cell::natural;
+
+/// What the rows are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sort {
+    /// The column; `None` is namespace and name.
+    pub column: Option<usize>,
+    /// Which end comes first.
+    pub direction: Direction,
+}
+
+/// Which end comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The least.
+    Up,
+    /// The greatest.
+    Down,
+}
+
+/// Which rows are shown.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// What was typed after `/`.
+    pub query: Query,
+    /// Only what is not well.
+    pub faults: bool,
+}
+
+impl Filter {
+    fn lets(&self, row: &Row) -> bool {
+        (!self.faults
+            || row.look.is_some_and(|look| look.is_fault() || look == super::rows::pod_status::Look::Pending))
+            && self.query.lets(row)
+    }
+}
+
+/// The rows.
+#[derive(Debug)]
+pub struct Index {
+    rows: HashMap<Uid, Row>,
+    order: Vec<Uid>,
+    sort: Sort,
+    filter: Filter,
+}
+
+impl Index {
+    /// An empty index.
+    pub fn new(sort: Sort) -> Self {
+        Self { rows: HashMap::new(), order: Vec::new(), sort, filter: Filter::default() }
+    }
+
+    /// How many rows are shown.
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether no row is shown.
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// How many rows there are, shown or not.
+    pub fn total(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The row at a place of the order.
+    pub fn at(&self, place: usize) -> Option<&Row> {
+        self.order.get(place).and_then(|uid| self.rows.get(uid))
+    }
+
+    /// The row of a uid, shown or not.
+    pub fn get(&self, uid: &Uid) -> Option<&Row> {
+        self.rows.get(uid)
+    }
+
+    /// The shown rows, in order.
+    pub fn shown(&self) -> impl Iterator<Item = &Row> {
+        self.order.iter().filter_map(|uid| self.rows.get(uid))
+    }
+
+    /// Where a uid stands in the order.
+    pub fn place(&self, uid: &Uid) -> Option<usize> {
+        let row = self.rows.get(uid)?;
+        self.order.binary_search_by(|other| self.compare(&self.rows[other], row)).ok()
+    }
+
+    /// What the rows are sorted by.
+    pub fn sort(&self) -> Sort {
+        self.sort
+    }
+
+    /// Which rows are shown.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Sorts anew.
+    pub fn set_sort(&mut self, sort: Sort) {
+        self.sort = sort;
+        self.resort();
+    }
+
+    /// Filters anew.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.filter = filter;
+        self.resort();
+    }
+
+    /// Replaces all rows.
+    pub fn reset(&mut self, rows: impl IntoIterator<Item = Row>) {
+        self.rows = rows.into_iter().map(|row| (row.uid.clone(), row)).collect();
+        self.resort();
+    }
+
+    /// Puts a row in or in the place of its older self, which is returned.
+    pub fn put(&mut self, row: Row) -> Option<Row> {
+        let before = self.take(&row.uid);
+        if self.filter.lets(&row) {
+            let place = self.order.binary_search_by(|other| self.compare(&self.rows[other], &row));
+            self.order.insert(place.unwrap_or_else(|place| place), row.uid.clone());
+        }
+        self.rows.insert(row.uid.clone(), row);
+        before
+    }
+
+    /// Takes a row out.
+    pub fn take(&mut self, uid: &Uid) -> Option<Row> {
+        if let Some(place) = self.place(uid) {
+            self.order.remove(place);
+        }
+        self.rows.remove(uid)
+    }
+
+    fn resort(&mut self) {
+        let mut order: Vec<Uid> = Vec::with_capacity(self.rows.len());
+        order.extend(self.rows.values().filter(|row| self.filter.lets(row)).map(|row| row.uid.clone()));
+        order.sort_by(|a, b| self.compare(&self.rows[a], &self.rows[b]));
+        self.order = order;
+    }
+
+    fn compare(&self, a: &Row, b: &Row) -> Ordering {
+        let by_column = self.sort.column.map_or(Ordering::Equal, |column| {
+            match (a.cells.get(column), b.cells.get(column)) {
+                (Some(a), Some(b)) => a.order(b),
+                (a, b) => a.is_some().cmp(&b.is_some()),
+            }
+        });
+        let by_column = match self.sort.direction {
+            Direction::Up => by_column,
+            Direction::Down => by_column.reverse(),
+        };
+        let by_name = || {
+            let by_namespace = a.namespace.cmp(&b.namespace);
+            by_namespace.then_with(|| natural(&a.name, &b.name)).then_with(|| a.uid.cmp(&b.uid))
+        };
+        by_column.then_with(by_name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::rows::Cell;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn row(id: u8, number: i64) -> Row {
+        Row {
+            uid: Uid::from(id.to_string().as_str()),
+            namespace: None,
+            name: format!("row-{}", id % 7),
+            cells: vec![Cell::Number(number)],
+            look: None,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn con_1_changes_one_by_one_end_where_a_sort_would(
+            changes in proptest::collection::vec((0u8..40, prop::option::of(0i64..5)), 0..200),
+            down in any::<bool>(),
+            filtered in any::<bool>(),
+        ) {
+            let direction = if down { Direction::Down } else { Direction::Up };
+            let mut index = Index::new(Sort { column: Some(0), direction });
+            if filtered {
+                index.set_filter(Filter { query: Query::parse("!row-3").expect("a query"), faults: false });
+            }
+            for (id, number) in changes {
+                match number {
+                    Some(number) => { index.put(row(id, number)); }
+                    None => { index.take(&Uid::from(id.to_string().as_str())); }
+                }
+            }
+            let kept = index.order.clone();
+            index.resort();
+            prop_assert_eq!(kept, index.order);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Everything that can happen to the console: one closed enum, and what of it a screen hears.
+
+use crossterm::event::{KeyEvent, MouseEvent};
+
+use super::action::Outcome;
+use super::catalogue::Catalogue;
+use super::command::Command;
+use super::resource::Watched;
+use super::screen;
+use super::store::{Delta, Touched};
+use super::toast::Toast;
+
+/// Names one screen for as long as it lives; never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScreenId(pub u64);
+
+/// What the loop feeds to `Model::update`.
+#[derive(Debug)]
+pub enum Message {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// The mouse did something.
+    Mouse(MouseEvent),
+    /// Text was pasted (bracketed paste).
+    Paste(String),
+    /// The terminal has a new size.
+    Resize(u16, u16),
+    /// A watcher saw changes.
+    Feed(Delta),
+    /// The connection to the cluster came or went.
+    Link(Link),
+    /// Discovery answered.
+    Catalogue(Catalogue),
+    /// A task of a screen has something for it. Dropped when the screen is gone.
+    Data(ScreenId, Data),
+    /// An action ended.
+    Acted(Box<Outcome>),
+    /// Something to tell.
+    Toast(Toast),
+    /// The caller is stopping the cluster: shown in a banner until the console is told to leave.
+    Stopping(String),
+    /// Time passed that changes what is drawn.
+    Tick,
+}
+
+/// How the connection is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// The list and watch of this kind work again.
+    Up(Watched),
+    /// The named kind cannot be watched, and why; it is retried.
+    Down(Watched, String),
+    /// The server refuses this kind to us; not retried.
+    Refused(Watched, String),
+}
+
+/// What a screen hears.
+#[derive(Debug)]
+pub enum ScreenMessage {
+    /// It was just pushed on the stack: the place to start its tasks.
+    Opened,
+    /// It is on top again after another screen was left.
+    Shown,
+    /// A key that means this command in the screen's contexts.
+    Command(Command),
+    /// A key that means no command here; every key when [`super::screen::Screen::takes_all_keys`].
+    Key(KeyEvent),
+    /// Pasted text.
+    Paste(String),
+    /// The mouse, in screen coordinates.
+    Mouse(MouseEvent),
+    /// Objects changed. Only the top screen hears it; `Shown` makes up for what was missed.
+    Changed(Watched, Touched),
+    /// The namespace scope changed.
+    Scoped,
+    /// What one of its tasks sent.
+    Data(Data),
+}
+
+/// What the tasks of screens send them: one variant a screen, each with its own enum.
+#[derive(Debug)]
+pub enum Data {
+    /// For the generic table of a kind that is not watched.
+    Table(screen::table::Loaded),
+    /// For the YAML view.
+    Yaml(screen::yaml::Loaded),
+    /// For the editor.
+    Edit(screen::edit::Loaded),
+    /// For describe.
+    Describe(screen::describe::Loaded),
+    /// For logs.
+    Logs(screen::logs::Loaded),
+    /// For the rollout view.
+    Rollout(screen::rollout::Loaded),
+    /// For a drain.
+    Drain(screen::drain::Loaded),
+    /// For a terminal pane.
+    Terminal(screen::terminal::Loaded),
+}

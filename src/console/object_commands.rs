@@ -1,0 +1,197 @@
+//! What the commands on objects do, the same wherever objects are shown.
+
+use k8s_openapi::api::core::v1::Event;
+
+use super::command::Command;
+use super::context::Context;
+use super::dialog;
+use super::effect::{Effect, Scope};
+use super::resource::{Kind, ObjectRef, Uid, Watched};
+use super::rows::Row;
+use super::screen::describe::Describe;
+use super::screen::drain::Drain;
+use super::screen::edit::Edit;
+use super::screen::logs::{Logs, Run};
+use super::screen::rollout::Rollout;
+use super::screen::table::{Only, Table};
+use super::screen::terminal::{Purpose, Terminal};
+use super::screen::yaml::Yaml;
+use crate::object::selector::Selector;
+
+/// Carries a command out on the object under the cursor, or on all marked ones where that makes sense.
+pub fn run(
+    cx: &Context<'_>,
+    command: Command,
+    current: Option<ObjectRef>,
+    targets: &[ObjectRef],
+    hidden: usize,
+) -> Vec<Effect> {
+    let Some(current) = current.or_else(|| targets.first().cloned()) else {
+        return vec![Effect::Toast(super::toast::Toast::note("nothing is selected"))];
+    };
+    let all = || targets.to_vec();
+    match command {
+        Command::Enter => enter(cx, current),
+        Command::Describe => vec![Effect::open(Describe::new(current))],
+        Command::Yaml => vec![Effect::open(Yaml::new(current))],
+        Command::Edit => vec![Effect::open(Edit::new(current))],
+        Command::CopyName => {
+            vec![Effect::Copy(
+                targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("\n"),
+            )]
+        }
+        Command::Delete => vec![Effect::Ask(Box::new(dialog::delete::ask(all(), hidden)))],
+        Command::Kill => vec![Effect::Ask(Box::new(dialog::delete::kill(all())))],
+        Command::Owner => go_to_owner(cx, &current),
+        Command::Logs | Command::WorkloadLogs => vec![Effect::open(Logs::new(current, Run::Current))],
+        Command::PreviousLogs => vec![Effect::open(Logs::new(current, Run::Previous))],
+        Command::Shell => vec![Effect::open(Terminal::new(current, Purpose::Shell))],
+        Command::Attach => vec![Effect::open(Terminal::new(current, Purpose::Attach))],
+        Command::Debug => vec![Effect::open(Terminal::new(current, Purpose::Debug))],
+        Command::PodNode => go_to_node(cx, &current),
+        Command::Scale => vec![Effect::Ask(Box::new(dialog::scale::ask(cx, all())))],
+        Command::Restart => vec![Effect::Ask(Box::new(dialog::workload::restart(all())))],
+        Command::SetImage => dialog::workload::set_image(cx, &current),
+        Command::Rollout | Command::Rollback => vec![Effect::open(Rollout::new(current))],
+        Command::ReplicaSets => {
+            vec![Effect::open(Table::of(Watched::ReplicaSets.kind()).only(Only::OwnedBy(current)))]
+        }
+        Command::Cordon => targets.iter().map(|node| dialog::node::cordon(node, true)).collect(),
+        Command::Uncordon => targets.iter().map(|node| dialog::node::cordon(node, false)).collect(),
+        Command::OpenDrain => vec![Effect::open(Drain::new(all()))],
+        Command::UseNamespace => vec![
+            Effect::Scope(Scope::One(current.name.clone())),
+            Effect::done(format!("namespace {}", current.name)),
+        ],
+        Command::EventObject => event_object(cx, &current),
+        _ => Vec::new(),
+    }
+}
+
+/// Enter: one level down, or the description where there is none.
+fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
+    let pods = || Table::of(Watched::Pods.kind());
+    match object.kind.watched {
+        Some(Watched::Deployments | Watched::ReplicaSets) => {
+            vec![Effect::open(pods().only(Only::OwnedBy(object)))]
+        }
+        Some(Watched::Nodes) => vec![Effect::open(pods().only(Only::OnNode(object.name)))],
+        Some(Watched::Namespaces) => vec![Effect::open(pods().only(Only::In(object.name)))],
+        Some(Watched::Services | Watched::Budgets) => vec![Effect::open(pods().only(Only::Selected(object)))],
+        Some(Watched::Pods) => vec![Effect::open(Describe::new(object))],
+        Some(Watched::Events) => event_object(cx, &object),
+        None if matches!(
+            object.kind.kind.as_str(),
+            "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job"
+        ) =>
+        {
+            vec![Effect::open(pods().only(Only::OwnedBy(object)))]
+        }
+        None => vec![Effect::open(Describe::new(object))],
+    }
+}
+
+/// Whether a service or a budget selects a pod.
+pub fn selects(cx: &Context<'_>, by: &ObjectRef, pod: &Row) -> bool {
+    if pod.namespace != by.namespace {
+        return false;
+    }
+    let Some(uid) = &by.uid else { return false };
+    if let Some(service) = cx.stores.services.get(uid) {
+        let labels = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        return labels.is_some_and(|labels| {
+            !labels.is_empty() && Selector::from_labels(labels).matches(Some(&pod.labels))
+        });
+    }
+    let Some(budget) = cx.stores.budgets.get(uid) else { return false };
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    selector.is_some_and(|selector| Selector::from_field(selector).matches(Some(&pod.labels)))
+}
+
+fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
+    let owners = object.uid.as_ref().and_then(|uid| match object.kind.watched? {
+        Watched::Pods => cx.stores.pods.get(uid)?.metadata.owner_references.clone(),
+        Watched::ReplicaSets => cx.stores.replica_sets.get(uid)?.metadata.owner_references.clone(),
+        Watched::Deployments => cx.stores.deployments.get(uid)?.metadata.owner_references.clone(),
+        Watched::Services => cx.stores.services.get(uid)?.metadata.owner_references.clone(),
+        _ => None,
+    });
+    let owners = owners.unwrap_or_default();
+    let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)).or(owners.first()) else {
+        return vec![Effect::Toast(super::toast::Toast::note(format!("{} has no owner", object.describe())))];
+    };
+    go_to(cx, &owner.api_version, &owner.kind, object.namespace.as_deref(), &owner.name, Some(&owner.uid))
+}
+
+fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
+    let node = pod
+        .uid
+        .as_ref()
+        .and_then(|uid| cx.stores.pods.get(uid))
+        .and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+    match node {
+        Some(node) => go_to(cx, "v1", "Node", None, &node, None),
+        None => vec![Effect::Toast(super::toast::Toast::note(format!("{} is on no node yet", pod.name)))],
+    }
+}
+
+fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
+    let Some(event) = event.uid.as_ref().and_then(|uid| cx.stores.events.get(uid)) else { return Vec::new() };
+    let about = &event.involved_object;
+    let (Some(kind), Some(name)) = (&about.kind, &about.name) else { return Vec::new() };
+    let version = about.api_version.as_deref().unwrap_or("v1");
+    go_to(cx, version, kind, about.namespace.as_deref(), name, about.uid.as_deref())
+}
+
+/// A table of the kind with the cursor on the object.
+pub fn go_to(
+    cx: &Context<'_>,
+    api_version: &str,
+    kind: &str,
+    namespace: Option<&str>,
+    name: &str,
+    uid: Option<&str>,
+) -> Vec<Effect> {
+    let Some(kind) = cx.catalogue.by_gvk(api_version, kind) else {
+        return vec![Effect::failed(format!("the server has no kind {kind} of {api_version}"))];
+    };
+    let uid = uid.filter(|uid| *uid != name).map(Uid::from).or_else(|| find(cx, kind, namespace, name));
+    let mut effects = Vec::new();
+    if let Some(namespace) = namespace
+        && kind.namespaced
+        && !cx.scope.holds(Some(namespace))
+    {
+        effects.push(Effect::Scope(Scope::One(namespace.to_owned())));
+    }
+    effects.push(Effect::open(Table::of(kind.clone()).at(uid)));
+    effects
+}
+
+fn find(cx: &Context<'_>, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<Uid> {
+    let namespace = namespace.unwrap_or_default();
+    let uid = match kind.watched? {
+        Watched::Nodes => cx.stores.nodes.by_name("", name)?.metadata.uid.clone(),
+        Watched::Pods => cx.stores.pods.by_name(namespace, name)?.metadata.uid.clone(),
+        Watched::Deployments => cx.stores.deployments.by_name(namespace, name)?.metadata.uid.clone(),
+        Watched::ReplicaSets => cx.stores.replica_sets.by_name(namespace, name)?.metadata.uid.clone(),
+        _ => None,
+    };
+    uid.as_deref().map(Uid::from)
+}
+
+/// The events about an object, the newest first.
+pub fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> {
+    let uid = object.uid.as_ref().map(Uid::as_str);
+    let about = |event: &&Event| {
+        let involved = &event.involved_object;
+        let same_uid = involved.uid.as_deref().is_some_and(|seen| Some(seen) == uid);
+        same_uid
+            || (involved.name.as_deref() == Some(object.name.as_str())
+                && involved.kind.as_deref() == Some(object.kind.kind.as_str())
+                && (uid.is_none() || involved.uid.as_deref().unwrap_or_default() == object.name)
+                && involved.namespace.as_deref().filter(|ns| !ns.is_empty()) == object.namespace.as_deref())
+    };
+    let mut events: Vec<&Event> = cx.stores.events.iter().map(|(_, event)| &**event).filter(about).collect();
+    events.sort_by_key(|event| std::cmp::Reverse(super::rows::event::last_seen(event)));
+    events
+}

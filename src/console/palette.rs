@@ -1,0 +1,200 @@
+//! What is typed after `:` and what it could be: kinds with namespace and filter, and every command of
+//! the table by name.
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher};
+
+use super::command::{Command, TABLE, Where};
+use super::dialog::{Dialog, Field};
+use super::effect::{Effect, Scope};
+use super::model::Model;
+use super::resource::Watched;
+use super::screen::View;
+use super::screen::table::Table;
+use super::text::nearest;
+use super::theme::library;
+
+/// Words that are not kinds and not commands of the table.
+const WORDS: &[(&str, &str)] = &[
+    ("quit", "q q! exit"),
+    ("theme", "skin"),
+    ("namespace", "ns"),
+    ("overview", "home pulse pulses"),
+    ("journal", ""),
+    ("aliases", "kinds a"),
+    ("jobs", ""),
+    ("help", "h"),
+];
+
+/// What a text does.
+pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    let rest: Vec<&str> = words.collect();
+    let word = WORDS
+        .iter()
+        .find(|(word, aliases)| *word == first || aliases.split(' ').any(|alias| alias == first))
+        .map(|(word, _)| *word);
+    match word {
+        Some("quit") => return Ok(vec![Effect::Command(Command::Quit)]),
+        Some("theme") => {
+            return Ok(match rest.first() {
+                Some(name) => vec![Effect::Theme((*name).to_owned())],
+                None => vec![Effect::Command(Command::ThemeNext)],
+            });
+        }
+        Some("namespace") => {
+            return Ok(match rest.first() {
+                Some(&"all") => vec![Effect::Scope(Scope::All)],
+                Some(name) => vec![Effect::Scope(existing_namespace(name, model)?)],
+                None => vec![Effect::open(Table::of(Watched::Namespaces.kind()))],
+            });
+        }
+        Some("overview") => return Ok(vec![Effect::Command(Command::OpenOverview)]),
+        Some("journal") => return Ok(vec![Effect::Command(Command::OpenJournal)]),
+        Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
+        Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
+        Some("jobs") => {
+            let Some((id, _)) = model.parked.last() else {
+                return Err("nothing runs in the background".into());
+            };
+            return Ok(vec![Effect::Resume(*id)]);
+        }
+        _ => {}
+    }
+    if let Some(kind) = model.shared.catalogue.find(first) {
+        let mut table = Table::of(kind.clone());
+        let mut effects = Vec::new();
+        let mut filter = Vec::new();
+        for word in rest {
+            match word.strip_prefix('/') {
+                Some(pattern) => filter.push(pattern),
+                None if !filter.is_empty() || word.starts_with('-') => filter.push(word),
+                None if word == "all" => effects.push(Effect::Scope(Scope::All)),
+                None => effects.push(Effect::Scope(existing_namespace(word, model)?)),
+            }
+        }
+        if !filter.is_empty() {
+            table = table.filtered(&filter.join(" "))?;
+        }
+        effects.push(Effect::open(table));
+        return Ok(effects);
+    }
+    if rest.is_empty()
+        && let Some(command) = Command::named(first)
+    {
+        return Ok(vec![Effect::Command(command)]);
+    }
+    let known = candidates(model);
+    Err(match nearest(first, known.iter().map(String::as_str)) {
+        Some(near) => format!("no kind or command {first:?}; did you mean {near:?}?"),
+        None => format!("no kind or command {first:?}"),
+    })
+}
+
+fn existing_namespace(name: &str, model: &Model) -> Result<Scope, String> {
+    let namespaces = &model.shared.stores.namespaces;
+    // Where namespaces cannot be listed, any name may exist.
+    if namespaces.is_empty() || namespaces.by_name("", name).is_some() {
+        return Ok(Scope::One(name.to_owned()));
+    }
+    let names: Vec<String> = namespaces.iter().filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
+    Err(match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("no namespace {name:?}; did you mean {near:?}?"),
+        None => format!("no namespace {name:?}"),
+    })
+}
+
+fn candidates(model: &Model) -> Vec<String> {
+    let mut all: Vec<String> =
+        model.shared.catalogue.kinds().iter().map(|kind| kind.plural.clone()).collect();
+    all.extend(WORDS.iter().map(|(word, _)| (*word).to_owned()));
+    // Commands that need no screen of their own are better known by their keys.
+    let (id, screen) = model.top();
+    let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+    let places = screen.places(&cx);
+    let named = |place: Where| places.contains(&place) && !matches!(place, Where::List | Where::Everywhere);
+    all.extend(TABLE.iter().filter(|entry| named(entry.place)).map(|entry| entry.name.to_owned()));
+    all.dedup();
+    all
+}
+
+/// Texts that complete what is typed, best first.
+pub fn suggest(text: &str, model: &Model) -> Vec<String> {
+    let (head, last) = match text.rsplit_once(' ') {
+        Some((head, last)) => (Some(head), last),
+        None => (None, text),
+    };
+    let words = match head.map(|head| head.split(' ').next().unwrap_or_default()) {
+        None => candidates(model),
+        Some("theme" | "skin") => {
+            library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
+        }
+        Some(_) => {
+            let namespaces = model.shared.stores.namespaces.iter();
+            let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
+            names.sort();
+            names.push("all".into());
+            names
+        }
+    };
+    let whole = |word: &String| match head {
+        Some(head) => format!("{head} {word}"),
+        None => word.clone(),
+    };
+    // A short name is exact: `po` means pods before anything fuzzy.
+    let exact = model
+        .shared
+        .catalogue
+        .find(last)
+        .filter(|_| head.is_none() && !last.is_empty())
+        .map(|kind| kind.plural.clone());
+    let mut found: Vec<String> = exact.iter().map(&whole).collect();
+    for word in rank(last, words) {
+        let word = whole(&word);
+        if !found.contains(&word) {
+            found.push(word);
+        }
+    }
+    found.truncate(8);
+    found
+}
+
+fn rank(typed: &str, words: Vec<String>) -> Vec<String> {
+    if typed.is_empty() {
+        return words;
+    }
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let pattern = Pattern::parse(typed, CaseMatching::Ignore, Normalization::Smart);
+    let mut matched = pattern.match_list(words, &mut matcher);
+    matched.sort_by_key(|(word, score)| (!word.starts_with(typed), std::cmp::Reverse(*score), word.len()));
+    matched.into_iter().map(|(word, _)| word).collect()
+}
+
+/// The index of a namespace key, from zero.
+pub fn namespace_key(command: Command) -> Option<usize> {
+    Some(match command {
+        Command::Namespace1 => 0,
+        Command::Namespace2 => 1,
+        Command::Namespace3 => 2,
+        Command::Namespace4 => 3,
+        Command::Namespace5 => 4,
+        Command::Namespace6 => 5,
+        Command::Namespace7 => 6,
+        Command::Namespace8 => 7,
+        Command::Namespace9 => 8,
+        _ => return None,
+    })
+}
+
+/// Picks a theme; each is shown at once, Cancel takes the old one back.
+pub fn theme_dialog(model: &Model) -> Dialog {
+    let names = library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect();
+    let before = model.shared.theme.name.clone();
+    let mut dialog = Dialog::new("Theme", "Use it", |_, _| Ok(Vec::new()))
+        .field(Field::choice("theme", names).picking(&before).hint("← → to look"))
+        .on_change(|dialog, _| vec![Effect::Theme(dialog.text("theme").to_owned())])
+        .on_cancel(move |_, _| vec![Effect::Theme(before.clone())]);
+    dialog.focus = super::dialog::Focus::Field(0);
+    dialog
+}

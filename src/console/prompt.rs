@@ -1,0 +1,173 @@
+//! The `:` and `/` line: editing, history and completion. What it means is `palette`'s business.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// A command.
+    Command,
+    /// A filter or a search.
+    Filter,
+}
+
+impl Ask {
+    /// The sign in front.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Command => ':',
+            Self::Filter => '/',
+        }
+    }
+}
+
+/// The open prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompt {
+    /// What is asked for.
+    pub ask: Ask,
+    /// What is typed.
+    pub text: String,
+    /// What is wrong with it.
+    pub error: Option<String>,
+    /// What could be meant, best first; each a whole text for the prompt.
+    pub suggestions: Vec<String>,
+    /// The suggestion the user went to with the arrows.
+    pub picked: Option<usize>,
+    history_at: Option<usize>,
+}
+
+/// What a key did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The text is another.
+    Changed,
+    /// Nothing that matters outside.
+    Same,
+    /// Enter.
+    Done(String),
+    /// Escape.
+    Left,
+}
+
+impl Prompt {
+    /// A prompt that starts with a text.
+    pub fn new(ask: Ask, text: impl Into<String>) -> Self {
+        Self { ask, text: text.into(), error: None, suggestions: Vec::new(), picked: None, history_at: None }
+    }
+
+    /// The rest of the best suggestion, shown dim behind the cursor.
+    pub fn ghost(&self) -> &str {
+        let best = self.picked.or(Some(0)).and_then(|index| self.suggestions.get(index));
+        best.and_then(|best| best.strip_prefix(self.text.as_str())).unwrap_or("")
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent, history: &[String]) -> Reply {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => return Reply::Left,
+            KeyCode::Char('c' | 'g') if control => return Reply::Left,
+            KeyCode::Enter => {
+                let picked = self.picked.and_then(|index| self.suggestions.get(index).cloned());
+                return Reply::Done(picked.unwrap_or_else(|| self.text.clone()));
+            }
+            KeyCode::Tab | KeyCode::Right => return self.complete(),
+            KeyCode::Char('f' | 'e') if control => return self.complete(),
+            KeyCode::Backspace if self.text.is_empty() => return Reply::Left,
+            KeyCode::Backspace => {
+                self.text.pop();
+            }
+            KeyCode::Char('w') if control => {
+                let kept = self.text.trim_end().rfind(' ').map_or(0, |at| at + 1);
+                self.text.truncate(kept);
+            }
+            KeyCode::Char('u') if control => self.text.clear(),
+            KeyCode::Down | KeyCode::Up
+                if !self.suggestions.is_empty() && self.history_at.is_none() && !self.text.is_empty() =>
+            {
+                let last = self.suggestions.len() - 1;
+                self.picked = match (key.code, self.picked) {
+                    (KeyCode::Down, Some(at)) if at < last => Some(at + 1),
+                    (KeyCode::Down, _) => Some(0),
+                    (_, Some(at)) if at > 0 => Some(at - 1),
+                    _ => Some(last),
+                };
+                return Reply::Same;
+            }
+            KeyCode::Up => return self.recall(history, self.history_at.map_or(0, |at| at + 1)),
+            KeyCode::Down => match self.history_at {
+                Some(at) if at > 0 => return self.recall(history, at - 1),
+                _ => return Reply::Same,
+            },
+            KeyCode::Char(c) if !control && !c.is_control() => self.text.push(c),
+            _ => return Reply::Same,
+        }
+        self.history_at = None;
+        self.changed()
+    }
+
+    /// Takes pasted text.
+    pub fn paste(&mut self, text: &str) -> Reply {
+        self.text.extend(text.chars().filter(|c| !c.is_control()));
+        self.changed()
+    }
+
+    fn complete(&mut self) -> Reply {
+        let Some(best) = self.suggestions.get(self.picked.unwrap_or(0)).cloned() else { return Reply::Same };
+        self.text = best;
+        self.changed()
+    }
+
+    fn recall(&mut self, history: &[String], back: usize) -> Reply {
+        let Some(text) = history.iter().rev().nth(back) else { return Reply::Same };
+        self.text.clone_from(text);
+        self.history_at = Some(back);
+        self.changed()
+    }
+
+    fn changed(&mut self) -> Reply {
+        self.error = None;
+        self.picked = None;
+        Reply::Changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::console::keys::Key;
+
+    fn press(prompt: &mut Prompt, keys: &str) -> Reply {
+        let history = ["pods".to_owned(), "nodes".to_owned()];
+        let mut last = Reply::Same;
+        for word in keys.split(' ') {
+            last = prompt.key(Key::parse(word).expect("a key").event(), &history);
+        }
+        last
+    }
+
+    #[test]
+    fn con_3_the_prompt_edits_completes_and_remembers() {
+        for (before, keys, after, reply) in [
+            ("", "p o", "po", Reply::Changed),
+            ("po", "backspace", "p", Reply::Changed),
+            ("", "backspace", "", Reply::Left),
+            ("pods kube", "ctrl-w", "pods ", Reply::Changed),
+            ("de", "tab", "deployments", Reply::Changed),
+            ("de", "down enter", "de", Reply::Done("deployments".into())),
+            ("", "up", "nodes", Reply::Changed),
+            ("", "up up", "pods", Reply::Changed),
+            ("", "up up down", "nodes", Reply::Changed),
+            ("x", "esc", "x", Reply::Left),
+            ("x", "enter", "x", Reply::Done("x".into())),
+        ] {
+            let mut prompt = Prompt::new(Ask::Command, before);
+            if before == "de" {
+                prompt.suggestions = vec!["deployments".into()];
+            }
+            assert_eq!(press(&mut prompt, keys), reply, "{before} {keys}");
+            assert_eq!(prompt.text, after, "{before} {keys}");
+        }
+    }
+}

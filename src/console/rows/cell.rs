@@ -1,0 +1,189 @@
+//! Columns and cells: what is shown, how it sorts.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use jiff::Timestamp;
+
+use super::pod_status::Look;
+use crate::console::context::Context;
+use crate::console::text::clean;
+
+/// Where a column's text stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// When a column is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Always.
+    Always,
+    /// In wide mode only.
+    Wide,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its heading, as kubectl has it.
+    pub name: Cow<'static, str>,
+    /// Where its text stands.
+    pub align: Align,
+    /// When it is shown.
+    pub shown: Shown,
+    /// Which columns keep their room when it is tight: higher stays longer.
+    pub weight: u8,
+}
+
+impl Column {
+    /// A column of text.
+    pub fn text(name: &'static str) -> Self {
+        Self { name: name.into(), align: Align::Left, shown: Shown::Always, weight: 5 }
+    }
+
+    /// A column of numbers.
+    pub fn number(name: &'static str) -> Self {
+        Self { align: Align::Right, ..Self::text(name) }
+    }
+
+    /// A column of wide mode.
+    #[must_use]
+    pub fn wide(self) -> Self {
+        Self { shown: Shown::Wide, ..self }
+    }
+
+    /// A column that goes sooner (lower) or later (higher) when room is tight.
+    #[must_use]
+    pub fn weight(self, weight: u8) -> Self {
+        Self { weight, ..self }
+    }
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Text.
+    Text(String),
+    /// Text with a look: a status.
+    Status(String, Look),
+    /// Text that matters less, or as a warning.
+    Dim(String),
+    /// A number.
+    Number(i64),
+    /// So many of so many.
+    Ratio(i64, i64),
+    /// When it began.
+    Age(Option<Timestamp>),
+    /// Restarts, and when the last was.
+    Restarts(i64, Option<Timestamp>),
+}
+
+impl Cell {
+    /// Text, or `<none>` as kubectl prints what is missing.
+    pub fn or_none(text: Option<&str>) -> Self {
+        match text.filter(|text| !text.is_empty()) {
+            Some(text) => Self::Text(clean(text).into_owned()),
+            None => Self::Dim("<none>".into()),
+        }
+    }
+
+    /// Text of the server.
+    pub fn said(text: &str) -> Self {
+        Self::Text(clean(text).into_owned())
+    }
+
+    /// What is drawn; asks for a redraw when it holds an age.
+    pub fn show<'a>(&'a self, cx: &Context<'_>) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) | Self::Dim(text) | Self::Status(text, _) => Cow::Borrowed(text),
+            Self::Number(number) => Cow::Owned(number.to_string()),
+            Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
+            Self::Age(Some(since)) => Cow::Owned(cx.age(*since)),
+            Self::Age(None) => Cow::Borrowed("<unknown>"),
+            Self::Restarts(count, Some(last)) if *count > 0 => {
+                Cow::Owned(format!("{count} ({} ago)", cx.age(*last)))
+            }
+            Self::Restarts(count, _) => Cow::Owned(count.to_string()),
+        }
+    }
+
+    /// What filters match against and CSV holds; no ages.
+    pub fn plain(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) | Self::Dim(text) | Self::Status(text, _) => Cow::Borrowed(text),
+            Self::Number(number) | Self::Restarts(number, _) => Cow::Owned(number.to_string()),
+            Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
+            Self::Age(Some(since)) => Cow::Owned(since.to_string()),
+            Self::Age(None) => Cow::Borrowed(""),
+        }
+    }
+
+    /// The order of two cells of one column. Ages: the youngest first.
+    pub fn order(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => a.cmp(b),
+            (Self::Restarts(a, x), Self::Restarts(b, y)) => a.cmp(b).then_with(|| x.cmp(y)),
+            (Self::Ratio(a, b), Self::Ratio(c, d)) => {
+                (a * d.max(&1)).cmp(&(c * b.max(&1))).then_with(|| b.cmp(d))
+            }
+            (Self::Age(a), Self::Age(b)) => b.cmp(a),
+            _ => natural(&self.plain(), &other.plain()),
+        }
+    }
+}
+
+/// Compares text with numbers in it by their value: `node-2` before `node-10`.
+pub fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+    loop {
+        match (a.first(), b.first()) {
+            (None, None) => return Ordering::Equal,
+            (None, _) => return Ordering::Less,
+            (_, None) => return Ordering::Greater,
+            (Some(x), Some(y)) if x.is_ascii_digit() && y.is_ascii_digit() => {
+                let length = |text: &[u8]| text.iter().take_while(|c| c.is_ascii_digit()).count();
+                let (n, m) = (length(a), length(b));
+                let significant =
+                    |text: &[u8], n: usize| text[..n].iter().take_while(|c| **c == b'0').count();
+                let (p, q) = (&a[significant(a, n)..n], &b[significant(b, m)..m]);
+                match p.len().cmp(&q.len()).then_with(|| p.cmp(q)) {
+                    Ordering::Equal => (a, b) = (&a[n..], &b[m..]),
+                    other => return other,
+                }
+            }
+            (Some(x), Some(y)) => match x.to_ascii_lowercase().cmp(&y.to_ascii_lowercase()) {
+                Ordering::Equal => (a, b) = (&a[1..], &b[1..]),
+                other => return other,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn con_3_cells_sort_as_people_count() {
+        for (less, more) in [
+            (Cell::Text("node-2".into()), Cell::Text("node-10".into())),
+            (Cell::Text("a".into()), Cell::Text("B".into())),
+            (Cell::Number(2), Cell::Number(10)),
+            (Cell::Ratio(1, 3), Cell::Ratio(2, 3)),
+            (Cell::Text("web".into()), Cell::Text("web-1".into())),
+            (
+                Cell::Age(Some(Timestamp::from_second(20).expect("t"))),
+                Cell::Age(Some(Timestamp::from_second(10).expect("t"))),
+            ),
+        ] {
+            assert_eq!(less.order(&more), Ordering::Less, "{less:?} {more:?}");
+            assert_eq!(more.order(&less), Ordering::Greater);
+            assert_eq!(more.order(&more), Ordering::Equal);
+        }
+    }
+}

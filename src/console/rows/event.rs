@@ -1,0 +1,69 @@
+//! Events as rows.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+
+use super::pod_status::Look;
+use super::{Cell, Column, Row};
+use crate::console::text::clean;
+
+/// LAST SEEN, TYPE, REASON, OBJECT, MESSAGE of kubectl, and COUNT.
+pub fn columns() -> Vec<Column> {
+    vec![
+        Column::text("LAST SEEN").weight(9),
+        Column::text("TYPE").weight(6),
+        Column::text("REASON").weight(8),
+        Column::text("OBJECT").weight(8),
+        Column::number("COUNT").weight(3),
+        Column::text("MESSAGE").weight(7),
+    ]
+}
+
+/// When an event was last seen.
+pub fn last_seen(event: &Event) -> Option<Timestamp> {
+    let series =
+        event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    series
+        .or(event.last_timestamp.as_ref().map(|time| time.0))
+        .or(event.event_time.as_ref().map(|time| time.0))
+        .or(event.first_timestamp.as_ref().map(|time| time.0))
+        .or(event.metadata.creation_timestamp.as_ref().map(|time| time.0))
+}
+
+/// How often it was seen.
+pub fn count(event: &Event) -> i32 {
+    event.series.as_ref().and_then(|series| series.count).or(event.count).unwrap_or(1)
+}
+
+/// Whether it is a warning.
+pub fn is_warning(event: &Event) -> bool {
+    event.type_.as_deref() == Some("Warning")
+}
+
+/// `pod/web-1`, as kubectl prints it.
+pub fn object(event: &Event) -> String {
+    let about = &event.involved_object;
+    let kind = about.kind.as_deref().unwrap_or_default().to_lowercase();
+    clean(&format!("{kind}/{}", about.name.as_deref().unwrap_or_default())).into_owned()
+}
+
+/// An event's row.
+pub fn row(event: &Event) -> Option<Row> {
+    let warning = is_warning(event);
+    let look = if warning { Look::Pending } else { Look::Succeeded };
+    let kind = event.type_.as_deref().unwrap_or("Normal");
+    let message = event.message.as_deref().unwrap_or_default().trim_end().replace('\n', " ");
+    let cells = vec![
+        Cell::Age(last_seen(event)),
+        if warning {
+            Cell::Status(clean(kind).into_owned(), look)
+        } else {
+            Cell::Dim(clean(kind).into_owned())
+        },
+        Cell::said(event.reason.as_deref().unwrap_or_default()),
+        Cell::Text(object(event)),
+        Cell::Number(i64::from(count(event))),
+        Cell::said(&message),
+    ];
+    Row::of(event, warning.then_some(look), cells)
+}

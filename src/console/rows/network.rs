@@ -1,0 +1,121 @@
+//! Services, namespaces and disruption budgets as rows.
+
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::pod_status::Look;
+use super::{Cell, Column, Row};
+
+/// As kubectl has them.
+pub fn service_columns() -> Vec<Column> {
+    vec![
+        Column::text("NAME").weight(9),
+        Column::text("TYPE").weight(7),
+        Column::text("CLUSTER-IP").weight(7),
+        Column::text("EXTERNAL-IP").weight(4),
+        Column::text("PORT(S)").weight(6),
+        Column::text("SELECTOR").weight(2),
+        Column::text("AGE").weight(8),
+    ]
+}
+
+/// A service's row.
+pub fn service_row(service: &Service) -> Option<Row> {
+    let spec = service.spec.as_ref();
+    let kind = spec.and_then(|s| s.type_.as_deref()).unwrap_or("ClusterIP");
+    let external = match kind {
+        "ExternalName" => spec.and_then(|s| s.external_name.clone()),
+        "LoadBalancer" => {
+            let ingress = service
+                .status
+                .as_ref()
+                .and_then(|s| s.load_balancer.as_ref())
+                .and_then(|l| l.ingress.as_ref());
+            let all: Vec<&str> = ingress
+                .into_iter()
+                .flatten()
+                .filter_map(|i| i.ip.as_deref().or(i.hostname.as_deref()))
+                .collect();
+            Some(if all.is_empty() { "<pending>".into() } else { all.join(",") })
+        }
+        _ => spec.and_then(|s| s.external_ips.as_ref()).map(|ips| ips.join(",")),
+    };
+    let ports: Vec<String> = spec
+        .into_iter()
+        .flat_map(|s| s.ports.iter().flatten())
+        .map(|port| {
+            let protocol = port.protocol.as_deref().unwrap_or("TCP");
+            match port.node_port.filter(|node| *node > 0) {
+                Some(node) => format!("{}:{node}/{protocol}", port.port),
+                None => format!("{}/{protocol}", port.port),
+            }
+        })
+        .collect();
+    let selector = spec.and_then(|s| s.selector.as_ref()).into_iter().flatten();
+    let selector: Vec<String> = selector.map(|(key, value)| format!("{key}={value}")).collect();
+    let cells = vec![
+        Cell::said(service.metadata.name.as_deref().unwrap_or_default()),
+        Cell::said(kind),
+        Cell::or_none(spec.and_then(|s| s.cluster_ip.as_deref())),
+        Cell::or_none(external.as_deref()),
+        Cell::or_none(Some(&ports.join(","))),
+        Cell::or_none(Some(&selector.join(","))),
+        Cell::Age(service.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+    ];
+    Row::of(service, None, cells)
+}
+
+/// As kubectl has them.
+pub fn namespace_columns() -> Vec<Column> {
+    vec![Column::text("NAME").weight(9), Column::text("STATUS").weight(8), Column::text("AGE").weight(8)]
+}
+
+/// A namespace's row.
+pub fn namespace_row(namespace: &Namespace) -> Option<Row> {
+    let phase = namespace.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Active");
+    let look = if phase == "Active" { Look::Running } else { Look::Terminating };
+    let cells = vec![
+        Cell::said(namespace.metadata.name.as_deref().unwrap_or_default()),
+        Cell::Status(crate::console::text::clean(phase).into_owned(), look),
+        Cell::Age(namespace.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+    ];
+    Row::of(namespace, Some(look), cells)
+}
+
+/// As kubectl has them, with what they count.
+pub fn budget_columns() -> Vec<Column> {
+    vec![
+        Column::text("NAME").weight(9),
+        Column::text("MIN AVAILABLE").weight(7),
+        Column::text("MAX UNAVAILABLE").weight(7),
+        Column::number("ALLOWED DISRUPTIONS").weight(8),
+        Column::text("HEALTHY").weight(5),
+        Column::text("AGE").weight(8),
+    ]
+}
+
+/// A budget's row.
+pub fn budget_row(budget: &PodDisruptionBudget) -> Option<Row> {
+    let spec = budget.spec.as_ref();
+    let status = budget.status.as_ref();
+    let number = |value: Option<&IntOrString>| match value {
+        Some(IntOrString::Int(number)) => Cell::Text(number.to_string()),
+        Some(IntOrString::String(text)) => Cell::said(text),
+        None => Cell::Dim("N/A".into()),
+    };
+    let allowed = status.and_then(|s| s.disruptions_allowed).unwrap_or(0);
+    let look = if allowed > 0 { Look::Running } else { Look::Pending };
+    let cells = vec![
+        Cell::said(budget.metadata.name.as_deref().unwrap_or_default()),
+        number(spec.and_then(|s| s.min_available.as_ref())),
+        number(spec.and_then(|s| s.max_unavailable.as_ref())),
+        Cell::Number(i64::from(allowed)),
+        Cell::Ratio(
+            status.and_then(|s| s.current_healthy).unwrap_or(0).into(),
+            status.and_then(|s| s.expected_pods).unwrap_or(0).into(),
+        ),
+        Cell::Age(budget.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+    ];
+    Row::of(budget, Some(look), cells)
+}

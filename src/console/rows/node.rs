@@ -1,0 +1,142 @@
+//! Nodes as rows, and what of a node is used.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use super::pod_status::Look;
+use super::{Cell, Column, Row};
+use crate::console::store::Stores;
+use crate::object::quantity::Amount;
+
+/// As kubectl has them, with pods, requests and zone.
+pub fn columns() -> Vec<Column> {
+    vec![
+        Column::text("NAME").weight(9),
+        Column::text("STATUS").weight(9),
+        Column::text("ROLES").weight(2),
+        Column::number("PODS").weight(7),
+        Column::number("CPU%").weight(6),
+        Column::number("MEM%").weight(6),
+        Column::text("ZONE").weight(3),
+        Column::text("VERSION").weight(2),
+        Column::text("INTERNAL-IP").wide().weight(2),
+        Column::text("TAINTS").wide().weight(1),
+        Column::text("AGE").weight(8),
+    ]
+}
+
+/// Whether the Ready condition is True.
+pub fn is_ready(node: &Node) -> bool {
+    ready_status(node) == Some("True")
+}
+
+fn ready_status(node: &Node) -> Option<&str> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|c| c.type_ == "Ready").map(|c| c.status.as_str())
+}
+
+/// Whether new pods are kept away.
+pub fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
+}
+
+/// STATUS as kubectl prints it, and the look.
+pub fn status(node: &Node) -> (String, Look) {
+    let (word, look) = match ready_status(node) {
+        Some("True") => ("Ready", Look::Running),
+        Some("False") => ("NotReady", Look::Failed),
+        Some(_) => ("NotReady", Look::Unknown),
+        None => ("Unknown", Look::Unknown),
+    };
+    if is_cordoned(node) {
+        let look = if look == Look::Running { Look::Terminating } else { look };
+        return (format!("{word},SchedulingDisabled"), look);
+    }
+    (word.into(), look)
+}
+
+/// What the pods of a node ask for, of what it can give.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// Requested share of the CPU, 0 to 1 and beyond.
+    pub cpu: f64,
+    /// Requested share of the memory.
+    pub memory: f64,
+    /// Pods that count.
+    pub pods: usize,
+    /// Pods that fit.
+    pub pods_allocatable: i64,
+}
+
+/// Sums the requests of a node's pods that are not over.
+pub fn usage(node: &Node, stores: &Stores) -> Usage {
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let mut cpu = 0;
+    let mut memory = 0;
+    let mut pods = 0;
+    for pod in stores.pods_on(name).filter(|pod| !is_over(pod)) {
+        pods += 1;
+        for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
+            let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref());
+            cpu += Amount::in_list(requests, "cpu").millis();
+            memory += Amount::in_list(requests, "memory").units();
+        }
+    }
+    let share = |used: i64, of: i64| if of > 0 { used as f64 / of as f64 } else { 0.0 };
+    Usage {
+        cpu: share(cpu, Amount::in_list(allocatable, "cpu").millis()),
+        memory: share(memory, Amount::in_list(allocatable, "memory").units()),
+        pods,
+        pods_allocatable: Amount::in_list(allocatable, "pods").units(),
+    }
+}
+
+fn is_over(pod: &Pod) -> bool {
+    matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"))
+}
+
+/// The zone a node is in.
+pub fn zone(node: &Node) -> Option<&str> {
+    node.metadata.labels.as_ref()?.get("topology.kubernetes.io/zone").map(String::as_str)
+}
+
+/// A node's row.
+pub fn row(node: &Node, stores: &Stores) -> Option<Row> {
+    let (word, look) = status(node);
+    let usage = usage(node, stores);
+    let labels = node.metadata.labels.iter().flatten();
+    let roles: BTreeSet<&str> = labels
+        .filter_map(|(key, value)| {
+            key.strip_prefix("node-role.kubernetes.io/")
+                .or((key == "kubernetes.io/role").then_some(value.as_str()))
+        })
+        .collect();
+    let roles: Vec<&str> = roles.into_iter().collect();
+    let node_status = node.status.as_ref();
+    let version = node_status.and_then(|s| s.node_info.as_ref()).map(|info| info.kubelet_version.as_str());
+    let addresses = node_status.and_then(|s| s.addresses.as_deref()).unwrap_or_default();
+    let ip = addresses.iter().find(|a| a.type_ == "InternalIP").map(|a| a.address.as_str());
+    let taints: Vec<String> = node
+        .spec
+        .iter()
+        .flat_map(|spec| spec.taints.iter().flatten())
+        .map(|t| format!("{}:{}", t.key, t.effect))
+        .collect();
+    let percent = |share: f64| Cell::Number((share * 100.0).round() as i64);
+    let cells = vec![
+        Cell::said(node.metadata.name.as_deref().unwrap_or_default()),
+        Cell::Status(word, look),
+        Cell::or_none(Some(&roles.join(","))),
+        Cell::Number(usage.pods as i64),
+        percent(usage.cpu),
+        percent(usage.memory),
+        Cell::or_none(zone(node)),
+        Cell::or_none(version),
+        Cell::or_none(ip),
+        Cell::or_none(Some(&taints.join(","))),
+        Cell::Age(node.metadata.creation_timestamp.as_ref().map(|time| time.0)),
+    ];
+    Row::of(node, Some(look), cells)
+}

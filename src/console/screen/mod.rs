@@ -1,0 +1,157 @@
+//! The screens: a closed enum on a back-stack, one file each with its state, update and view.
+
+pub mod describe;
+pub mod drain;
+pub mod edit;
+pub mod help;
+pub mod journal;
+pub mod kinds;
+pub mod logs;
+pub mod overview;
+mod overview_view;
+pub mod rollout;
+pub mod table;
+mod table_view;
+mod table_watch;
+pub mod terminal;
+pub mod yaml;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::command::Where;
+use super::context::Context;
+use super::effect::Effect;
+use super::message::ScreenMessage;
+
+/// What every screen can do. `update` decides, `view` draws; neither does I/O.
+pub trait View {
+    /// The crumb in the header: `Pods`, `web-1 · logs`.
+    fn title(&self, cx: &Context<'_>) -> String;
+
+    /// The contexts its keys are looked up in, most particular first. `Everywhere` comes last by
+    /// itself, unless the screen takes all keys.
+    fn places(&self, cx: &Context<'_>) -> Vec<Where>;
+
+    /// Takes what happened and says what should.
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect>;
+
+    /// Draws it.
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect);
+
+    /// Whether keys type here: only the commands of its own places are commands, all else is a key.
+    fn takes_all_keys(&self) -> bool {
+        false
+    }
+
+    /// Whether it draws over header and footer too.
+    fn full_screen(&self) -> bool {
+        false
+    }
+
+    /// A short line about work that goes on when the screen is left (`drain node-2 3/9`). While it
+    /// says something, leaving parks the screen, tasks and all, instead of dropping it.
+    fn background(&self, _cx: &Context<'_>) -> Option<String> {
+        None
+    }
+
+    /// What is searched or filtered for now, for the prompt to start with.
+    fn query(&self) -> &str {
+        ""
+    }
+
+    /// Filters or searches, at each key of the `/` prompt; an error is shown in the prompt. An empty
+    /// text ends it.
+    fn set_query(&mut self, _cx: &Context<'_>, _query: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+macro_rules! screens {
+    ($( $(#[$meta:meta])* $name:ident($type:ty) ),* $(,)?) => {
+        /// One screen of the stack.
+        #[derive(Debug)]
+        pub enum Screen {
+            $( $(#[$meta])* $name($type), )*
+        }
+
+        impl Screen {
+            fn as_view(&self) -> &dyn View {
+                match self { $( Self::$name(screen) => screen, )* }
+            }
+            fn as_view_mut(&mut self) -> &mut dyn View {
+                match self { $( Self::$name(screen) => screen, )* }
+            }
+        }
+
+        $( impl From<$type> for Screen {
+            fn from(screen: $type) -> Self {
+                Self::$name(screen)
+            }
+        } )*
+    };
+}
+
+screens! {
+    /// Health, phases, rollouts, nodes, events.
+    Overview(overview::Overview),
+    /// Objects of a kind.
+    Table(table::Table),
+    /// An object as YAML.
+    Yaml(yaml::Yaml),
+    /// An object in the editor.
+    Edit(edit::Edit),
+    /// Every key.
+    Help(help::Help),
+    /// What was changed.
+    Journal(journal::JournalScreen),
+    /// The kinds of the server.
+    Kinds(kinds::Kinds),
+    /// An object described.
+    Describe(describe::Describe),
+    /// Logs.
+    Logs(logs::Logs),
+    /// The rollout of a deployment.
+    Rollout(rollout::Rollout),
+    /// A drain.
+    Drain(drain::Drain),
+    /// A terminal in a pod.
+    Terminal(terminal::Terminal),
+}
+
+impl View for Screen {
+    fn title(&self, cx: &Context<'_>) -> String {
+        self.as_view().title(cx)
+    }
+    fn places(&self, cx: &Context<'_>) -> Vec<Where> {
+        self.as_view().places(cx)
+    }
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        self.as_view_mut().update(cx, message)
+    }
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        self.as_view().view(cx, frame, area);
+    }
+    fn takes_all_keys(&self) -> bool {
+        self.as_view().takes_all_keys()
+    }
+    fn full_screen(&self) -> bool {
+        self.as_view().full_screen()
+    }
+    fn background(&self, cx: &Context<'_>) -> Option<String> {
+        self.as_view().background(cx)
+    }
+    fn query(&self) -> &str {
+        self.as_view().query()
+    }
+    fn set_query(&mut self, cx: &Context<'_>, query: &str) -> Result<(), String> {
+        self.as_view_mut().set_query(cx, query)
+    }
+}
+
+impl Effect {
+    /// Opens a screen.
+    pub fn open(screen: impl Into<Screen>) -> Self {
+        Self::Open(Box::new(screen.into()))
+    }
+}

@@ -1,0 +1,334 @@
+//! Draws a table: only the rows that are seen are put into words.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
+
+use super::table::{Only, Table};
+use crate::console::context::Context;
+use crate::console::index::Direction;
+use crate::console::resource::Watched;
+use crate::console::rows::cell::{Align, Shown};
+use crate::console::rows::{Cell, Row};
+use crate::console::text::{clean, fit, grouped};
+
+/// Space between two columns.
+const GAP: usize = 2;
+
+struct Shape {
+    /// Index of a column, `None` for the namespace; and its width.
+    columns: Vec<(Option<usize>, usize)>,
+}
+
+pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let block = theme.block("").title_top(title(table, cx)).title_top(right_title(table, cx).right_aligned());
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if inner.height < 2 {
+        return;
+    }
+    let rows = usize::from(inner.height) - 1;
+    table.height.set(rows);
+    table.body.set(Rect { y: inner.y + 1, height: inner.height - 1, ..inner });
+    if table.index.is_empty() {
+        empty(table, cx, frame, inner);
+        return;
+    }
+    let cursor = table.cursor_place();
+    let mut offset = table.offset.get().min(table.index.len().saturating_sub(rows));
+    if cursor < offset {
+        offset = cursor;
+    } else if cursor >= offset + rows {
+        offset = cursor + 1 - rows;
+    }
+    table.offset.set(offset);
+
+    let visible: Vec<&Row> = (offset..offset + rows).map_while(|place| table.index.at(place)).collect();
+    let texts: Vec<Vec<String>> =
+        visible.iter().map(|row| row.cells.iter().map(|cell| cell.show(cx).into_owned()).collect()).collect();
+    let shape = shape(table, cx, &visible, &texts, usize::from(inner.width));
+
+    frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
+    for (line, (row, texts)) in visible.iter().zip(&texts).enumerate() {
+        let place = Rect { y: inner.y + 1 + line as u16, height: 1, ..inner };
+        let selected = offset + line == cursor;
+        let drawn = draw_row(table, cx, &shape, row, texts, selected);
+        let style = if selected { theme.table.cursor } else { Style::default() };
+        frame.render_widget(Paragraph::new(drawn).style(style), place);
+    }
+    scrollbar(table, cx, frame, area, offset, rows);
+}
+
+fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
+    let theme = cx.theme;
+    let place = match &table.only {
+        Only::All if table.kind.namespaced => cx.scope.label().to_owned(),
+        Only::All => String::new(),
+        Only::In(name) => name.clone(),
+        Only::OnNode(name) => format!("on {name}"),
+        Only::OwnedBy(object) | Only::Selected(object) => format!("of {}", object.name),
+    };
+    let mut spans = vec![Span::styled(format!(" {} ", clean(&table.kind.heading())), theme.frame.title)];
+    if !place.is_empty() {
+        spans.push(Span::styled(format!("{} ", clean(&place)), theme.body.accent));
+    }
+    let (shown, total) = (table.index.len(), table.index.total());
+    let count = if shown == total {
+        grouped(total as u64)
+    } else {
+        format!("{} of {}", grouped(shown as u64), grouped(total as u64))
+    };
+    spans.push(Span::styled(format!("{count} "), theme.body.dim));
+    if !table.query.is_empty() {
+        spans.push(Span::styled(format!("/{} ", clean(&table.query)), theme.status.pending));
+    }
+    if table.index.filter().faults {
+        spans.push(Span::styled("faults only ", theme.status.pending));
+    }
+    if table.warnings {
+        spans.push(Span::styled("warnings only ", theme.status.pending));
+    }
+    if !table.marks.is_empty() {
+        let hidden = table.hidden_marks();
+        let hidden = if hidden > 0 { format!(", {hidden} hidden") } else { String::new() };
+        spans.push(Span::styled(format!("◆ {} marked{hidden} ", table.marks.len()), theme.table.mark));
+    }
+    Line::from(spans)
+}
+
+fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
+    let theme = cx.theme;
+    if let Some(why) = &table.failed {
+        return Line::styled(format!(" ✖ {} ", fit(&clean(why), 60)), theme.status.failed);
+    }
+    if table.kind.watched == Some(Watched::Events) {
+        return if table.held {
+            Line::styled(" ‖ held ", theme.status.pending)
+        } else {
+            Line::styled(" following ", theme.body.dim)
+        };
+    }
+    Line::default()
+}
+
+fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+    let text = if !table.loaded && table.failed.is_none() {
+        "loading…".to_owned()
+    } else if let Some(why) = &table.failed {
+        clean(why).into_owned()
+    } else if table.index.total() > 0 {
+        format!("none of {} match; <esc> clears the filter", grouped(table.index.total() as u64))
+    } else {
+        let place = match (&table.only, table.kind.namespaced) {
+            (Only::All, true) => match cx.scope {
+                crate::console::effect::Scope::All => " in any namespace".to_owned(),
+                crate::console::effect::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
+            },
+            _ => String::new(),
+        };
+        format!("no {}{place}", table.kind.plural)
+    };
+    let place = Rect { y: inner.y + inner.height / 3, height: 1, ..inner };
+    frame.render_widget(Line::styled(text, cx.theme.body.dim).centered(), place);
+}
+
+/// Decides which columns fit and how wide they are. Columns that do not fit go, the lightest first;
+/// the last text column takes what is left.
+fn shape(table: &Table, cx: &Context<'_>, visible: &[&Row], texts: &[Vec<String>], room: usize) -> Shape {
+    let mut wanted: Vec<(Option<usize>, usize, u8)> = Vec::new();
+    let with_namespace = table.kind.namespaced
+        && match &table.only {
+            Only::All => *cx.scope == crate::console::effect::Scope::All,
+            Only::OnNode(_) => true,
+            _ => false,
+        };
+    if with_namespace {
+        let width =
+            visible.iter().filter_map(|row| row.namespace.as_deref()).map(UnicodeWidthStr::width).max();
+        wanted.push((None, width.unwrap_or(0).max("NAMESPACE".len()), 7));
+    }
+    for (index, column) in table.columns.iter().enumerate() {
+        if column.shown == Shown::Wide && !table.wide {
+            continue;
+        }
+        // Columns of the left edge go out of sight when the view is shifted; the name stays.
+        if index > 0 && index <= table.shift.get() {
+            continue;
+        }
+        let widest =
+            texts.iter().filter_map(|row| row.get(index)).map(|text| text.width()).max().unwrap_or(0);
+        let glyph =
+            usize::from(visible.iter().any(|row| matches!(row.cells.get(index), Some(Cell::Status(..))))) * 2;
+        let arrow = usize::from(
+            table.index.sort().column == Some(index) || (index == 0 && table.index.sort().column.is_none()),
+        ) * 2;
+        let width = (widest + glyph).max(column.name.width() + arrow);
+        wanted.push((Some(index), width, column.weight));
+    }
+    let mark = 2;
+    loop {
+        let used: usize = wanted.iter().map(|(_, width, _)| width + GAP).sum::<usize>() + mark;
+        if used <= room + GAP || wanted.len() <= 1 {
+            break;
+        }
+        // First a long column is cut, then whole columns go.
+        let over = used - room - GAP;
+        let longest =
+            wanted.iter_mut().filter(|(_, width, _)| *width > 24).max_by_key(|(_, width, _)| *width);
+        if let Some((_, width, _)) = longest {
+            *width = (*width - over.min(*width - 24)).max(24);
+            continue;
+        }
+        let lightest = wanted.iter().enumerate().min_by_key(|(_, (_, _, weight))| *weight).map(|(at, _)| at);
+        if let Some(at) = lightest {
+            wanted.remove(at);
+        }
+    }
+    let used: usize = wanted.iter().map(|(_, width, _)| width + GAP).sum::<usize>() + mark;
+    let mut spare = (room + GAP).saturating_sub(used);
+    // Spare room goes between the columns, calmly, not all at the end.
+    let gaps = wanted.len().saturating_sub(1).max(1);
+    let each = (spare / gaps).min(4);
+    let last = wanted.len().saturating_sub(1);
+    for (at, (_, width, _)) in wanted.iter_mut().enumerate() {
+        if at < last {
+            *width += each;
+            spare -= each.min(spare);
+        }
+    }
+    if let Some((Some(index), width, _)) = wanted.last_mut()
+        && table.columns[*index].name == "MESSAGE"
+    {
+        *width += spare;
+    }
+    Shape { columns: wanted.into_iter().map(|(index, width, _)| (index, width)).collect() }
+}
+
+fn header<'a>(table: &Table, cx: &Context<'_>, shape: &Shape) -> Line<'a> {
+    let theme = cx.theme;
+    let sort = table.index.sort();
+    let mut spans = vec![Span::raw("  ")];
+    for (column, width) in &shape.columns {
+        let (name, align) = match column {
+            None => ("NAMESPACE", Align::Left),
+            Some(index) => (table.columns[*index].name.as_ref(), table.columns[*index].align),
+        };
+        let sorted =
+            *column == sort.column && column.is_some() || sort.column.is_none() && *column == Some(0);
+        let arrow = match sort.direction {
+            Direction::Up if sorted => " ↑",
+            Direction::Down if sorted => " ↓",
+            _ => "",
+        };
+        let text = format!("{name}{arrow}");
+        let style = if sorted {
+            theme.table.header.patch(theme.body.accent)
+        } else if column.is_some() && *column == table.picked {
+            theme.table.mark
+        } else {
+            theme.table.header
+        };
+        spans.push(Span::styled(aligned(&text, *width, align), style));
+        spans.push(Span::raw(" ".repeat(GAP)));
+    }
+    Line::from(spans)
+}
+
+fn aligned(text: &str, width: usize, align: Align) -> String {
+    let text = fit(text, width);
+    let pad = " ".repeat(width.saturating_sub(text.width()));
+    match align {
+        Align::Left => format!("{text}{pad}"),
+        Align::Right => format!("{pad}{text}"),
+    }
+}
+
+fn draw_row<'a>(
+    table: &Table,
+    cx: &Context<'_>,
+    shape: &Shape,
+    row: &Row,
+    texts: &[String],
+    selected: bool,
+) -> Line<'a> {
+    let theme = cx.theme;
+    let flash = table.flashes.get(&row.uid).filter(|(_, until)| *until > cx.now);
+    if let Some((_, until)) = flash {
+        cx.redraw_at(*until);
+    }
+    let marked = table.marks.contains(&row.uid);
+    let lead = match (marked, selected) {
+        (true, _) => Span::styled("◆ ", theme.table.mark),
+        (false, true) => Span::raw("▸ "),
+        (false, false) => Span::raw("  "),
+    };
+    let mut spans = vec![lead];
+    for (column, width) in &shape.columns {
+        let Some(index) = column else {
+            let namespace = clean(row.namespace.as_deref().unwrap_or_default()).into_owned();
+            let style = if selected { Style::default() } else { theme.body.dim };
+            spans.push(Span::styled(aligned(&namespace, *width, Align::Left), style));
+            spans.push(Span::raw(" ".repeat(GAP)));
+            continue;
+        };
+        let (Some(cell), Some(text)) = (row.cells.get(*index), texts.get(*index)) else { continue };
+        let align = table.columns[*index].align;
+        let changed = flash.is_some_and(|(mask, _)| mask >> (*index).min(63) & 1 == 1);
+        let mut style = cell_style(cell, row, cx);
+        if selected {
+            // Under the cursor the ground is the cursor's; only a state keeps its colour.
+            style = if matches!(cell, Cell::Status(..)) {
+                theme.table.cursor.patch(style)
+            } else {
+                Style::default()
+            };
+        }
+        if changed {
+            style = style.patch(theme.table.flash);
+        }
+        if marked && *index == 0 {
+            style = theme.table.mark;
+        }
+        let text = match cell {
+            Cell::Status(_, look) => format!("{} {text}", look.glyph()),
+            _ => text.clone(),
+        };
+        spans.push(Span::styled(aligned(&text, *width, align), style));
+        spans.push(Span::raw(" ".repeat(GAP)));
+    }
+    Line::from(spans)
+}
+
+fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
+    use crate::console::rows::pod_status::Look;
+    let theme = cx.theme;
+    match cell {
+        Cell::Status(_, look) => theme.look(*look),
+        Cell::Dim(_) | Cell::Age(_) => theme.body.dim,
+        Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
+        Cell::Restarts(..) => theme.status.crashing,
+        Cell::Ratio(have, want) if have < want && row.look != Some(Look::Succeeded) => theme.status.pending,
+        _ if matches!(row.look, Some(Look::Succeeded | Look::Terminating)) => theme.body.dim,
+        _ => Style::default(),
+    }
+}
+
+fn scrollbar(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, offset: usize, rows: usize) {
+    let total = table.index.len();
+    if total <= rows || area.height < 4 {
+        return;
+    }
+    let track = usize::from(area.height) - 3;
+    let size = (track * rows / total).max(1);
+    let at = (track - size) * offset / (total - rows).max(1);
+    for line in at..at + size {
+        let position = (area.right() - 1, area.y + 2 + line as u16);
+        if let Some(cell) = frame.buffer_mut().cell_mut(position) {
+            cell.set_symbol("┃").set_style(cx.theme.frame.focus);
+        }
+    }
+}

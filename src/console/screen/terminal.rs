@@ -1,0 +1,591 @@
+//! The terminal screen: a shell, an attached container or a fresh debug container, in a pane (CON-8).
+//!
+//! Asks which container first where there are several. The only screen whose state changes while it is
+//! drawn: the pane's size is known only then, and the container is told of it on the spot.
+
+use std::cell::RefCell;
+
+use crossterm::event::{KeyCode, KeyEvent, MouseEventKind};
+use k8s_openapi::api::core::v1::Pod;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
+
+use super::View;
+use crate::console::action::{Action, Mutation, PatchKind, error_text};
+use crate::console::command::{Command, Where};
+use crate::console::context::Context;
+use crate::console::dialog::{Dialog, Field};
+use crate::console::effect::{Effect, Outbox};
+use crate::console::message::{Data, ScreenMessage};
+use crate::console::pane::session::default_container;
+use crate::console::pane::widget::TerminalView;
+use crate::console::pane::{
+    DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,
+};
+use crate::console::resource::ObjectRef;
+use crate::console::text::{clean, fit};
+
+/// Output merged into one message at most; keeps a busy program from being drawn piece by piece.
+const MERGED_BYTES: usize = 256 * 1024;
+/// Size until the pane is drawn for the first time.
+const FIRST_SIZE: PaneSize = PaneSize { rows: 24, columns: 80 };
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum Loaded {
+    /// The session's input end.
+    Session(Session),
+    /// What the session tells.
+    Event(PaneEvent),
+}
+
+/// What to open in a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A shell in a container.
+    Shell,
+    /// The container's own process.
+    Attach,
+    /// A new ephemeral container.
+    Debug,
+}
+
+impl Purpose {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Attach => "attach",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+/// How far it is.
+#[derive(Debug)]
+enum Stage {
+    /// The user is asked.
+    Asking,
+    /// On its way; what is said about it.
+    Starting(StartProgress),
+    /// Keys go to the process.
+    Open { tty: bool, stdin: bool },
+    /// Over; the screen stays readable.
+    Over(Outcome),
+}
+
+/// The screen.
+pub struct Terminal {
+    pod: ObjectRef,
+    purpose: Purpose,
+    /// What was chosen; none while the user is asked.
+    plan: Option<Plan>,
+    container: String,
+    stage: Stage,
+    session: Option<Session>,
+    emulator: RefCell<Emulator>,
+}
+
+/// A decided opening, with the debug container to add before.
+#[derive(Debug, Clone)]
+struct Plan {
+    opening: Opening,
+    debug: Option<DebugPlan>,
+}
+
+impl std::fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Terminal")
+            .field("pod", &self.pod)
+            .field("purpose", &self.purpose)
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Terminal {
+    /// In this pod; asks which container where there are several.
+    pub fn new(pod: ObjectRef, purpose: Purpose) -> Self {
+        let emulator = Emulator::new(FIRST_SIZE.rows, FIRST_SIZE.columns);
+        Self {
+            pod,
+            purpose,
+            plan: None,
+            container: String::new(),
+            stage: Stage::Asking,
+            session: None,
+            emulator: RefCell::new(emulator),
+        }
+    }
+
+    fn decided(pod: ObjectRef, purpose: Purpose, plan: Plan) -> Self {
+        Self { plan: Some(plan), ..Self::new(pod, purpose) }
+    }
+
+    fn opened(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        if let Some(plan) = self.plan.clone() {
+            return self.start(plan);
+        }
+        let namespace = self.pod.namespace.as_deref().unwrap_or_default();
+        let Some(pod) = cx.stores.pods.by_name(namespace, &self.pod.name).cloned() else {
+            return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
+        };
+        match self.purpose {
+            Purpose::Debug => vec![Effect::Ask(Box::new(ask_debug(&self.pod, &pod)))],
+            purpose => {
+                let running = containers(&pod, purpose);
+                match running.as_slice() {
+                    [] => vec![
+                        Effect::Back,
+                        Effect::failed(format!(
+                            "no container of {} runs; D starts a debugger",
+                            self.pod.name
+                        )),
+                    ],
+                    [only] => {
+                        let plan = Plan { opening: opening(purpose, only), debug: None };
+                        self.start(plan)
+                    }
+                    _ => vec![Effect::Ask(Box::new(ask_container(&self.pod, &pod, purpose, running)))],
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, plan: Plan) -> Vec<Effect> {
+        self.container = match &plan.opening {
+            Opening::Shell { container }
+            | Opening::Exec { container, .. }
+            | Opening::Attach { container } => container.clone().unwrap_or_default(),
+            Opening::Debug { container } => container.clone(),
+        };
+        let message = match &plan.debug {
+            Some(debug) => format!("adding container {} with image {}", debug.name, debug.image),
+            None => format!("connecting to container {}", self.container),
+        };
+        self.stage =
+            Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
+        self.plan = Some(plan.clone());
+        let pod = self.pod.clone();
+        let (rows, columns) = self.emulator.borrow().size();
+        let size = PaneSize { rows, columns };
+        vec![Effect::task("session", move |out| run(out, pod, plan, size))]
+    }
+
+    fn hear(&mut self, loaded: Loaded) -> Vec<Effect> {
+        match loaded {
+            Loaded::Session(session) => {
+                let (rows, columns) = self.emulator.borrow().size();
+                session.send(PaneInput::Resize(PaneSize { rows, columns }));
+                self.session = Some(session);
+            }
+            Loaded::Event(PaneEvent::Progress(progress)) => self.stage = Stage::Starting(progress),
+            Loaded::Event(PaneEvent::Opened { container, tty, stdin }) => {
+                self.container = container;
+                self.stage = Stage::Open { tty, stdin };
+            }
+            Loaded::Event(PaneEvent::Output(bytes)) => {
+                let emulator = self.emulator.get_mut();
+                emulator.process(&bytes);
+                let replies = emulator.take_replies();
+                if !replies.is_empty() {
+                    self.send(PaneInput::Bytes(replies));
+                }
+            }
+            Loaded::Event(PaneEvent::Ended(outcome)) => {
+                self.session = None;
+                if matches!(self.stage, Stage::Open { .. }) {
+                    self.emulator.get_mut().note(&outcome.text());
+                }
+                self.stage = Stage::Over(outcome);
+            }
+        }
+        Vec::new()
+    }
+
+    fn send(&self, input: PaneInput) -> bool {
+        self.session.as_ref().is_none_or(|session| session.send(input))
+    }
+
+    /// A key for the process, or for a pane whose process is gone.
+    fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if let Stage::Over(_) | Stage::Asking = self.stage {
+            return match key.code {
+                KeyCode::Enter | KeyCode::Esc | KeyCode::Char('q') => vec![Effect::Back],
+                KeyCode::Char('r') if self.debug_container_ended() => Vec::new(),
+                KeyCode::Char('r') => match self.plan.clone() {
+                    Some(plan) => self.start(plan),
+                    None => Vec::new(),
+                },
+                KeyCode::PageUp | KeyCode::Up => self.scroll(1),
+                KeyCode::PageDown | KeyCode::Down => self.scroll(-1),
+                _ => Vec::new(),
+            };
+        }
+        if matches!(self.stage, Stage::Starting(_)) && key.code == KeyCode::Esc {
+            return vec![Effect::Back];
+        }
+        let emulator = self.emulator.get_mut();
+        emulator.scroll_to_bottom();
+        let bytes = keys::encode(key, emulator.key_modes());
+        self.type_in(bytes)
+    }
+
+    fn type_in(&self, bytes: Vec<u8>) -> Vec<Effect> {
+        if bytes.is_empty() || self.send(PaneInput::Bytes(bytes)) {
+            return Vec::new();
+        }
+        vec![Effect::failed("the container does not take input; the keys were dropped")]
+    }
+
+    /// Ephemeral containers are never restarted, so there is nothing to open again (EPH-1).
+    fn debug_container_ended(&self) -> bool {
+        matches!(&self.stage, Stage::Over(outcome) if *outcome != Outcome::Detached)
+            && self.purpose == Purpose::Debug
+    }
+
+    /// Scrolls by half panes, up when positive.
+    fn scroll(&mut self, halves: isize) -> Vec<Effect> {
+        let emulator = self.emulator.get_mut();
+        let half = (isize::try_from(emulator.size().0).unwrap_or(24) / 2).max(1);
+        emulator.scroll(half * halves);
+        Vec::new()
+    }
+
+    fn detach(&mut self) -> Vec<Effect> {
+        let Some(session) = self.session.take() else { return vec![Effect::Back] };
+        session.send(PaneInput::Detach);
+        let text = match self.purpose {
+            Purpose::Shell => format!("left the shell in {}", self.pod.name),
+            Purpose::Attach => format!("detached from {}; it runs on", self.container),
+            Purpose::Debug => format!("detached from {}; attach again with a", self.container),
+        };
+        vec![Effect::Back, Effect::done(text)]
+    }
+
+    /// The line in the lower border: what to press, or how it ended.
+    fn hint(&self, cx: &Context<'_>) -> (String, Style) {
+        let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
+        let detach = key(Command::TerminalDetach);
+        let scrolled = self.emulator.borrow().scrolled();
+        match &self.stage {
+            Stage::Asking => ("esc back".to_owned(), cx.theme.terminal.hint),
+            Stage::Starting(_) => (format!("esc or {detach} give up"), cx.theme.terminal.hint),
+            Stage::Open { .. } if scrolled > 0 => (
+                format!(
+                    "▲ {scrolled} lines back · {} down · any key returns",
+                    key(Command::TerminalScrollDown)
+                ),
+                cx.theme.terminal.hint,
+            ),
+            Stage::Open { stdin: false, .. } => (
+                format!("read only: the container was made without stdin · {detach} leave"),
+                cx.theme.terminal.hint,
+            ),
+            Stage::Open { tty: false, .. } => (
+                format!("no terminal: the container was made without tty · {detach} leave"),
+                cx.theme.terminal.hint,
+            ),
+            Stage::Open { .. } => (
+                format!("{detach} leave · {} scroll back", key(Command::TerminalScrollUp)),
+                cx.theme.terminal.hint,
+            ),
+            Stage::Over(outcome) => {
+                let style = if outcome.is_good() { cx.theme.toast.done } else { cx.theme.toast.failed };
+                let glyph = if outcome.is_good() { "✔" } else { "✖" };
+                let again = if self.debug_container_ended() { "" } else { " · r again" };
+                (format!("{glyph} {} · enter back{again}", clean(&outcome.text())), style)
+            }
+        }
+    }
+}
+
+impl View for Terminal {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · {}", self.pod.name, self.purpose.word())
+    }
+
+    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
+        vec![Where::Terminal]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened => self.opened(cx),
+            ScreenMessage::Command(Command::TerminalDetach) => self.detach(),
+            ScreenMessage::Command(Command::TerminalScrollUp) => self.scroll(1),
+            ScreenMessage::Command(Command::TerminalScrollDown) => self.scroll(-1),
+            ScreenMessage::Key(key) => self.key(key),
+            ScreenMessage::Paste(text) => {
+                let bytes = keys::paste(&text, self.emulator.get_mut().key_modes());
+                self.type_in(bytes)
+            }
+            ScreenMessage::Mouse(mouse) => match mouse.kind {
+                MouseEventKind::ScrollUp => {
+                    self.emulator.get_mut().scroll(3);
+                    Vec::new()
+                }
+                MouseEventKind::ScrollDown => {
+                    self.emulator.get_mut().scroll(-3);
+                    Vec::new()
+                }
+                _ => Vec::new(),
+            },
+            ScreenMessage::Data(Data::Terminal(loaded)) => self.hear(loaded),
+            _ => Vec::new(),
+        }
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let emulator_title = clean(self.emulator.borrow().title()).into_owned();
+        let mut title = format!("{} · {}", self.purpose.word(), self.pod.name);
+        if !self.container.is_empty() {
+            title = format!("{title} · {}", self.container);
+        }
+        if !emulator_title.is_empty() {
+            title = format!("{title} · {emulator_title}");
+        }
+        let width = usize::from(area.width).saturating_sub(6);
+        let (hint, hint_style) = self.hint(cx);
+        let live = matches!(self.stage, Stage::Open { .. });
+        let border = if live { cx.theme.terminal.frame } else { cx.theme.frame.border };
+        let block = Block::new()
+            .borders(Borders::ALL)
+            .border_type(BorderType::Rounded)
+            .border_style(border)
+            .title(Span::styled(format!(" {} ", fit(&title, width)), cx.theme.frame.title))
+            .title_bottom(Line::styled(format!(" {} ", fit(&hint, width)), hint_style).right_aligned());
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        if inner.is_empty() {
+            return;
+        }
+        let size = PaneSize { rows: inner.height, columns: inner.width };
+        if self.emulator.borrow_mut().resize(size.rows, size.columns) {
+            self.send(PaneInput::Resize(size));
+        }
+        match &self.stage {
+            Stage::Open { .. } => {
+                let emulator = self.emulator.borrow();
+                frame.render_widget(
+                    TerminalView::new(&emulator).style(cx.theme.body.text).cursor(true),
+                    inner,
+                );
+            }
+            Stage::Over(outcome) if self.emulator.borrow().text().trim().is_empty() => {
+                let text = vec![
+                    Line::default(),
+                    Line::styled(format!("  ✖ {}", clean(&outcome.text())), cx.theme.status.failed),
+                ];
+                frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), inner);
+            }
+            Stage::Over(_) => {
+                let emulator = self.emulator.borrow();
+                frame.render_widget(TerminalView::new(&emulator).style(cx.theme.body.text), inner);
+            }
+            Stage::Asking => {}
+            Stage::Starting(progress) => {
+                frame.render_widget(
+                    Paragraph::new(start_lines(cx, progress)).wrap(Wrap { trim: false }),
+                    inner,
+                );
+            }
+        }
+    }
+
+    fn takes_all_keys(&self) -> bool {
+        true
+    }
+}
+
+/// What is said while a container is on its way.
+fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::default()];
+    match progress {
+        StartProgress::Waiting { reason, message, trouble } => {
+            let (glyph, style) =
+                if *trouble { ("✖", cx.theme.status.failed) } else { ("◐", cx.theme.status.pending) };
+            let head = if reason.is_empty() { "Starting" } else { reason };
+            lines.push(Line::styled(format!("  {glyph} {}", clean(head)), style));
+            if !message.is_empty() {
+                lines.push(Line::styled(format!("    {}", clean(message)), cx.theme.body.text));
+            }
+            if *trouble {
+                lines.push(Line::default());
+                lines.push(Line::styled(
+                    "    Still waiting; Kubernetes tries again by itself.".to_owned(),
+                    cx.theme.body.dim,
+                ));
+            }
+        }
+        StartProgress::Running => lines.push(Line::styled("  ● Running, attaching", cx.theme.status.running)),
+        StartProgress::Ended { exit_code, message } => lines.push(Line::styled(
+            format!("  ✖ ended with exit code {exit_code}: {}", clean(message)),
+            cx.theme.status.failed,
+        )),
+        StartProgress::PodGone => lines.push(Line::styled("  ✖ the pod is gone", cx.theme.status.failed)),
+    }
+    lines
+}
+
+/// Adds the debug container where one is asked for, opens the session and carries its events.
+async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
+    let event = |event| Data::Terminal(Loaded::Event(event));
+    if let Some(debug) = plan.debug
+        && let Err(error) = out.act(add_debugger(&pod, &debug)).await
+    {
+        return out.data(event(PaneEvent::Ended(Outcome::Failed(error_text(&error))))).await;
+    }
+    let namespace = pod.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let (session, mut events) = Session::open(out.client(), &namespace, &pod.name, plan.opening, size);
+    out.data(Data::Terminal(Loaded::Session(session))).await;
+    while let Some(mut next) = events.recv().await {
+        if let PaneEvent::Output(bytes) = &next {
+            let mut merged = bytes.to_vec();
+            let mut after = None;
+            while merged.len() < MERGED_BYTES {
+                match events.try_recv() {
+                    Ok(PaneEvent::Output(more)) => merged.extend_from_slice(&more),
+                    Ok(other) => {
+                        after = Some(other);
+                        break;
+                    }
+                    Err(_) => break,
+                }
+            }
+            out.data(event(PaneEvent::Output(merged.into()))).await;
+            let Some(after) = after else { continue };
+            next = after;
+        }
+        out.data(event(next)).await;
+    }
+}
+
+fn add_debugger(pod: &ObjectRef, debug: &DebugPlan) -> Action {
+    Action {
+        title: format!("debug {} with {} in {}", pod.describe(), debug.image, debug.name),
+        target: pod.clone(),
+        kubectl: debug.kubectl(pod.namespace.as_deref().unwrap_or("default"), &pod.name),
+        mutation: Mutation::Patch {
+            target: pod.clone(),
+            subresource: Some("ephemeralcontainers"),
+            kind: PatchKind::Strategic,
+            body: debug.patch(),
+        },
+        // An ephemeral container cannot be removed again.
+        inverse: None,
+        quiet: true,
+    }
+}
+
+fn opening(purpose: Purpose, container: &str) -> Opening {
+    let container = Some(container.to_owned());
+    match purpose {
+        Purpose::Attach => Opening::Attach { container },
+        Purpose::Shell | Purpose::Debug => Opening::Shell { container },
+    }
+}
+
+/// The containers one can enter now: those that run, the pod's own before its debuggers.
+fn containers(pod: &Pod, _purpose: Purpose) -> Vec<String> {
+    let Some(status) = &pod.status else { return Vec::new() };
+    let all = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses)
+        .chain(&status.ephemeral_container_statuses)
+        .flatten();
+    all.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
+        .map(|status| status.name.clone())
+        .collect()
+}
+
+fn ask_container(target: &ObjectRef, pod: &Pod, purpose: Purpose, options: Vec<String>) -> Dialog {
+    let title = match purpose {
+        Purpose::Attach => format!("Attach to {}", target.name),
+        Purpose::Shell | Purpose::Debug => format!("Shell in {}", target.name),
+    };
+    let preferred = default_container(pod).unwrap_or_default();
+    let target = target.clone();
+    Dialog::new(title, "Open", move |dialog, _| {
+        let plan = Plan { opening: opening(purpose, dialog.text("container")), debug: None };
+        Ok(vec![Effect::Back, Effect::open(Terminal::decided(target.clone(), purpose, plan))])
+    })
+    .field(Field::choice("container", options).picking(&preferred))
+    .on_cancel(|_, _| vec![Effect::Back])
+}
+
+/// The words of a command line; quotes keep words together.
+fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for character in text.chars() {
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (Some(_), _) => word.get_or_insert_default().push(character),
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, _) if character.is_whitespace() => words.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(character),
+        }
+    }
+    if quote.is_some() {
+        return Err("the command has an open quote".to_owned());
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+fn ask_debug(target: &ObjectRef, pod: &Pod) -> Dialog {
+    const NONE: &str = "(none)";
+    let spec = pod.spec.as_ref();
+    let mut options: Vec<String> = spec
+        .map(|spec| spec.containers.iter().map(|container| container.name.clone()).collect())
+        .unwrap_or_default();
+    options.push(NONE.to_owned());
+    let preferred = default_container(pod).unwrap_or_default();
+    let name = target.name.clone();
+    let target = target.clone();
+    Dialog::new(format!("Debug {name}"), "Start", move |dialog, _| {
+        let image = dialog.text("image").trim().to_owned();
+        if image.is_empty() {
+            return Err("an image is needed, for example busybox".to_owned());
+        }
+        let chosen = dialog.text("target");
+        let into = (chosen != NONE).then(|| chosen.to_owned());
+        let debug = DebugPlan::new(&image, into, words(dialog.text("command"))?);
+        let plan = Plan { opening: Opening::Debug { container: debug.name.clone() }, debug: Some(debug) };
+        Ok(vec![Effect::Back, Effect::open(Terminal::decided(target.clone(), Purpose::Debug, plan))])
+    })
+    .line("Adds an ephemeral container that sees the target's processes. It stays until the pod goes.")
+    .field(Field::choice("target", options).picking(&preferred))
+    .field(Field::text("image", "busybox").hint("any image the cluster can pull"))
+    .field(Field::text("command", "").hint("the image's own, if empty"))
+    .on_cancel(|_, _| vec![Effect::Back])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CON-8: the debug command is split as a shell would.
+    #[test]
+    fn a_command_line_is_split_into_words() {
+        let cases: &[(&str, Result<&[&str], ()>)] = &[
+            ("", Ok(&[])),
+            ("sh", Ok(&["sh"])),
+            (" sh  -c 'echo a b' ", Ok(&["sh", "-c", "echo a b"])),
+            (r#"a"b c"d ''"#, Ok(&["ab cd", ""])),
+            ("sh -c 'x", Err(())),
+        ];
+        for (text, expect) in cases {
+            let expect = expect.map(|list| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+            assert_eq!(words(text).map_err(|_| ()), expect, "{text}");
+        }
+    }
+}

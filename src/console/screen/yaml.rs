@@ -1,0 +1,221 @@
+//! An object as YAML: fetched anew at each change, searched with `/`, managedFields hidden at first.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use regex::Regex;
+use serde_json::Value;
+
+use super::View;
+use super::edit::Edit;
+use crate::console::action::error_text;
+use crate::console::command::{Command, Where};
+use crate::console::context::Context;
+use crate::console::effect::Effect;
+use crate::console::message::{Data, ScreenMessage};
+use crate::console::query;
+use crate::console::resource::{ObjectRef, Uid};
+use crate::console::store::Touched;
+use crate::console::widget::scroll::Scroll;
+use crate::console::yaml_text;
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum Loaded {
+    /// The object.
+    Object(Box<Value>),
+    /// It could not be had.
+    Failed(String),
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Yaml {
+    target: ObjectRef,
+    object: Option<Value>,
+    lines: Vec<String>,
+    managed: bool,
+    wrap: bool,
+    full: bool,
+    failed: Option<String>,
+    query: String,
+    regex: Option<Regex>,
+    found: usize,
+    scroll: Scroll,
+}
+
+impl Yaml {
+    /// Of this object.
+    pub fn new(target: ObjectRef) -> Self {
+        Self {
+            target,
+            object: None,
+            lines: Vec::new(),
+            managed: false,
+            wrap: false,
+            full: false,
+            failed: None,
+            query: String::new(),
+            regex: None,
+            found: 0,
+            scroll: Scroll::default(),
+        }
+    }
+
+    fn load(&self) -> Effect {
+        let target = self.target.clone();
+        Effect::task("load", move |out| async move {
+            let loaded = match target.api(out.client()).get(&target.name).await {
+                Ok(object) => Loaded::Object(Box::new(serde_json::to_value(object).unwrap_or_default())),
+                Err(error) => Loaded::Failed(error_text(&error)),
+            };
+            out.data(Data::Yaml(loaded)).await;
+        })
+    }
+
+    fn write(&mut self) {
+        let Some(mut object) = self.object.clone() else { return };
+        if !self.managed
+            && let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            meta.remove("managedFields");
+        }
+        match yaml_text::write(&object) {
+            Ok(text) => self.lines = text.lines().map(str::to_owned).collect(),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn matches(&self) -> Vec<usize> {
+        let Some(regex) = &self.regex else { return Vec::new() };
+        self.lines.iter().enumerate().filter(|(_, line)| regex.is_match(line)).map(|(at, _)| at).collect()
+    }
+
+    fn search(&mut self, by: isize) {
+        let found = self.matches();
+        if found.is_empty() {
+            return;
+        }
+        self.found = (self.found as isize + by).rem_euclid(found.len() as isize) as usize;
+        self.scroll.show(found[self.found]);
+    }
+}
+
+impl View for Yaml {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        format!("{} · yaml", self.target.name)
+    }
+
+    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
+        vec![Where::Yaml, Where::Text, Where::List]
+    }
+
+    fn full_screen(&self) -> bool {
+        self.full
+    }
+
+    fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Shown => return vec![self.load()],
+            ScreenMessage::Changed(kind, touched) if self.target.kind.watched == Some(kind) => {
+                let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
+                if matches!(&touched, Touched::Some(uids) if ours(uids)) {
+                    return vec![self.load()];
+                }
+            }
+            ScreenMessage::Data(Data::Yaml(Loaded::Object(object))) => {
+                self.object = Some(*object);
+                self.failed = None;
+                self.write();
+            }
+            ScreenMessage::Data(Data::Yaml(Loaded::Failed(why))) => self.failed = Some(why),
+            ScreenMessage::Mouse(event) => self.scroll.mouse(event),
+            ScreenMessage::Command(command) => {
+                if self.scroll.command(command) {
+                    return Vec::new();
+                }
+                match command {
+                    Command::ManagedFields => {
+                        self.managed = !self.managed;
+                        self.write();
+                    }
+                    Command::YamlEdit => return vec![Effect::open(Edit::new(self.target.clone()))],
+                    Command::Wrap => self.wrap = !self.wrap,
+                    Command::FullScreen => self.full = !self.full,
+                    Command::Copy => return vec![Effect::Copy(self.lines.join("\n"))],
+                    Command::Save => {
+                        let name = format!("{}-{}.yaml", self.target.kind.singular, self.target.name);
+                        return vec![Effect::Save { name, text: self.lines.join("\n") + "\n" }];
+                    }
+                    Command::SearchNext => self.search(1),
+                    Command::SearchPrevious => self.search(-1),
+                    Command::Refresh => return vec![self.load()],
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = cx.theme;
+        let mut title = vec![
+            Span::styled(format!(" {} ", self.target.describe()), theme.frame.title),
+            Span::styled("yaml ", theme.body.accent),
+        ];
+        if !self.managed {
+            title.push(Span::styled("managedFields hidden ", theme.body.dim));
+        }
+        if !self.query.is_empty() {
+            let count = self.matches().len();
+            let at = if count == 0 { 0 } else { self.found.min(count - 1) + 1 };
+            title.push(Span::styled(format!("/{} {at} of {count} ", self.query), theme.status.pending));
+        }
+        let mut block = theme.block("").title_top(Line::from(title));
+        if let Some(why) = &self.failed {
+            block = block.title_bottom(Line::styled(format!(" ✖ {why} "), theme.status.failed));
+        }
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        if self.lines.is_empty() && self.failed.is_none() {
+            frame.render_widget(Line::styled("loading…", theme.body.dim), inner);
+            return;
+        }
+        let height = usize::from(inner.height);
+        let top = self.scroll.window(height, self.lines.len());
+        let current = self.matches().get(self.found).copied();
+        let digits = self.lines.len().to_string().len();
+        let visible = self.lines.iter().enumerate().skip(top).take(height).map(|(number, line)| {
+            let mut spans = vec![Span::styled(format!("{:>digits$}  ", number + 1), theme.body.dim)];
+            spans.extend(yaml_text::colour(line, theme).spans);
+            let drawn = Line::from(spans);
+            let hit = self.regex.as_ref().is_some_and(|regex| regex.is_match(line));
+            match (hit, current == Some(number)) {
+                (true, true) => drawn.patch_style(theme.log.found),
+                (true, false) => drawn.patch_style(theme.table.flash),
+                _ => drawn,
+            }
+        });
+        let mut text = Paragraph::new(visible.collect::<Vec<_>>());
+        text = if self.wrap {
+            text.wrap(ratatui::widgets::Wrap { trim: false })
+        } else {
+            text.scroll((0, self.scroll.left() as u16))
+        };
+        frame.render_widget(text, inner);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.regex = if text.is_empty() { None } else { Some(query::pattern(text)?) };
+        text.clone_into(&mut self.query);
+        self.found = 0;
+        self.search(0);
+        Ok(())
+    }
+}

@@ -1,0 +1,350 @@
+//! The loop around the model: reads the terminal, runs jobs, draws when something changed.
+//!
+//! At most sixty frames a second, none while nothing changes; everything that is waiting is taken in
+//! before a frame is drawn.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crossterm::event::{Event, EventStream, KeyEventKind};
+use futures::StreamExt;
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::command::Bindings;
+use super::config;
+use super::effect::{Capture, Runner, Scope};
+use super::feed;
+use super::message::{Data, Message, ScreenId};
+use super::model::{Job, Model, Setup};
+use super::screen::edit;
+use super::terminal::{self, Guard};
+use super::theme::depth::Depth;
+use super::theme::{Theme, library};
+use super::toast::Toast;
+use super::view;
+use crate::base::clock::Clock;
+
+const FRAME: Duration = Duration::from_millis(16);
+/// Messages taken in before a frame is due again, at most.
+const BURST: usize = 4096;
+
+/// How to run the console.
+#[derive(Debug)]
+pub struct ConsoleOptions {
+    /// The cluster or context, first in the header: `podium`, `kind-dev`.
+    pub cluster: String,
+    /// How it is reached, beside it: `in process`, `127.0.0.1:6443`.
+    pub origin: String,
+    /// The namespace to start in; none means all.
+    pub namespace: Option<String>,
+    /// The theme by name; none means the user's or the default.
+    pub theme: Option<String>,
+    /// Where `console.toml` and `themes/` of the user are.
+    pub config_dir: Option<PathBuf>,
+    /// Refuses every change of the cluster.
+    pub read_only: bool,
+    /// What leaving does, asked before it; empty when nothing is lost.
+    pub quit_warning: String,
+    /// Ends the console at once, whatever it shows: SIGTERM, SIGHUP, or the caller is done stopping.
+    pub shutdown: CancellationToken,
+    /// Told each time the user asks to leave. With it, the console stays and shows `progress` until
+    /// `shutdown`; without it, it returns at once.
+    pub quit_requested: Option<mpsc::Sender<()>>,
+    /// Lines about stopping, shown in a banner.
+    pub progress: Option<mpsc::Receiver<String>>,
+    /// The source of time.
+    pub clock: Clock,
+}
+
+impl Default for ConsoleOptions {
+    fn default() -> Self {
+        Self {
+            cluster: "podium".into(),
+            origin: String::new(),
+            namespace: None,
+            theme: None,
+            config_dir: None,
+            read_only: false,
+            quit_warning: String::new(),
+            shutdown: CancellationToken::new(),
+            quit_requested: None,
+            progress: None,
+            clock: Clock::machine(),
+        }
+    }
+}
+
+/// Why the console ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitReason {
+    /// The user asked to leave.
+    Quit,
+    /// The caller cancelled `shutdown`, and the user had not asked.
+    Cancelled,
+    /// The terminal is gone.
+    TerminalLost,
+}
+
+/// There is no terminal to draw on.
+#[derive(Debug, thiserror::Error)]
+#[error("the console needs a terminal on stdin and stdout; without one, use `podium serve` and kubectl")]
+pub struct NoTerminal;
+
+/// Refuses to go on where there is no terminal.
+pub fn require_terminal() -> Result<(), NoTerminal> {
+    if terminal::present() { Ok(()) } else { Err(NoTerminal) }
+}
+
+/// Runs the console until the user leaves. The terminal is restored on every way out.
+pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<ExitReason> {
+    require_terminal()?;
+    let config = config::read(options.config_dir.as_deref()).map_err(anyhow::Error::msg)?;
+    let theme = pick_theme(options.theme.as_deref().or(config.theme.as_deref()), &options)?;
+    let mouse = if config.mouse == Some(false) { Capture::Released } else { Capture::Taken };
+    let setup = Setup {
+        cluster: options.cluster.clone(),
+        origin: options.origin.clone(),
+        theme,
+        depth: Depth::detect(|name| std::env::var(name).ok()),
+        config_dir: options.config_dir.clone(),
+        bindings: Bindings::with(&config.keys)?,
+        scope: options.namespace.clone().map_or(Scope::All, Scope::One),
+        read_only: options.read_only,
+        quit_warning: options.quit_warning.clone(),
+    };
+    let clock = options.clock.clone();
+    let (model, jobs) = Model::new(setup, clock.now());
+
+    let guard = Guard::take(mouse)?;
+    let screen = terminal::screen()?;
+    let (messages, inbox) = mpsc::channel(1024);
+    let fallback = options.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
+    let mut shell = Shell {
+        model,
+        screen,
+        runner: Runner::new(client.clone(), messages.clone()),
+        messages: messages.clone(),
+        client: client.clone(),
+        clock,
+        guard,
+        quit_requested: options.quit_requested.take(),
+        leaving: false,
+    };
+    shell.draw()?;
+    shell.work(jobs).await?;
+    let feed = feed::start(&client, &fallback, &messages);
+    let result = shell.run(inbox, options.progress.take(), &options.shutdown).await;
+    drop(feed);
+    result
+}
+
+fn pick_theme(name: Option<&str>, options: &ConsoleOptions) -> anyhow::Result<Theme> {
+    let name = name.unwrap_or(library::DEFAULT);
+    let themes = library::all(options.config_dir.as_deref());
+    let names: Vec<String> = themes.iter().map(|(name, _)| name.clone()).collect();
+    match themes.into_iter().find(|(known, _)| known == name) {
+        Some((_, theme)) => Ok(theme?),
+        None => anyhow::bail!("no theme {name:?}; there are {}", names.join(", ")),
+    }
+}
+
+struct Shell {
+    model: Model,
+    screen: ratatui::Terminal<ratatui::backend::CrosstermBackend<std::io::Stdout>>,
+    runner: Runner,
+    messages: mpsc::Sender<Message>,
+    client: Client,
+    clock: Clock,
+    guard: Guard,
+    quit_requested: Option<mpsc::Sender<()>>,
+    leaving: bool,
+}
+
+enum Turn {
+    Go,
+    Leave,
+}
+
+impl Shell {
+    async fn run(
+        &mut self,
+        mut inbox: mpsc::Receiver<Message>,
+        mut progress: Option<mpsc::Receiver<String>>,
+        shutdown: &CancellationToken,
+    ) -> anyhow::Result<ExitReason> {
+        let mut input = EventStream::new();
+        let mut next_frame = Instant::now();
+        loop {
+            let wake = self.until_wake();
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => {
+                    return Ok(if self.leaving { ExitReason::Quit } else { ExitReason::Cancelled });
+                }
+                event = input.next() => match event {
+                    Some(Ok(event)) => if let Turn::Leave = self.input(event, &mut input).await? { return Ok(ExitReason::Quit) },
+                    Some(Err(_)) | None => return Ok(ExitReason::TerminalLost),
+                },
+                () = tokio::time::sleep_until(next_frame), if self.model.dirty => {
+                    if self.draw().is_err() {
+                        return Ok(ExitReason::TerminalLost);
+                    }
+                    next_frame = Instant::now() + FRAME;
+                }
+                Some(message) = inbox.recv() => {
+                    let mut next = Some(message);
+                    let mut left = BURST;
+                    while let Some(message) = next.take() {
+                        if let Turn::Leave = self.message(message).await? { return Ok(ExitReason::Quit) }
+                        left -= 1;
+                        // A frame that is due goes first: a flood of changes must not hide itself.
+                        if left > 0 && Instant::now() < next_frame {
+                            next = inbox.try_recv().ok();
+                        }
+                    }
+                }
+                Some(line) = next_line(&mut progress) => {
+                    self.message(Message::Stopping(line)).await?;
+                }
+                () = tokio::time::sleep(wake.unwrap_or(Duration::MAX)), if wake.is_some() && !self.model.dirty => {
+                    self.model.toasts.expire(self.clock.now());
+                    self.message(Message::Tick).await?;
+                }
+            }
+        }
+    }
+
+    fn until_wake(&self) -> Option<Duration> {
+        let at = self.model.shared.wake.get()?;
+        Some(crate::base::clock::until(self.clock.now(), at) + Duration::from_millis(5))
+    }
+
+    async fn input(&mut self, event: Event, input: &mut EventStream) -> anyhow::Result<Turn> {
+        let message = match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => Message::Key(key),
+            Event::Mouse(mouse) => Message::Mouse(mouse),
+            Event::Paste(text) => Message::Paste(text),
+            Event::Resize(columns, rows) => Message::Resize(columns, rows),
+            _ => return Ok(Turn::Go),
+        };
+        let jobs = self.update(message);
+        for job in jobs {
+            match job {
+                Job::Editor(screen, text) => {
+                    // The stream would take the editor's keys.
+                    *input = EventStream::new();
+                    self.editor(screen, text).await?;
+                    *input = EventStream::new();
+                }
+                job => {
+                    if let Turn::Leave = self.job(job).await? {
+                        return Ok(Turn::Leave);
+                    }
+                }
+            }
+        }
+        Ok(Turn::Go)
+    }
+
+    async fn message(&mut self, message: Message) -> anyhow::Result<Turn> {
+        let jobs = self.update(message);
+        self.work(jobs).await
+    }
+
+    fn update(&mut self, message: Message) -> Vec<Job> {
+        let now = self.clock.now();
+        terminal::in_loop(|| self.model.update(message, now))
+    }
+
+    async fn work(&mut self, jobs: Vec<Job>) -> anyhow::Result<Turn> {
+        for job in jobs {
+            if let Turn::Leave = self.job(job).await? {
+                return Ok(Turn::Leave);
+            }
+        }
+        Ok(Turn::Go)
+    }
+
+    async fn job(&mut self, job: Job) -> anyhow::Result<Turn> {
+        match job {
+            Job::Start(task) => self.runner.start(task),
+            Job::Cancel(screen, slot) => self.runner.cancel(screen, slot),
+            Job::Close(screen) => self.runner.close(screen),
+            Job::Act(action) => self.runner.act(*action),
+            Job::Copy(text) => terminal::copy(&text)?,
+            Job::Save(name, text) => self.save(&name, &text).await,
+            Job::Editor(screen, text) => self.editor(screen, text).await?,
+            Job::Mouse(capture) => self.guard.mouse(capture)?,
+            Job::Redraw => {
+                self.screen.clear()?;
+                self.model.dirty = true;
+                tokio::spawn(feed::discover(self.client.clone(), self.messages.clone()));
+            }
+            Job::Quit => {
+                self.leaving = true;
+                let Some(asked) = &self.quit_requested else { return Ok(Turn::Leave) };
+                // A full channel means that the caller has not yet taken the last request.
+                if let Err(mpsc::error::TrySendError::Closed(())) = asked.try_send(()) {
+                    return Ok(Turn::Leave);
+                }
+                self.model.stopping.get_or_insert_with(|| "asking every pod to terminate…".into());
+                self.model.dirty = true;
+            }
+        }
+        Ok(Turn::Go)
+    }
+
+    fn draw(&mut self) -> std::io::Result<()> {
+        let now = self.clock.now();
+        self.model.toasts.expire(now);
+        self.model.dirty = false;
+        let model = &self.model;
+        let screen = &mut self.screen;
+        terminal::in_loop(|| screen.draw(|frame| view::draw(model, now, frame)).map(|_| ()))
+    }
+
+    async fn save(&mut self, name: &str, text: &str) {
+        let name: String = name.chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
+        let path = std::env::current_dir().unwrap_or_default().join(name);
+        let toast = match tokio::fs::write(&path, text).await {
+            Ok(()) => Toast::done(format!("saved {}", path.display())),
+            Err(error) => Toast::failed(format!("{}: {error}", path.display())),
+        };
+        let now = self.clock.now();
+        self.model.update(Message::Toast(toast), now);
+    }
+
+    async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {
+        let edited = self.guard.lend(edit::external(text)).await?;
+        self.screen.clear()?;
+        self.model.dirty = true;
+        let message = match edited {
+            Ok(text) => Message::Data(screen, Data::Edit(edit::Loaded::External(text))),
+            Err(error) => Message::Toast(Toast::failed(error)),
+        };
+        let now = self.clock.now();
+        let jobs = self.model.update(message, now);
+        for job in jobs {
+            if !matches!(job, Job::Editor(..)) {
+                Box::pin(self.job(job)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn next_line(progress: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
+    match progress {
+        Some(lines) => {
+            let line = lines.recv().await;
+            if line.is_none() {
+                *progress = None;
+            }
+            line
+        }
+        None => std::future::pending().await,
+    }
+}

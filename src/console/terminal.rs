@@ -1,0 +1,125 @@
+//! The user's terminal: taken on entry, given back on every way out.
+//!
+//! Invariant: after [`Guard`] is dropped, or after a panic inside the loop, the terminal is as it was.
+//! Panics elsewhere in the process (a control loop of an in-process cluster) are contained by whoever
+//! runs them; they go to the log and leave the screen alone.
+
+use std::cell::Cell;
+use std::io::{self, IsTerminal, Stdout, Write};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::{cursor, execute};
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+
+use super::effect::Capture;
+
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static IN_LOOP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether there is a terminal to draw on.
+pub fn present() -> bool {
+    io::stdout().is_terminal() && io::stdin().is_terminal()
+}
+
+/// Holds the terminal.
+#[derive(Debug)]
+pub struct Guard {
+    mouse: Capture,
+}
+
+impl Guard {
+    /// Takes the terminal: raw, on its other screen.
+    pub fn take(mouse: Capture) -> io::Result<Self> {
+        install_hook();
+        enable_raw_mode()?;
+        TAKEN.store(true, Ordering::SeqCst);
+        let guard = Self { mouse };
+        execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, cursor::Hide)?;
+        guard.mouse(mouse)?;
+        Ok(guard)
+    }
+
+    /// Takes or releases the mouse.
+    pub fn mouse(&self, capture: Capture) -> io::Result<()> {
+        match capture {
+            Capture::Taken => execute!(io::stdout(), EnableMouseCapture),
+            Capture::Released => execute!(io::stdout(), DisableMouseCapture),
+        }
+    }
+
+    /// Gives the terminal back for as long as `during` runs, then takes it again.
+    pub async fn lend<T>(&self, during: impl Future<Output = T>) -> io::Result<T> {
+        give_back();
+        let result = during.await;
+        let taken = Self::take(self.mouse)?;
+        // The outer guard stays the one that gives it back.
+        std::mem::forget(taken);
+        Ok(result)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// Restores the terminal if it is taken; can be called from anywhere, also twice.
+pub fn give_back() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    let mut out = io::stdout();
+    // Nothing can be done about a terminal that is gone.
+    let _ = execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
+    let _ = disable_raw_mode();
+    let _ = out.flush();
+}
+
+/// The screen to draw on.
+pub fn screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    Terminal::new(CrosstermBackend::new(io::stdout()))
+}
+
+/// Runs a part of the loop; a panic in it restores the terminal before it is printed.
+pub fn in_loop<T>(part: impl FnOnce() -> T) -> T {
+    IN_LOOP.set(true);
+    let result = part();
+    IN_LOOP.set(false);
+    result
+}
+
+fn install_hook() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if IN_LOOP.get() {
+                give_back();
+            }
+            if TAKEN.load(Ordering::SeqCst) {
+                tracing::error!("{panic}");
+            } else {
+                before(panic);
+            }
+        }));
+    });
+}
+
+/// Puts text on the clipboard of the terminal (OSC 52), which works over ssh too.
+pub fn copy(text: &str) -> io::Result<()> {
+    use base64::Engine as _;
+    let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+    let mut out = io::stdout();
+    write!(out, "\u{1b}]52;c;{encoded}\u{7}")?;
+    out.flush()
+}

@@ -1,0 +1,188 @@
+//! Text for the screen: what the server said, made harmless, and times as people read them.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Replaces everything that could drive the terminal or turn the text around by a visible glyph
+/// (SEC-3): control characters by their picture, C1 and direction marks by `�`. Line ends become a
+/// picture too; split into lines first where they are wanted. Tabs become a space.
+pub fn clean(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.chars().map(|c| if is_unsafe(c) { picture(c) } else { c }).collect())
+}
+
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+fn picture(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}'),
+        '\u{7f}' => '␡',
+        _ => '\u{fffd}',
+    }
+}
+
+/// The text, cut to so many columns with `…` when it is longer.
+pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let mut cut = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let width = c.width().unwrap_or(0);
+        if used + width + 1 > columns {
+            break;
+        }
+        used += width;
+        cut.push(c);
+    }
+    if columns > 0 {
+        cut.push('…');
+    }
+    Cow::Owned(cut)
+}
+
+/// A span of seconds as kubectl prints ages: `59s`, `119s`, `2m5s`, `3h`, `2d3h`, `45d`, `2y10d`.
+pub fn age(seconds: i64) -> String {
+    age_and_next(seconds).0
+}
+
+/// The age, and in how many seconds its text changes.
+pub fn age_and_next(seconds: i64) -> (String, i64) {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    const YEAR: i64 = 365 * DAY;
+    let until = |step: i64| step - seconds.rem_euclid(step);
+    if seconds < 0 {
+        return ("0s".into(), 1);
+    }
+    let two = |big: i64, unit: &str, small: i64, small_unit: &str, small_step: i64| {
+        let rest = (seconds % big) / small;
+        let text = if rest == 0 {
+            format!("{}{unit}", seconds / big)
+        } else {
+            format!("{}{unit}{rest}{small_unit}", seconds / big)
+        };
+        (text, until(small_step))
+    };
+    match seconds {
+        s if s < 2 * MINUTE => (format!("{s}s"), 1),
+        s if s < 10 * MINUTE => two(MINUTE, "m", 1, "s", 1),
+        s if s < 3 * HOUR => (format!("{}m", s / MINUTE), until(MINUTE)),
+        s if s < 8 * HOUR => two(HOUR, "h", MINUTE, "m", MINUTE),
+        s if s < 2 * DAY => (format!("{}h", s / HOUR), until(HOUR)),
+        s if s < 8 * DAY => two(DAY, "d", HOUR, "h", HOUR),
+        s if s < 2 * YEAR => (format!("{}d", s / DAY), until(DAY)),
+        s if s < 8 * YEAR => two(YEAR, "y", DAY, "d", DAY),
+        s => (format!("{}y", s / YEAR), until(DAY)),
+    }
+}
+
+/// Seconds from one moment to another.
+pub fn seconds_between(from: Timestamp, to: Timestamp) -> i64 {
+    to.as_second() - from.as_second()
+}
+
+/// A whole number with thin groups of three: `1 204 331`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The known word nearest to a mistyped one, if one is near at all.
+pub fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |(edits, word): &(usize, &str)| *edits <= word.len().max(3) / 2 + 1;
+    known.map(|word| (edits(given, word), word)).min().filter(near).map(|(_, word)| word)
+}
+
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut corner = i;
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sec_3_nothing_drives_the_terminal() {
+        for (given, shown) in [
+            ("plain ünïcode 漢", "plain ünïcode 漢"),
+            ("\u{1b}[31mred\u{1b}]0;title\u{7}", "␛[31mred␛]0;title␇"),
+            ("a\nb\tc\r", "a␊b c␍"),
+            ("\u{9b}31m\u{7f}", "\u{fffd}31m␡"),
+            ("abc\u{202e}fed", "abc\u{fffd}fed"),
+        ] {
+            assert_eq!(clean(given), shown);
+        }
+    }
+
+    #[test]
+    fn con_4_ages_read_as_kubectl_prints_them() {
+        for (seconds, text) in [
+            (-5, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (125, "2m5s"),
+            (600, "10m"),
+            (10_799, "179m"),
+            (10_800, "3h"),
+            (11_100, "3h5m"),
+            (28_800, "8h"),
+            (172_799, "47h"),
+            (172_800, "2d"),
+            (183_600, "2d3h"),
+            (691_200, "8d"),
+            (63_072_000, "2y"),
+            (63_936_000, "2y10d"),
+        ] {
+            assert_eq!(age(seconds), text, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn an_age_says_when_it_changes() {
+        for seconds in [0, 59, 119, 130, 700, 11_000, 40_000, 200_000, 800_000, 70_000_000] {
+            let (text, next) = age_and_next(seconds);
+            assert_eq!(age(seconds + next - 1), text, "{seconds} + {next}");
+        }
+    }
+
+    #[test]
+    fn long_text_is_cut_with_an_ellipsis() {
+        assert_eq!(fit("abcdef", 6), "abcdef");
+        assert_eq!(fit("abcdefg", 6), "abcde…");
+        assert_eq!(fit("漢字漢字", 5), "漢字…");
+        assert_eq!(fit("abc", 0), "");
+        assert_eq!(grouped(1_204_331), "1 204 331");
+        assert_eq!(grouped(42), "42");
+    }
+}

@@ -1,0 +1,255 @@
+//! Colours: what each part of the screen looks like, read from TOML (CON-13).
+//!
+//! Colour carries state, never decoration, and never alone: every phase also has a glyph and a word,
+//! and the cursor is reversed or bold, so that all of it survives `NO_COLOR` (see [`depth`]).
+
+pub mod depth;
+pub mod library;
+mod parse;
+
+use ratatui::style::Style;
+use ratatui::text::Span;
+use ratatui::widgets::{Block, BorderType, Borders, Padding};
+
+pub use parse::ThemeError;
+
+use super::rows::pod_status::Look;
+use depth::Depth;
+
+macro_rules! theme {
+    ($( $(#[$meta:meta])* $section:ident $type:ident { $( $(#[$key_meta:meta])* $key:ident ),* $(,)? } )*) => {
+        $( $(#[$meta])* #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $type { $( $(#[$key_meta])* pub $key: Style, )* } )*
+
+        /// A theme: one style a part of the screen.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Theme {
+            /// Its name: the file's without `.toml`.
+            pub name: String,
+            $( $(#[$meta])* pub $section: $type, )*
+        }
+
+        /// Every section with its keys.
+        pub(super) const KEYS: &[(&str, &[&str])] = &[ $( (stringify!($section), &[ $( stringify!($key) ),* ]) ),* ];
+
+        impl Theme {
+            /// The style of a section's key.
+            pub(super) fn style_mut(&mut self, section: &str, key: &str) -> Option<&mut Style> {
+                match (section, key) {
+                    $( $( (stringify!($section), stringify!($key)) => Some(&mut self.$section.$key), )* )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+theme! {
+    /// Plain text.
+    body Body {
+        /// Text on the background of everything.
+        text,
+        /// Text that matters less.
+        dim,
+        /// The one accent.
+        accent,
+    }
+    /// The line at the top.
+    header Header {
+        /// The line.
+        bar,
+        /// The program and the cluster.
+        title,
+        /// Numbers.
+        value,
+    }
+    /// The `:` and `/` line.
+    prompt Prompt {
+        /// What is typed.
+        text,
+        /// What could be typed.
+        suggestion,
+        /// What is wrong with it.
+        error,
+    }
+    /// Help and footer.
+    help Help {
+        /// A key.
+        key,
+        /// What it does.
+        text,
+    }
+    /// Dialogs.
+    dialog DialogStyles {
+        /// Text and ground.
+        text,
+        /// A button or field.
+        button,
+        /// The button or field with the focus.
+        focus,
+        /// What is risky.
+        warning,
+    }
+    /// Frames.
+    frame FrameStyles {
+        /// The border.
+        border,
+        /// The border of the part with the focus.
+        focus,
+        /// The title in the border.
+        title,
+    }
+    /// States of things.
+    status StatusStyles {
+        /// Just appeared.
+        new,
+        /// Just changed.
+        modified,
+        /// On its way.
+        pending,
+        /// Runs.
+        running,
+        /// Ended well.
+        succeeded,
+        /// Ended badly.
+        failed,
+        /// Comes and goes.
+        crashing,
+        /// Is being deleted.
+        terminating,
+        /// Nobody knows.
+        unknown,
+    }
+    /// Tables.
+    table TableStyles {
+        /// Column names.
+        header,
+        /// The row with the cursor.
+        cursor,
+        /// A marked row.
+        mark,
+        /// A cell that just changed.
+        flash,
+    }
+    /// Bars.
+    chart Chart {
+        /// The full part.
+        full,
+        /// The empty part.
+        empty,
+        /// A second quantity: the old replica set beside the new one.
+        second,
+    }
+    /// YAML.
+    yaml YamlStyles {
+        /// Keys.
+        key,
+        /// Strings.
+        text,
+        /// Numbers.
+        number,
+        /// true, false, null.
+        literal,
+        /// Comments and punctuation.
+        comment,
+    }
+    /// Logs.
+    log LogStyles {
+        /// Lines.
+        text,
+        /// Timestamps.
+        timestamp,
+        /// Which container a line is from.
+        source,
+        /// What a search found.
+        found,
+        /// Warnings.
+        warning,
+        /// Errors.
+        error,
+    }
+    /// Differences.
+    diff DiffStyles {
+        /// Lines that come.
+        added,
+        /// Lines that go.
+        removed,
+    }
+    /// Terminal panes.
+    terminal TerminalStyles {
+        /// The frame while keys go to the process.
+        frame,
+        /// The hint how to leave.
+        hint,
+    }
+    /// Toasts.
+    toast ToastStyles {
+        /// It worked.
+        done,
+        /// Worth knowing.
+        note,
+        /// It did not work.
+        failed,
+    }
+}
+
+impl Theme {
+    /// Reads a theme. `file` is only named in errors.
+    pub fn parse(name: &str, file: &str, text: &str) -> Result<Self, ThemeError> {
+        parse::parse(name, file, text)
+    }
+
+    /// The same theme in the colours the terminal has.
+    #[must_use]
+    pub fn in_depth(mut self, depth: Depth) -> Self {
+        for (section, keys) in KEYS {
+            for key in *keys {
+                if let Some(style) = self.style_mut(section, key) {
+                    *style = depth.adapt(*style);
+                }
+            }
+        }
+        if depth == Depth::None {
+            // Without colour these are told by attribute alone.
+            self.table.cursor = self.table.cursor.add_modifier(ratatui::style::Modifier::REVERSED);
+            self.dialog.focus = self.dialog.focus.add_modifier(ratatui::style::Modifier::REVERSED);
+            self.table.mark = self.table.mark.add_modifier(ratatui::style::Modifier::BOLD);
+            self.table.flash = self.table.flash.add_modifier(ratatui::style::Modifier::BOLD);
+            self.log.found = self.log.found.add_modifier(ratatui::style::Modifier::REVERSED);
+        }
+        self
+    }
+
+    /// The style of a look.
+    pub fn look(&self, look: Look) -> Style {
+        match look {
+            Look::Running => self.status.running,
+            Look::Pending => self.status.pending,
+            Look::Succeeded => self.status.succeeded,
+            Look::Crashing => self.status.crashing,
+            Look::Failed => self.status.failed,
+            Look::Terminating => self.status.terminating,
+            Look::Unknown => self.status.unknown,
+        }
+    }
+
+    /// A rounded frame with a title, in the style of frames.
+    pub fn block<'a>(&self, title: impl Into<String>) -> Block<'a> {
+        let title = title.into();
+        let block = Block::new()
+            .borders(Borders::ALL)
+            .border_type(BorderType::Rounded)
+            .border_style(self.frame.border)
+            .padding(Padding::horizontal(1));
+        if title.is_empty() {
+            block
+        } else {
+            block.title(Span::styled(format!(" {title} "), self.frame.title))
+        }
+    }
+
+    /// A frame of the part that has the focus.
+    pub fn block_focused<'a>(&self, title: impl Into<String>) -> Block<'a> {
+        self.block(title).border_style(self.frame.focus)
+    }
+}

@@ -1,0 +1,83 @@
+//! Short news in the corner of the screen.
+
+use jiff::{SignedDuration, Timestamp};
+
+/// How a toast is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    /// It worked.
+    Done,
+    /// Worth knowing.
+    Note,
+    /// It did not work.
+    Failed,
+}
+
+/// One piece of news. Errors carry the server's message whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toast {
+    /// How it is meant.
+    pub mood: Mood,
+    /// What it says.
+    pub text: String,
+}
+
+impl Toast {
+    /// It worked.
+    pub fn done(text: impl Into<String>) -> Self {
+        Self { mood: Mood::Done, text: text.into() }
+    }
+
+    /// Worth knowing.
+    pub fn note(text: impl Into<String>) -> Self {
+        Self { mood: Mood::Note, text: text.into() }
+    }
+
+    /// It did not work.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self { mood: Mood::Failed, text: text.into() }
+    }
+
+    /// How long it stays.
+    pub fn lasts(&self) -> SignedDuration {
+        match self.mood {
+            Mood::Done | Mood::Note => SignedDuration::from_secs(4),
+            Mood::Failed => SignedDuration::from_secs(15),
+        }
+    }
+}
+
+/// The toasts now shown, each with its end.
+#[derive(Debug, Default)]
+pub struct Toasts(Vec<(Toast, Timestamp)>);
+
+impl Toasts {
+    /// Shows one more; the same text twice is shown once.
+    pub fn push(&mut self, toast: Toast, now: Timestamp) {
+        let ends = now.saturating_add(toast.lasts()).unwrap_or(Timestamp::MAX);
+        self.0.retain(|(old, _)| *old != toast);
+        self.0.push((toast, ends));
+        if self.0.len() > 4 {
+            self.0.remove(0);
+        }
+    }
+
+    /// Drops those whose time is over; says whether any was.
+    pub fn expire(&mut self, now: Timestamp) -> bool {
+        let before = self.0.len();
+        self.0.retain(|(_, ends)| *ends > now);
+        self.0.len() != before
+    }
+
+    /// Puts the failures away; says whether there was one.
+    pub fn dismiss(&mut self) -> bool {
+        let before = self.0.len();
+        self.0.retain(|(toast, _)| toast.mood != Mood::Failed);
+        self.0.len() != before
+    }
+
+    /// Oldest first, with their ends.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &(Toast, Timestamp)> {
+        self.0.iter()
+    }
+}

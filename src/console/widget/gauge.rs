@@ -1,0 +1,46 @@
+//! Bars with a precision of an eighth of a cell.
+
+use ratatui::style::Style;
+use ratatui::text::Span;
+
+const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+
+/// A bar of `share` (0 to 1) over `columns`, with the rest in the style of what is empty.
+pub fn bar<'a>(share: f64, columns: usize, full: Style, empty: Style) -> Vec<Span<'a>> {
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    let mut eighths = (share * columns as f64 * 8.0).round() as usize;
+    // What is there at all is seen, however small its share.
+    if share > 0.0 && eighths == 0 {
+        eighths = 1;
+    }
+    let (whole, part) = (eighths / 8, eighths % 8);
+    let used = whole + usize::from(part > 0);
+    vec![
+        Span::styled(format!("{}{}", "█".repeat(whole), EIGHTHS[part]), full),
+        Span::styled("·".repeat(columns.saturating_sub(used)), empty),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn con_2_a_bar_is_as_long_as_its_share() {
+        for (share, text) in [
+            (0.0, "········"),
+            (0.001, "▏·······"),
+            (0.5, "████····"),
+            (0.55, "████▍···"),
+            (1.0, "████████"),
+            (7.0, "████████"),
+            (f64::NAN, "········"),
+        ] {
+            let drawn: String = bar(share, 8, Style::default(), Style::default())
+                .iter()
+                .map(|s| s.content.as_ref())
+                .collect();
+            assert_eq!(drawn, text, "{share}");
+        }
+    }
+}

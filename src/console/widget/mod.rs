@@ -1,0 +1,4 @@
+//! Small things that are drawn in more than one place.
+
+pub mod gauge;
+pub mod scroll;

@@ -1,0 +1,77 @@
+//! Where a long text stands in a short window, and how keys move it.
+
+use std::cell::Cell;
+
+use crossterm::event::{MouseEvent, MouseEventKind};
+
+use crate::console::command::Command;
+
+/// A position in a text. The window's height is learned while drawing.
+#[derive(Clone, Debug, Default)]
+pub struct Scroll {
+    top: Cell<usize>,
+    left: Cell<usize>,
+    height: Cell<usize>,
+    lines: Cell<usize>,
+}
+
+impl Scroll {
+    /// The first line to draw, given the window and the text. Called while drawing.
+    pub fn window(&self, height: usize, lines: usize) -> usize {
+        self.height.set(height);
+        self.lines.set(lines);
+        let top = self.top.get().min(lines.saturating_sub(height));
+        self.top.set(top);
+        top
+    }
+
+    /// The first column to draw.
+    pub fn left(&self) -> usize {
+        self.left.get()
+    }
+
+    /// Brings a line into the window.
+    pub fn show(&self, line: usize) {
+        let (top, height) = (self.top.get(), self.height.get().max(1));
+        if line < top || line >= top + height {
+            self.top.set(line.saturating_sub(height / 3));
+        }
+    }
+
+    /// Takes a command; says whether it was one of moving.
+    pub fn command(&self, command: Command) -> bool {
+        let page = self.height.get().max(2) - 1;
+        let last = self.lines.get().saturating_sub(self.height.get());
+        let top = self.top.get();
+        self.top.set(match command {
+            Command::Up => top.saturating_sub(1),
+            Command::Down => (top + 1).min(last),
+            Command::Top => 0,
+            Command::Bottom => last,
+            Command::PageUp => top.saturating_sub(page),
+            Command::PageDown => (top + page).min(last),
+            Command::Left => {
+                self.left.set(self.left.get().saturating_sub(8));
+                top
+            }
+            Command::Right => {
+                self.left.set(self.left.get() + 8);
+                top
+            }
+            _ => return false,
+        });
+        true
+    }
+
+    /// Takes the mouse wheel.
+    pub fn mouse(&self, event: MouseEvent) {
+        let command = match event.kind {
+            MouseEventKind::ScrollDown => Command::Down,
+            MouseEventKind::ScrollUp => Command::Up,
+            _ => return,
+        };
+        for _ in 0..3 {
+            self.command(command);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The annotations by which a Deployment keeps its history on its ReplicaSets.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// Which change of the template an object belongs to.
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
+/// Earlier revisions of a ReplicaSet that was rolled back to.
+pub(super) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+/// The Deployment's replicas when the ReplicaSet was last sized.
+pub(super) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
+/// The Deployment's maximum when the ReplicaSet was last sized.
+pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
+/// The revision asked for by the old rollback API; "0" is the previous one.
+pub(super) const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// A ReplicaSet's history annotation grows no longer than this.
+const HISTORY_CHARACTERS: usize = 2000;
+
+/// Whether an annotation is the Deployment's own rather than one its ReplicaSets share.
+fn is_private(name: &str) -> bool {
+    matches!(name, REVISION | REVISION_HISTORY | DESIRED_REPLICAS | MAX_REPLICAS | ROLLBACK_TO | LAST_APPLIED)
+}
+
+/// A whole number in an annotation.
+pub(super) fn number<N: std::str::FromStr>(meta: &ObjectMeta, name: &str) -> Option<N> {
+    meta.annotations.as_ref()?.get(name)?.parse().ok()
+}
+
+/// The revision an object belongs to; 0 when it does not say.
+pub(super) fn revision(meta: &ObjectMeta) -> i64 {
+    number(meta, REVISION).unwrap_or(0)
+}
+
+/// Sets the numbers that proportional scaling starts from.
+pub(super) fn set_sizes(annotations: &mut BTreeMap<String, String>, desired: i32, max: i32) {
+    annotations.insert(DESIRED_REPLICAS.into(), desired.to_string());
+    annotations.insert(MAX_REPLICAS.into(), max.to_string());
+}
+
+/// Brings the new ReplicaSet's annotations up to date: the Deployment's own (the change cause among
+/// them), and `revision`, which only ever grows. A revision it had before goes to its history.
+pub(super) fn sync(annotations: &mut BTreeMap<String, String>, deployment: &ObjectMeta, revision: i64) {
+    for (name, value) in deployment.annotations.iter().flatten().filter(|(name, _)| !is_private(name)) {
+        if annotations.get(name) != Some(value) {
+            annotations.insert(name.clone(), value.clone());
+        }
+    }
+    let before = annotations.get(REVISION).cloned();
+    let Ok(number) = before.as_deref().unwrap_or("0").parse::<i64>() else { return };
+    if number >= revision {
+        return;
+    }
+    annotations.insert(REVISION.into(), revision.to_string());
+    if let Some(before) = before {
+        let history = annotations.entry(REVISION_HISTORY.into()).or_default();
+        *history = appended(history, &before);
+    }
+}
+
+/// `history,revision`, dropping the oldest entries when that is too long.
+fn appended(history: &str, revision: &str) -> String {
+    let mut entries: Vec<&str> = history.split(',').filter(|e| !e.is_empty()).collect();
+    entries.push(revision);
+    let mut length: usize = entries.iter().map(|e| e.len() + 1).sum::<usize>() - 1;
+    let mut start = 0;
+    while length > HISTORY_CHARACTERS && start + 1 < entries.len() {
+        length -= entries[start].len() + 1;
+        start += 1;
+    }
+    entries[start..].join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_string(), (*v).to_string())).collect()
+    }
+
+    #[test]
+    fn a_rolled_back_set_gets_the_next_revision_and_remembers_the_old_dep_4() {
+        let deployment = ObjectMeta {
+            annotations: Some(map(&[
+                ("kubernetes.io/change-cause", "undo"),
+                (REVISION, "2"),
+                (LAST_APPLIED, "{}"),
+            ])),
+            ..ObjectMeta::default()
+        };
+        let mut set =
+            map(&[(REVISION, "1"), ("kubernetes.io/change-cause", "first"), (DESIRED_REPLICAS, "3")]);
+        sync(&mut set, &deployment, 3);
+        assert_eq!(
+            set,
+            map(&[
+                (REVISION, "3"),
+                (REVISION_HISTORY, "1"),
+                ("kubernetes.io/change-cause", "undo"),
+                (DESIRED_REPLICAS, "3")
+            ])
+        );
+        sync(&mut set, &deployment, 5);
+        assert_eq!((set[REVISION].as_str(), set[REVISION_HISTORY].as_str()), ("5", "1,3"));
+        let before = set.clone();
+        sync(&mut set, &deployment, 4);
+        assert_eq!(set, before, "a revision never goes back");
+    }
+
+    #[test]
+    fn history_drops_its_oldest_entries_dep_4() {
+        let mut history = String::new();
+        for revision in 1..=1000 {
+            history = appended(&history, &revision.to_string());
+        }
+        assert!(history.len() <= HISTORY_CHARACTERS && history.ends_with(",999,1000"), "{history}");
+    }
+}

@@ -1,0 +1,231 @@
+//! A Deployment's numbers: what it may do, and how many pods each of its ReplicaSets has.
+//!
+//! The rollout's arithmetic works on this alone, so that it can be tested as tables.
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+
+use super::annotations;
+use crate::object::percent::{Rounding, scaled};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// How a Deployment replaces its pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// Step by step, within the budget.
+    RollingUpdate,
+    /// All old ones first.
+    Recreate,
+}
+
+/// What a Deployment asks for and how far it may deviate on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Budget {
+    pub(super) strategy: Strategy,
+    pub(super) replicas: i32,
+    /// Pods above `replicas`; 0 for Recreate.
+    pub(super) max_surge: i32,
+    /// Pods below `replicas`; 0 for Recreate, never more than `replicas`.
+    pub(super) max_unavailable: i32,
+}
+
+impl Budget {
+    pub(super) fn of(deployment: &Deployment) -> Self {
+        let replicas = deployment.spec.replicas.unwrap_or(1);
+        let strategy = deployment.spec.strategy.as_ref();
+        if strategy.and_then(|s| s.type_.as_deref()) == Some("Recreate") {
+            return Self { strategy: Strategy::Recreate, replicas, max_surge: 0, max_unavailable: 0 };
+        }
+        let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
+        let quarter = IntOrString::String("25%".into());
+        let max_surge = rolling.and_then(|r| r.max_surge.as_ref()).unwrap_or(&quarter);
+        let max_unavailable = rolling.and_then(|r| r.max_unavailable.as_ref()).unwrap_or(&quarter);
+        Self::rolling(replicas, max_surge, max_unavailable)
+    }
+
+    /// Surge rounds up, unavailable rounds down; were both 0, nothing could ever move, so one pod may be
+    /// unavailable.
+    pub(super) fn rolling(replicas: i32, max_surge: &IntOrString, max_unavailable: &IntOrString) -> Self {
+        // Validation refused what is no percentage.
+        let max_surge = scaled(max_surge, replicas, Rounding::Up).unwrap_or(0).max(0);
+        let mut max_unavailable = scaled(max_unavailable, replicas, Rounding::Down).unwrap_or(0).max(0);
+        if max_surge == 0 && max_unavailable == 0 {
+            max_unavailable = 1;
+        }
+        Self {
+            strategy: Strategy::RollingUpdate,
+            replicas,
+            max_surge,
+            max_unavailable: max_unavailable.min(replicas),
+        }
+    }
+
+    /// No fewer pods may be available.
+    pub(super) fn min_available(&self) -> i32 {
+        self.replicas - self.max_unavailable
+    }
+
+    /// No more pods may exist.
+    pub(super) fn max_replicas(&self) -> i32 {
+        self.replicas.saturating_add(self.max_surge)
+    }
+}
+
+/// One ReplicaSet's numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) is_new: bool,
+    pub(super) created: Timestamp,
+    /// `spec.replicas`.
+    pub(super) size: i32,
+    /// `status.replicas`: pods there are.
+    pub(super) actual: i32,
+    /// `status.availableReplicas`.
+    pub(super) available: i32,
+    /// Whether the status tells of the current spec.
+    pub(super) observed: bool,
+    /// The Deployment's replicas when this was last sized.
+    pub(super) desired_annotation: Option<i32>,
+    /// The Deployment's maximum when this was last sized.
+    pub(super) max_annotation: Option<i32>,
+}
+
+impl Member {
+    pub(super) fn of(replica_set: &ReplicaSet, is_new: bool) -> Self {
+        let meta = &replica_set.metadata;
+        let status = replica_set.status.as_ref();
+        Self {
+            name: meta.name.clone().unwrap_or_default(),
+            is_new,
+            created: meta.creation_timestamp.as_ref().map_or(Timestamp::MIN, |t| t.0),
+            size: replica_set.spec.replicas.unwrap_or(1),
+            actual: status.map_or(0, |s| s.replicas),
+            available: status.and_then(|s| s.available_replicas).unwrap_or(0),
+            observed: status.and_then(|s| s.observed_generation).unwrap_or(0) >= meta.generation.unwrap_or(0),
+            desired_annotation: annotations::number(meta, annotations::DESIRED_REPLICAS),
+            max_annotation: annotations::number(meta, annotations::MAX_REPLICAS),
+        }
+    }
+
+    /// Pods it has or may have at any moment.
+    pub(super) fn occupied(&self) -> i32 {
+        self.size.max(self.actual)
+    }
+
+    /// Available pods that its size leaves it: the status may be older than the size.
+    pub(super) fn available_within_size(&self) -> i32 {
+        self.available.min(self.size)
+    }
+
+    /// Whether it has no more pods than it should, for certain.
+    fn settled(&self) -> bool {
+        self.observed && self.actual <= self.size
+    }
+}
+
+/// A Deployment and its ReplicaSets in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fleet {
+    pub(super) budget: Budget,
+    /// In no order; at most one is new.
+    pub(super) members: Vec<Member>,
+    /// `status.replicas` of the Deployment: the fallback for proportions.
+    pub(super) status_replicas: i32,
+}
+
+impl Fleet {
+    pub(super) fn new_member(&self) -> Option<&Member> {
+        self.members.iter().find(|m| m.is_new)
+    }
+
+    pub(super) fn old_members(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|m| !m.is_new)
+    }
+
+    /// Those with a size.
+    pub(super) fn active(&self) -> Vec<&Member> {
+        self.members.iter().filter(|m| m.size > 0).collect()
+    }
+
+    /// Old ones with a size, oldest first.
+    pub(super) fn active_old(&self) -> Vec<&Member> {
+        let mut old: Vec<&Member> = self.old_members().filter(|m| m.size > 0).collect();
+        old.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+        old
+    }
+
+    /// Whether pods that were asked to go may still be there.
+    ///
+    /// Nothing is scaled up then: sizes alone would let the total pass its bound for a moment.
+    pub(super) fn is_shrinking(&self) -> bool {
+        self.members.iter().any(|m| !m.settled())
+    }
+}
+
+/// A ReplicaSet gets a size; the same size refreshes its annotations only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Resize {
+    pub(super) name: String,
+    pub(super) from: i32,
+    pub(super) to: i32,
+}
+
+impl Resize {
+    pub(super) fn new(member: &Member, to: i32) -> Self {
+        Self { name: member.name.clone(), from: member.size, to }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    /// A budget with absolute bounds.
+    pub(in super::super) fn budget(replicas: i32, max_surge: i32, max_unavailable: i32) -> Budget {
+        Budget::rolling(replicas, &IntOrString::Int(max_surge), &IntOrString::Int(max_unavailable))
+    }
+
+    /// An observed ReplicaSet; its name tells its age: later letters are younger, `new` is the new one.
+    pub(in super::super) fn member(name: &str, size: i32, available: i32) -> Member {
+        let age = i64::from(name.as_bytes()[0]);
+        Member {
+            name: name.into(),
+            is_new: name == "new",
+            created: Timestamp::from_second(1_790_000_000 + age).unwrap(),
+            size,
+            actual: size,
+            available,
+            observed: true,
+            desired_annotation: None,
+            max_annotation: None,
+        }
+    }
+
+    /// What a step does, as `name:from>to` words.
+    pub(in super::super) fn told(resizes: &[Resize]) -> String {
+        let words: Vec<String> = resizes.iter().map(|r| format!("{}:{}>{}", r.name, r.from, r.to)).collect();
+        words.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn surge_and_unavailable_are_never_both_zero_dep_2() {
+        let percent = |p: &str| IntOrString::String(p.into());
+        for (replicas, surge, unavailable, expected) in [
+            (10, percent("25%"), percent("25%"), (3, 2)),
+            (3, percent("25%"), percent("25%"), (1, 0)),
+            (1, percent("25%"), percent("25%"), (1, 0)),
+            (4, IntOrString::Int(0), percent("10%"), (0, 1)),
+            (2, IntOrString::Int(0), IntOrString::Int(5), (0, 2)),
+            (0, percent("25%"), percent("25%"), (0, 0)),
+        ] {
+            let budget = Budget::rolling(replicas, &surge, &unavailable);
+            assert_eq!((budget.max_surge, budget.max_unavailable), expected, "{replicas} {surge:?}");
+        }
+    }
+}

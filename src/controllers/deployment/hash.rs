@@ -1,0 +1,76 @@
+//! The name of a template: `pod-template-hash`.
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+
+/// The label that tells pods of different templates apart.
+pub(super) const HASH_LABEL: &str = "pod-template-hash";
+
+/// Letters that form no words and are not mistaken for one another.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// The hash of a template in Kubernetes' look: FNV-1a (32 bits) in decimal, letter by letter.
+///
+/// `collisions` makes the same template another hash, when a different one has the first.
+pub(super) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
+    // Maps are sorted and absent fields left out, so that equal templates are equal bytes.
+    let encoding = serde_json::to_vec(template).expect("templates have string keys and finite numbers");
+    let mut hash = fnv_1a(0x811c_9dc5, &encoding);
+    if let Some(collisions) = collisions {
+        hash = fnv_1a(hash, &i64::from(collisions).to_le_bytes());
+    }
+    hash.to_string().bytes().map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()])).collect()
+}
+
+fn fnv_1a(start: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Whether two templates are the same but for their hash label.
+pub(super) fn same_template(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
+    without_hash(a) == without_hash(b)
+}
+
+/// A template as the Deployment has it: without the label of its ReplicaSet.
+pub(super) fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
+    let mut template = template.clone();
+    if let Some(meta) = &mut template.metadata {
+        if let Some(labels) = &mut meta.labels {
+            labels.remove(HASH_LABEL);
+        }
+        meta.labels = meta.labels.take().filter(|l| !l.is_empty());
+        meta.annotations = meta.annotations.take().filter(|a| !a.is_empty());
+    }
+    template.metadata = template.metadata.filter(|m| *m != Default::default());
+    template
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn template(image: &str, labels: serde_json::Value) -> PodTemplateSpec {
+        serde_json::from_value(json!({"metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "c", "image": image}]}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_hash_looks_like_kubernetes_and_follows_the_template_dep_1() {
+        let one = template_hash(&template("nginx:1.7.9", json!({"a": "b"})), None);
+        assert!((1..=10).contains(&one.len()) && one.bytes().all(|b| LETTERS.contains(&b)), "{one}");
+        assert_eq!(one, template_hash(&template("nginx:1.7.9", json!({"a": "b"})), None));
+        assert_ne!(one, template_hash(&template("nginx:1.9.1", json!({"a": "b"})), None));
+        assert_ne!(one, template_hash(&template("nginx:1.7.9", json!({"a": "b"})), Some(1)));
+        // FNV-1a's own test vector.
+        assert_eq!(fnv_1a(0x811c_9dc5, b"foobar"), 0xbf9c_f968);
+    }
+
+    #[test]
+    fn the_hash_label_makes_no_other_template_dep_1() {
+        let plain = template("nginx", json!({}));
+        assert!(same_template(&plain, &template("nginx", json!({(HASH_LABEL): "x"}))));
+        assert!(!same_template(&plain, &template("nginx", json!({"a": "b"}))));
+    }
+}

@@ -1,0 +1,270 @@
+//! What a Deployment tells of itself: counts, Available, Progressing and its deadline, ReplicaFailure.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{
+    Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet, ReplicaSetCondition,
+};
+
+use super::fleet::Budget;
+use crate::base::clock::{saturating_after, time, until};
+use crate::object::Shared;
+
+pub(super) const AVAILABLE: &str = "Available";
+pub(super) const PROGRESSING: &str = "Progressing";
+pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// Reasons of the Progressing condition.
+pub(super) mod reason {
+    pub(crate) const CREATED: &str = "NewReplicaSetCreated";
+    pub(crate) const FOUND: &str = "FoundNewReplicaSet";
+    pub(crate) const UPDATED: &str = "ReplicaSetUpdated";
+    pub(crate) const AVAILABLE: &str = "NewReplicaSetAvailable";
+    pub(crate) const TIMED_OUT: &str = "ProgressDeadlineExceeded";
+    pub(crate) const PAUSED: &str = "DeploymentPaused";
+    pub(crate) const RESUMED: &str = "DeploymentResumed";
+    pub(crate) const CREATE_FAILED: &str = "ReplicaSetCreateError";
+}
+
+/// `progressDeadlineSeconds`, unless it is switched off.
+pub(super) fn deadline(deployment: &Deployment) -> Option<Duration> {
+    let seconds = deployment.spec.progress_deadline_seconds?;
+    (seconds != i32::MAX).then(|| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+}
+
+pub(super) fn condition<'a>(status: &'a DeploymentStatus, type_: &str) -> Option<&'a DeploymentCondition> {
+    status.conditions.as_ref()?.iter().find(|c| c.type_.as_deref() == Some(type_))
+}
+
+fn reason_of(condition: &DeploymentCondition) -> &str {
+    condition.reason.as_deref().unwrap_or_default()
+}
+
+/// A condition that begins now.
+pub(super) fn new_condition(
+    type_: &str,
+    status: &str,
+    reason: &str,
+    message: impl Into<String>,
+    now: Timestamp,
+) -> DeploymentCondition {
+    DeploymentCondition {
+        type_: Some(type_.into()),
+        status: Some(status.into()),
+        reason: Some(reason.into()),
+        message: Some(message.into()),
+        last_update_time: Some(time(now)),
+        last_transition_time: Some(time(now)),
+    }
+}
+
+/// Puts a condition in place; one with the same status and reason stands, and the time of the last
+/// transition is kept while the status stays.
+pub(super) fn set_condition(status: &mut DeploymentStatus, mut condition: DeploymentCondition) {
+    let type_ = condition.type_.clone().unwrap_or_default();
+    if let Some(current) = self::condition(status, &type_)
+        && current.status == condition.status
+    {
+        if current.reason == condition.reason {
+            return;
+        }
+        condition.last_transition_time.clone_from(&current.last_transition_time);
+    }
+    replace_condition(status, condition);
+}
+
+fn replace_condition(status: &mut DeploymentStatus, condition: DeploymentCondition) {
+    let type_ = condition.type_.clone().unwrap_or_default();
+    remove_condition(status, &type_);
+    status.conditions.get_or_insert_default().push(condition);
+}
+
+fn remove_condition(status: &mut DeploymentStatus, type_: &str) {
+    if let Some(conditions) = &mut status.conditions {
+        conditions.retain(|c| c.type_.as_deref() != Some(type_));
+        if conditions.is_empty() {
+            status.conditions = None;
+        }
+    }
+}
+
+/// Tells that the rollout was paused or resumed; not after it was given up.
+pub(super) fn note_pause(deployment: &Deployment, status: &mut DeploymentStatus, now: Timestamp) {
+    if deadline(deployment).is_none() {
+        return;
+    }
+    let current = condition(status, PROGRESSING).map(reason_of);
+    if current == Some(reason::TIMED_OUT) {
+        return;
+    }
+    let paused = deployment.spec.paused == Some(true);
+    let (reason, message) = match (paused, current == Some(reason::PAUSED)) {
+        (true, false) => (reason::PAUSED, "Deployment is paused"),
+        (false, true) => (reason::RESUMED, "Deployment is resumed"),
+        _ => return,
+    };
+    set_condition(status, new_condition(PROGRESSING, "Unknown", reason, message, now));
+}
+
+/// The counts and the Available condition.
+pub(super) fn counted(
+    deployment: &Deployment,
+    previous: &DeploymentStatus,
+    replica_sets: &[Shared<ReplicaSet>],
+    new: Option<&Shared<ReplicaSet>>,
+    now: Timestamp,
+) -> DeploymentStatus {
+    let sum = |count: &dyn Fn(&ReplicaSet) -> i32| replica_sets.iter().map(|s| count(s)).sum::<i32>();
+    let replicas = sum(&actual);
+    let available = sum(&|s| s.status.as_ref().and_then(|s| s.available_replicas).unwrap_or(0));
+    let ready = sum(&|s| s.status.as_ref().and_then(|s| s.ready_replicas).unwrap_or(0));
+    let terminating = replica_sets.iter().filter_map(|s| s.status.as_ref()?.terminating_replicas).sum();
+    let count = |n: i32| (n != 0).then_some(n);
+    let mut status = DeploymentStatus {
+        observed_generation: deployment.metadata.generation,
+        replicas: count(replicas),
+        updated_replicas: count(new.map_or(0, |n| actual(n))),
+        ready_replicas: count(ready),
+        available_replicas: count(available),
+        unavailable_replicas: count((replicas - available).max(0)),
+        terminating_replicas: Some(terminating),
+        collision_count: previous.collision_count,
+        conditions: previous.conditions.clone(),
+    };
+    let condition = if available >= Budget::of(deployment).min_available() {
+        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    } else {
+        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+    };
+    set_condition(&mut status, new_condition(AVAILABLE, condition.0, condition.1, condition.2, now));
+    status
+}
+
+fn actual(set: &ReplicaSet) -> i32 {
+    set.status.as_ref().map_or(0, |s| s.replicas)
+}
+
+/// Whether every pod is new and available.
+pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
+    let wanted = deployment.spec.replicas.unwrap_or(1);
+    let is_wanted = |count: Option<i32>| count.unwrap_or(0) == wanted;
+    is_wanted(status.updated_replicas)
+        && is_wanted(status.replicas)
+        && is_wanted(status.available_replicas)
+        && status.observed_generation >= deployment.metadata.generation
+}
+
+/// Whether the counts moved towards the end of the rollout.
+fn progressed(before: &DeploymentStatus, after: &DeploymentStatus) -> bool {
+    let of = |count: Option<i32>| count.unwrap_or(0);
+    let old = |s: &DeploymentStatus| of(s.replicas) - of(s.updated_replicas);
+    of(after.updated_replicas) > of(before.updated_replicas)
+        || old(after) < old(before)
+        || of(after.ready_replicas) > of(before.ready_replicas)
+        || of(after.available_replicas) > of(before.available_replicas)
+}
+
+fn timed_out(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> bool {
+    let Some(progressing) = condition(status, PROGRESSING) else { return false };
+    match reason_of(progressing) {
+        reason::AVAILABLE => false,
+        reason::TIMED_OUT => true,
+        _ => {
+            let from = progressing.last_update_time.as_ref().map_or(now, |t| t.0);
+            saturating_after(from, deadline) < now
+        }
+    }
+}
+
+/// The whole status of a Deployment whose rollout goes on.
+///
+/// `previous` is the stored status, by which progress is told from standstill.
+pub(super) fn rolled_out(
+    deployment: &Deployment,
+    previous: &DeploymentStatus,
+    replica_sets: &[Shared<ReplicaSet>],
+    new: Option<&Shared<ReplicaSet>>,
+    now: Timestamp,
+) -> DeploymentStatus {
+    let mut status = counted(deployment, previous, replica_sets, new, now);
+    match deadline(deployment) {
+        None => remove_condition(&mut status, PROGRESSING),
+        Some(deadline) => note_progress(&mut status, deployment, previous, new, deadline, now),
+    }
+    match replica_failure(replica_sets, new) {
+        Some(failure) => set_condition(&mut status, failure),
+        None => remove_condition(&mut status, REPLICA_FAILURE),
+    }
+    status
+}
+
+fn note_progress(
+    status: &mut DeploymentStatus,
+    deployment: &Deployment,
+    previous: &DeploymentStatus,
+    new: Option<&Shared<ReplicaSet>>,
+    deadline: Duration,
+    now: Timestamp,
+) {
+    let current = condition(previous, PROGRESSING).cloned();
+    let was_complete = current.as_ref().is_some_and(|c| reason_of(c) == reason::AVAILABLE);
+    if was_complete && status.replicas == status.updated_replicas {
+        return;
+    }
+    let subject = match new {
+        Some(set) => format!("ReplicaSet \"{}\"", set.name()),
+        None => format!("Deployment \"{}\"", deployment.metadata.name.as_deref().unwrap_or_default()),
+    };
+    if is_complete(deployment, status) {
+        let message = format!("{subject} has successfully progressed.");
+        set_condition(status, new_condition(PROGRESSING, "True", reason::AVAILABLE, message, now));
+    } else if progressed(previous, status) {
+        let message = format!("{subject} is progressing.");
+        let mut condition = new_condition(PROGRESSING, "True", reason::UPDATED, message, now);
+        // Any progress moves the update time, which the deadline counts from, even for the same reason.
+        if let Some(current) = current.filter(|c| c.status.as_deref() == Some("True")) {
+            condition.last_transition_time = current.last_transition_time;
+        }
+        replace_condition(status, condition);
+    } else if timed_out(status, deadline, now) {
+        let message = format!("{subject} has timed out progressing.");
+        set_condition(status, new_condition(PROGRESSING, "False", reason::TIMED_OUT, message, now));
+    }
+}
+
+/// When to look again at a rollout that may stand still.
+pub(super) fn check_after(
+    deployment: &Deployment,
+    status: &DeploymentStatus,
+    now: Timestamp,
+) -> Option<Duration> {
+    let deadline = deadline(deployment)?;
+    let progressing = condition(status, PROGRESSING)?;
+    if is_complete(deployment, status) || reason_of(progressing) == reason::TIMED_OUT {
+        return None;
+    }
+    let from = progressing.last_update_time.as_ref().map_or(now, |t| t.0);
+    // One second more, since conditions carry whole seconds.
+    Some(until(now, saturating_after(from, deadline)) + Duration::from_secs(1))
+}
+
+/// Why pods cannot be made or removed: the new ReplicaSet's trouble first.
+fn replica_failure(
+    replica_sets: &[Shared<ReplicaSet>],
+    new: Option<&Shared<ReplicaSet>>,
+) -> Option<DeploymentCondition> {
+    let of = |set: &Shared<ReplicaSet>| -> Option<ReplicaSetCondition> {
+        let conditions = set.status.as_ref()?.conditions.as_ref()?;
+        conditions.iter().find(|c| c.type_.as_deref() == Some(REPLICA_FAILURE)).cloned()
+    };
+    let failure = new.and_then(of).or_else(|| replica_sets.iter().find_map(of))?;
+    Some(DeploymentCondition {
+        type_: failure.type_,
+        status: failure.status,
+        reason: failure.reason,
+        message: failure.message,
+        last_update_time: failure.last_transition_time.clone(),
+        last_transition_time: failure.last_transition_time,
+    })
+}

@@ -1,0 +1,69 @@
+//! The old rollback API: an annotation that names the revision whose template comes back.
+//!
+//! `kubectl rollout undo` writes the template itself; this serves clients that only annotate.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+
+use super::{Deployments, annotations, hash, history};
+use crate::api::ApiError;
+use crate::object::Shared;
+
+impl Deployments {
+    /// Carries out a rollback that was asked for; true when there was one.
+    pub(super) fn roll_back(
+        &self,
+        deployment: &Shared<Deployment>,
+        sets: &[Shared<ReplicaSet>],
+    ) -> Result<bool, ApiError> {
+        let Some(asked) = annotations::number(&deployment.metadata, annotations::ROLLBACK_TO) else {
+            return Ok(false);
+        };
+        // Undo while paused is refused by clients; the annotation waits until the Deployment is resumed.
+        if deployment.spec.paused == Some(true) {
+            return Ok(false);
+        }
+        let target = history::revision_to_roll_back_to(asked, sets);
+        let template = target.and_then(|set| set.spec.template.clone());
+        self.api.modify::<Deployment>(&deployment.key(), |fresh| {
+            if let Some(annotations) = &mut fresh.metadata.annotations {
+                annotations.remove(annotations::ROLLBACK_TO);
+            }
+            if let Some(template) = &template
+                && !hash::same_template(template, &fresh.spec.template)
+            {
+                fresh.spec.template = hash::without_hash(template);
+            }
+            Ok(())
+        })?;
+        let about = deployment.object();
+        match target {
+            None => self.recorder.warning(
+                about,
+                "DeploymentRollbackRevisionNotFound",
+                if asked == 0 {
+                    "Unable to find last revision."
+                } else {
+                    "Unable to find the revision to rollback to."
+                },
+            ),
+            Some(set)
+                if template.as_ref().is_some_and(|t| hash::same_template(t, &deployment.spec.template)) =>
+            {
+                let revision = annotations::revision(&set.metadata);
+                let message = format!(
+                    "The rollback revision contains the same template as current deployment \"{}\"",
+                    deployment.name()
+                );
+                tracing::debug!(revision, "{message}");
+                self.recorder.warning(about, "DeploymentRollbackTemplateUnchanged", message);
+            }
+            Some(set) => {
+                let revision = annotations::revision(&set.metadata);
+                let message =
+                    format!("Rolled back deployment \"{}\" to revision {revision}", deployment.name());
+                self.recorder.normal(about, "DeploymentRollback", message);
+            }
+        }
+        Ok(true)
+    }
+}

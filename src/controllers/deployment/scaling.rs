@@ -1,0 +1,179 @@
+//! Scaling a Deployment: one active ReplicaSet takes the whole size; in the middle of a rollout the change
+//! is spread over the active ones in proportion to their sizes.
+
+use super::fleet::{Fleet, Member, Resize, Strategy};
+
+/// Whether the Deployment's size changed since its ReplicaSets were sized.
+pub(super) fn is_scaling_event(fleet: &Fleet) -> bool {
+    fleet.active().iter().any(|m| m.desired_annotation.is_some_and(|d| d != fleet.budget.replicas))
+}
+
+/// The sizes that follow from the Deployment's own.
+pub(super) fn next_step(fleet: &Fleet) -> Vec<Resize> {
+    let mut resizes = sizes(fleet);
+    let before: i32 = resizes.iter().map(|r| r.from).sum();
+    let after: i32 = resizes.iter().map(|r| r.to).sum();
+    if after > before && fleet.is_shrinking() {
+        resizes.clear();
+    }
+    resizes
+}
+
+fn sizes(fleet: &Fleet) -> Vec<Resize> {
+    let replicas = fleet.budget.replicas;
+    if let Some(only) = active_or_latest(fleet) {
+        return vec![Resize::new(only, replicas)];
+    }
+    if fleet.new_member().is_some_and(|new| is_saturated(new, replicas)) {
+        return fleet.active_old().into_iter().map(|old| Resize::new(old, 0)).collect();
+    }
+    match fleet.budget.strategy {
+        Strategy::RollingUpdate => proportional(fleet),
+        Strategy::Recreate => Vec::new(),
+    }
+}
+
+/// The only ReplicaSet with a size; when none has one, the new one or else the youngest.
+fn active_or_latest(fleet: &Fleet) -> Option<&Member> {
+    match fleet.active()[..] {
+        [only] => Some(only),
+        [] => fleet
+            .new_member()
+            .or_else(|| fleet.members.iter().max_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)))),
+        _ => None,
+    }
+}
+
+/// Whether the new ReplicaSet alone is all the Deployment wants.
+fn is_saturated(new: &Member, replicas: i32) -> bool {
+    new.size == replicas && new.desired_annotation == Some(replicas) && new.available == replicas
+}
+
+fn proportional(fleet: &Fleet) -> Vec<Resize> {
+    let budget = &fleet.budget;
+    let mut active = fleet.active();
+    let total: i32 = active.iter().map(|m| m.size).sum();
+    let allowed = if budget.replicas > 0 { budget.max_replicas() } else { 0 };
+    let to_add = allowed - total;
+    // Larger ones first; among equals the younger ones grow first and the older ones shrink first.
+    active.sort_by(|a, b| {
+        let by_age = (a.created, &a.name).cmp(&(b.created, &b.name));
+        b.size.cmp(&a.size).then(if to_add > 0 { by_age.reverse() } else { by_age })
+    });
+    let mut added = 0;
+    let mut resizes = Vec::new();
+    for member in &active {
+        let share = share(fleet, member, to_add, added);
+        added += share;
+        resizes.push(Resize::new(member, member.size + share));
+    }
+    if let Some(largest) = resizes.first_mut() {
+        largest.to = (largest.to + to_add - added).max(0);
+    }
+    keep_available(&mut resizes, &active, budget.min_available());
+    resizes
+}
+
+/// Where the split would take available pods below the least there must be, it takes unavailable ones of
+/// other ReplicaSets instead. (Kubernetes lets its rounding break the bound here.)
+fn keep_available(resizes: &mut [Resize], members: &[&Member], min_available: i32) {
+    let before: i32 = members.iter().map(|m| m.available_within_size()).sum();
+    let after: i32 = resizes.iter().zip(members).map(|(r, m)| m.available.min(r.to)).sum();
+    let mut missing = min_available.min(before) - after;
+    for (resize, member) in resizes.iter_mut().zip(members) {
+        let back = missing.min(member.available_within_size() - resize.to).max(0);
+        resize.to += back;
+        missing -= back;
+    }
+    let mut over = min_available.min(before) - after - missing;
+    for (resize, member) in resizes.iter_mut().zip(members).rev() {
+        let unavailable = over.min(resize.to - member.available).max(0);
+        resize.to -= unavailable;
+        over -= unavailable;
+    }
+}
+
+/// What a ReplicaSet of this size gets of `to_add` pods, of which `added` are given already.
+fn share(fleet: &Fleet, member: &Member, to_add: i32, added: i32) -> i32 {
+    let left = to_add - added;
+    if left == 0 {
+        return 0;
+    }
+    if fleet.budget.replicas == 0 {
+        return (-member.size).max(left);
+    }
+    let max_before = member.max_annotation.filter(|max| *max != 0).unwrap_or(fleet.status_replicas);
+    if max_before == 0 {
+        return 0;
+    }
+    let scaled = i64::from(member.size) * i64::from(fleet.budget.max_replicas());
+    // Half a pod rounds away from zero; sizes are never negative.
+    let rounded = (2 * scaled + i64::from(max_before)).div_euclid(2 * i64::from(max_before));
+    let share = i32::try_from(rounded).unwrap_or(i32::MAX) - member.size;
+    if to_add > 0 { share.min(left) } else { share.max(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fleet::testing::{budget, member, told};
+    use super::*;
+
+    fn fleet(bounds: (i32, i32, i32), sized_for: i32, members: &[(&str, i32, i32)]) -> Fleet {
+        let max_before = budget(sized_for, bounds.1, bounds.2).max_replicas();
+        let members = members
+            .iter()
+            .map(|(name, size, available)| Member {
+                desired_annotation: Some(sized_for),
+                max_annotation: Some(max_before),
+                ..member(name, *size, *available)
+            })
+            .collect();
+        Fleet { budget: budget(bounds.0, bounds.1, bounds.2), members, status_replicas: max_before }
+    }
+
+    #[test]
+    fn a_change_of_size_is_spread_in_proportion_dep_3() {
+        for (rule, bounds, sized_for, members, expected) in [
+            // The example of the Deployment page: 8 + 5 of 13 become 11 + 7 of 18.
+            ("10 to 15 in a stuck rollout", (15, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>11 new:5>7"),
+            ("10 to 5", (5, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>5 new:5>3"),
+            ("to nothing", (0, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>0 new:5>0"),
+            ("equal sizes: the younger grows", (5, 0, 1), 4, vec![("a", 2, 2), ("new", 2, 0)], "new:2>3 a:2>2"),
+            ("equal sizes: the older shrinks", (3, 0, 1), 4, vec![("a", 2, 2), ("new", 2, 2)], "a:2>1 new:2>2"),
+            ("one alone takes all", (7, 1, 0), 3, vec![("a", 0, 0), ("new", 3, 3)], "new:3>7"),
+            ("none active: the new one", (2, 1, 0), 0, vec![("a", 0, 0), ("new", 0, 0)], "new:0>2"),
+            ("none active, none new: the youngest", (2, 1, 0), 0, vec![("a", 0, 0), ("b", 0, 0)], "b:0>2"),
+            ("a saturated new one empties the old", (3, 1, 0), 3, vec![("a", 1, 1), ("new", 3, 3)], "a:1>0"),
+        ] {
+            assert_eq!(told(&next_step(&fleet(bounds, sized_for, &members))), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn rounding_never_takes_the_last_available_pods_dep_2() {
+        let stuck = fleet((2, 1, 0), 4, &[("a", 3, 3), ("b", 1, 0), ("new", 1, 0)]);
+        // Kubernetes' arithmetic alone would leave a:1, one available pod of two.
+        assert_eq!(told(&next_step(&stuck)), "a:3>2 b:1>1 new:1>0");
+    }
+
+    #[test]
+    fn only_sizes_from_before_are_a_scaling_event_dep_3() {
+        let stale = fleet((15, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)]);
+        assert!(is_scaling_event(&stale));
+        assert!(!is_scaling_event(&fleet((10, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)])));
+    }
+
+    #[test]
+    fn nothing_grows_while_pods_are_still_going_dep_2() {
+        let mut shrinking = fleet((15, 3, 2), 10, &[("a", 8, 8), ("new", 5, 0)]);
+        shrinking.members[0].actual = 10;
+        assert_eq!(told(&next_step(&shrinking)), "");
+    }
+
+    #[test]
+    fn a_recreating_deployment_does_not_spread_dep_3() {
+        let mut recreate = fleet((15, 0, 0), 10, &[("a", 8, 8), ("new", 5, 0)]);
+        recreate.budget.strategy = Strategy::Recreate;
+        assert!(next_step(&recreate).is_empty());
+    }
+}

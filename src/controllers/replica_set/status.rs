@@ -1,0 +1,147 @@
+//! What a ReplicaSet tells of its pods.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::base::clock::time;
+use crate::object::Shared;
+use crate::object::readiness::{Availability, availability};
+use crate::object::selector::Selector;
+
+const REPLICA_FAILURE: &str = "ReplicaFailure";
+
+/// Why pods could not be made or removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// `FailedCreate` or `FailedDelete`.
+    pub(super) reason: &'static str,
+    /// What the API said.
+    pub(super) message: String,
+}
+
+/// The status, and when a ready pod becomes available next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Counted {
+    pub(super) status: ReplicaSetStatus,
+    pub(super) next_available: Option<Duration>,
+}
+
+/// Counts the active pods; `previous` keeps a failure's time.
+pub(super) fn count(
+    set: &ReplicaSet,
+    previous: Option<&ReplicaSetStatus>,
+    active: &[Shared<Pod>],
+    terminating: usize,
+    failure: Option<&Failure>,
+    now: Timestamp,
+) -> Counted {
+    let template = set.spec.template.as_ref().and_then(|t| t.metadata.as_ref()?.labels.as_ref());
+    let template = template.map_or_else(Selector::everything, Selector::from_labels);
+    let min_ready_seconds = set.spec.min_ready_seconds.unwrap_or(0);
+    let (mut labelled, mut ready, mut available) = (0, 0, 0);
+    let mut next_available: Option<Duration> = None;
+    for pod in active {
+        labelled += i32::from(template.matches(pod.metadata.labels.as_ref()));
+        match availability(pod, min_ready_seconds, now) {
+            Availability::NotReady => {}
+            Availability::Available => {
+                ready += 1;
+                available += 1;
+            }
+            Availability::In(left) => {
+                ready += 1;
+                next_available = Some(next_available.map_or(left, |next| next.min(left)));
+            }
+        }
+    }
+    let some = |n: i32| (n != 0).then_some(n);
+    let status = ReplicaSetStatus {
+        replicas: i32::try_from(active.len()).unwrap_or(i32::MAX),
+        fully_labeled_replicas: some(labelled),
+        ready_replicas: some(ready),
+        available_replicas: some(available),
+        terminating_replicas: Some(i32::try_from(terminating).unwrap_or(i32::MAX)),
+        observed_generation: set.metadata.generation,
+        conditions: conditions(previous, failure, now),
+    };
+    Counted { status, next_available }
+}
+
+/// The conditions with ReplicaFailure as it is now; while it lasts the first failure stands.
+fn conditions(
+    previous: Option<&ReplicaSetStatus>,
+    failure: Option<&Failure>,
+    now: Timestamp,
+) -> Option<Vec<ReplicaSetCondition>> {
+    let mut conditions = previous.and_then(|s| s.conditions.clone()).unwrap_or_default();
+    let position = conditions.iter().position(|c| c.type_.as_deref() == Some(REPLICA_FAILURE));
+    match (failure, position) {
+        (None, Some(position)) => {
+            conditions.remove(position);
+        }
+        (Some(failure), None) => conditions.push(ReplicaSetCondition {
+            type_: Some(REPLICA_FAILURE.into()),
+            status: Some("True".into()),
+            reason: Some(failure.reason.into()),
+            message: Some(failure.message.clone()),
+            last_transition_time: Some(time(now)),
+        }),
+        _ => {}
+    }
+    (!conditions.is_empty()).then_some(conditions)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_are_counted_and_a_failure_lasts_until_it_is_over_rs_1() {
+        let set: ReplicaSet = serde_json::from_value(json!({"metadata": {"name": "s", "generation": 4},
+            "spec": {"replicas": 3, "minReadySeconds": 30, "selector": {},
+                "template": {"metadata": {"labels": {"app": "web", "tier": "x"}}}}}))
+        .unwrap();
+        let pod = |ready_since: Option<&str>, labels: serde_json::Value| {
+            let conditions = ready_since
+                .map(|since| json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]));
+            Shared::from_value(
+                serde_json::from_value::<Pod>(json!({"metadata": {"labels": labels},
+                    "status": {"phase": "Running", "conditions": conditions}}))
+                .unwrap(),
+            )
+        };
+        let full = json!({"app": "web", "tier": "x", "extra": "y"});
+        let pods = [
+            pod(Some("2026-11-21T00:00:00Z"), full.clone()),
+            pod(Some("2026-11-21T00:00:50Z"), full),
+            pod(Some("2026-11-21T00:00:40Z"), json!({"app": "web"})),
+            pod(None, json!({"app": "web"})),
+        ];
+        let now = "2026-11-21T00:01:00Z".parse().unwrap();
+        let quota = Failure { reason: "FailedCreate", message: "exceeded quota".into() };
+        let counted = count(&set, None, &pods, 2, Some(&quota), now);
+        let status = &counted.status;
+        assert_eq!(
+            (
+                status.replicas,
+                status.fully_labeled_replicas,
+                status.ready_replicas,
+                status.available_replicas
+            ),
+            (4, Some(2), Some(3), Some(1))
+        );
+        assert_eq!((status.terminating_replicas, status.observed_generation), (Some(2), Some(4)));
+        assert_eq!(counted.next_available, Some(Duration::from_secs(10)));
+        let failure = &status.conditions.as_ref().unwrap()[0];
+        assert_eq!(failure.message.as_deref(), Some("exceeded quota"));
+        let later = Failure { message: "another".into(), ..quota };
+        let again = count(&set, Some(status), &pods, 2, Some(&later), now);
+        assert_eq!(again.status.conditions, status.conditions, "the first failure stands");
+        assert_eq!(count(&set, Some(status), &pods, 2, None, now).status.conditions, None);
+    }
+}

@@ -1,0 +1,14 @@
+//! Images: what an image reference means on this machine.
+//!
+//! Nothing is downloaded. A reference resolves in the [`Catalogue`]: to an entry of the user's, to a small
+//! server built into this binary, or to a program the machine already has. The catalogue only answers; it
+//! never starts anything.
+
+pub mod builtin;
+pub mod catalogue;
+pub mod entry;
+pub mod reference;
+
+pub use catalogue::{Catalogue, Program, ResolveError, ResolvedImage};
+pub use entry::{ImageEntry, ImageEnv};
+pub use reference::{ImageReference, InvalidReference};

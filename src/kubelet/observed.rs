@@ -1,0 +1,289 @@
+//! What the kubelet knows of one pod beside its object: the runtime's records and its own memory.
+//!
+//! Plain data: `plan` and `status` read it, the worker writes it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::probe::ProbeSet;
+use super::runtime::{ContainerId, ContainerRecord, PulledImage, SandboxRecord};
+use crate::base::clock::saturating_after;
+
+/// Everything known of one pod on its node.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The runtime's view at the last look.
+    pub sandbox: Option<SandboxRecord>,
+    /// The pod's address.
+    pub ip: Option<IpAddr>,
+    /// The node's address.
+    pub host_ip: Option<IpAddr>,
+    /// Whether the pod's volumes are there.
+    pub prepared: Prepared,
+    /// What is remembered of each container, by name.
+    pub containers: BTreeMap<String, ContainerMemory>,
+    /// Why and since when the whole pod ends.
+    pub stop: Option<PodStop>,
+}
+
+/// Whether a pod's volumes and address are ready for its first container.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Prepared {
+    /// Not tried yet.
+    #[default]
+    No,
+    /// All there.
+    Yes,
+    /// Something is missing; tried again at `until`.
+    Blocked {
+        /// When to try again.
+        until: Timestamp,
+        /// What is missing.
+        message: String,
+    },
+}
+
+/// Why a whole pod ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopCause {
+    /// Its containers have done their work, or failed for good.
+    Completed,
+    /// Its object has a deletion timestamp.
+    Deleted,
+    /// Its object is gone from the API or never was there.
+    Orphaned,
+    /// It is failed by the node: `DeadlineExceeded`, `Evicted`.
+    Failed {
+        /// `status.reason`.
+        reason: String,
+        /// `status.message`.
+        message: String,
+    },
+    /// The whole control plane stops; the pod comes back with it.
+    Shutdown,
+}
+
+impl StopCause {
+    /// The pod's object goes once its processes are gone.
+    pub fn removes_pod(&self) -> bool {
+        matches!(self, Self::Deleted | Self::Orphaned)
+    }
+}
+
+/// The end of a whole pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodStop {
+    /// Why.
+    pub cause: StopCause,
+    /// Since when.
+    pub began: Timestamp,
+    /// How long its containers may take.
+    pub grace: Duration,
+}
+
+impl PodStop {
+    /// When its containers are killed.
+    pub fn deadline(&self) -> Timestamp {
+        saturating_after(self.began, self.grace)
+    }
+}
+
+/// What is remembered of one container of a pod.
+#[derive(Clone, Debug, Default)]
+pub struct ContainerMemory {
+    /// An attempt that the runtime has no record of.
+    pub unrecorded: Option<Unrecorded>,
+    /// How long the next restart waits.
+    pub back_off: Option<RestartBackOff>,
+    /// What is known of its image.
+    pub image: ImageState,
+    /// Why it cannot be made (`CreateContainerConfigError`, `RunContainerError`).
+    pub error: Option<CreateError>,
+    /// The attempt that runs or ran last.
+    pub current: Option<AttemptMemory>,
+    /// A BackOff event was recorded for this wait.
+    pub told_back_off: Option<Timestamp>,
+    /// The last lines of the log of an attempt that failed without a message, by its id.
+    pub log_message: Option<(ContainerId, String)>,
+}
+
+/// An attempt that failed before it had a process, or one that only the pod's status still tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrecorded {
+    /// As the runtime would have recorded it.
+    pub record: ContainerRecord,
+    /// Why it ended: `StartError`, `ContainerStatusUnknown`, or what the status says.
+    pub reason: String,
+}
+
+/// How long the next restart of a container waits: doubles while it keeps failing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestartBackOff {
+    /// The wait after the next exit.
+    pub delay: Duration,
+    /// When the container was last restarted.
+    pub last_start: Timestamp,
+}
+
+/// What is known of a container's image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ImageState {
+    /// Not asked for yet.
+    #[default]
+    Unknown,
+    /// It is there.
+    Present(PulledImage),
+    /// It could not be had.
+    Failed {
+        /// `ErrImagePull`, `ErrImageNeverPull`, `InvalidImageName`.
+        reason: &'static str,
+        /// What went wrong.
+        message: String,
+        /// When.
+        at: Timestamp,
+        /// How long until the next try.
+        delay: Duration,
+    },
+}
+
+/// A container could not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateError {
+    /// The waiting reason.
+    pub reason: &'static str,
+    /// The waiting message.
+    pub message: String,
+    /// When to try again.
+    pub until: Timestamp,
+}
+
+/// What is remembered of one attempt.
+#[derive(Clone, Debug)]
+pub struct AttemptMemory {
+    /// The attempt.
+    pub id: ContainerId,
+    /// Its postStart hook.
+    pub post_start: HookState,
+    /// Its probes.
+    pub probes: ProbeSet,
+    /// It is being stopped.
+    pub stop: Option<ContainerStop>,
+}
+
+/// How far a hook is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum HookState {
+    /// There is none, or it has not been started.
+    #[default]
+    Pending,
+    /// It runs.
+    Running,
+    /// It is over, well or (for preStop) not.
+    Done,
+    /// It failed with this message.
+    Failed(String),
+}
+
+/// The end of one container attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerStop {
+    /// Since when.
+    pub began: Timestamp,
+    /// How long it may take, preStop included.
+    pub grace: Duration,
+    /// Its preStop hook.
+    pub pre_stop: HookState,
+    /// When its main process was asked to end.
+    pub terminated_at: Option<Timestamp>,
+    /// When its processes were killed.
+    pub killed_at: Option<Timestamp>,
+}
+
+impl ContainerStop {
+    /// A stop that begins now.
+    pub fn new(began: Timestamp, grace: Duration) -> Self {
+        Self { began, grace, pre_stop: HookState::Pending, terminated_at: None, killed_at: None }
+    }
+
+    /// The end of its grace.
+    pub fn deadline(&self) -> Timestamp {
+        saturating_after(self.began, self.grace)
+    }
+}
+
+static NO_MEMORY: ContainerMemory = ContainerMemory {
+    unrecorded: None,
+    back_off: None,
+    image: ImageState::Unknown,
+    error: None,
+    current: None,
+    told_back_off: None,
+    log_message: None,
+};
+
+impl Observed {
+    /// What is remembered of a container; nothing for one that was never touched.
+    pub fn memory(&self, name: &str) -> &ContainerMemory {
+        self.containers.get(name).unwrap_or(&NO_MEMORY)
+    }
+
+    /// The memory of a container, for changing.
+    pub fn memory_mut(&mut self, name: &str) -> &mut ContainerMemory {
+        self.containers.entry(name.to_string()).or_default()
+    }
+
+    /// Every known attempt of a container, oldest first.
+    pub fn attempts<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a ContainerRecord> {
+        let known = self.sandbox.iter().flat_map(|s| &s.containers).filter(move |c| c.name == name);
+        let unrecorded = self.memory(name).unrecorded.as_ref().map(|u| &u.record);
+        let superseded = unrecorded.is_some_and(|u| known.clone().any(|c| c.attempt > u.attempt));
+        unrecorded.filter(|_| superseded).into_iter().chain(known).chain(unrecorded.filter(|_| !superseded))
+    }
+
+    /// The newest attempt of a container.
+    pub fn latest<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
+        self.attempts(name).next_back()
+    }
+
+    /// The attempt before the newest.
+    pub fn previous<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
+        self.attempts(name).rev().nth(1)
+    }
+
+    /// The newest attempt, when it belongs to the sandbox that lives now (INIT-2).
+    pub fn latest_in_sandbox<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
+        let made = self.sandbox.as_ref().filter(|s| s.ready)?.created_at;
+        self.latest(name).filter(|c| c.started_at >= made)
+    }
+
+    /// Whether the newest attempt runs.
+    pub fn runs(&self, name: &str) -> bool {
+        self.latest(name).is_some_and(|c| c.exit.is_none())
+    }
+
+    /// What is remembered of the newest attempt.
+    pub fn current(&self, record: &ContainerRecord) -> Option<&AttemptMemory> {
+        self.memory(&record.name).current.as_ref().filter(|a| a.id == record.id)
+    }
+
+    /// The sandbox is alive.
+    pub fn sandbox_ready(&self) -> bool {
+        self.sandbox.as_ref().is_some_and(|s| s.ready)
+    }
+
+    /// A running attempt counts as started: its hook is over and its startup probe, if any, has succeeded.
+    pub fn started(&self, record: &ContainerRecord) -> bool {
+        record.exit.is_none()
+            && self.current(record).is_none_or(|attempt| {
+                matches!(attempt.post_start, HookState::Done) && attempt.probes.startup_passed()
+            })
+    }
+
+    /// A running attempt serves: it is started and its readiness probe, if any, succeeds.
+    pub fn ready(&self, record: &ContainerRecord) -> bool {
+        self.started(record) && self.current(record).is_none_or(|attempt| attempt.probes.ready())
+    }
+}

@@ -1,0 +1,150 @@
+//! Whether a container that does not run may be started now, or waits, or has ended for good.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use crate::base::clock::{saturating_after, since};
+use crate::kubelet::observed::{ImageState, Observed, RestartBackOff};
+use crate::kubelet::spec::{self, Role};
+use crate::object::config::Timings;
+
+/// For this long a failed pull shows its own error; after that, that it is backing off.
+const PULL_ERROR_SHOWN: Duration = Duration::from_secs(1);
+
+/// What holds for a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs.
+    Running,
+    /// It may be started now; the restart after this one will wait as `back_off` says.
+    Start {
+        /// None for a first start.
+        back_off: Option<RestartBackOff>,
+    },
+    /// It failed and waits (`CrashLoopBackOff`).
+    BackOff {
+        /// Until then.
+        until: Timestamp,
+        /// The whole wait.
+        delay: Duration,
+    },
+    /// Its image cannot be had and is tried again later.
+    ImageBackOff {
+        /// When it is tried again.
+        until: Timestamp,
+        /// From when on it is shown as `ImagePullBackOff`.
+        shown_from: Timestamp,
+    },
+    /// It could not be made and is tried again later.
+    ErrorWait {
+        /// Then.
+        until: Timestamp,
+    },
+    /// It has ended and is not started again.
+    Ended,
+}
+
+/// What holds for a container at `now`, whatever its turn.
+pub fn verdict(
+    pod: &Pod,
+    role: Role,
+    container: &Container,
+    observed: &Observed,
+    now: Timestamp,
+    timings: &Timings,
+) -> Verdict {
+    let memory = observed.memory(&container.name);
+    let mut back_off = None;
+    if let Some(record) = observed.latest(&container.name) {
+        let Some(exit) = &record.exit else { return Verdict::Running };
+        // A record from a sandbox that is gone says nothing about an init container's work in the new one.
+        let counts = role != Role::Init || observed.latest_in_sandbox(&container.name).is_some();
+        if counts && !spec::restarts_after(pod, role, container, exit.exit_code) {
+            return Verdict::Ended;
+        }
+        if counts {
+            match restart_wait(memory.back_off, exit.finished_at, timings) {
+                Some((until, delay)) if until > now => return Verdict::BackOff { until, delay },
+                _ => back_off = Some(next_back_off(memory.back_off, exit.finished_at, now, timings)),
+            }
+        }
+    }
+    if let ImageState::Failed { at, delay, .. } = &memory.image {
+        let until = saturating_after(*at, *delay);
+        if until > now {
+            return Verdict::ImageBackOff { until, shown_from: saturating_after(*at, PULL_ERROR_SHOWN) };
+        }
+    }
+    match &memory.error {
+        Some(error) if error.until > now => Verdict::ErrorWait { until: error.until },
+        _ => Verdict::Start { back_off },
+    }
+}
+
+/// Until when a container that ended at `finished_at` waits; none when it may start at once.
+fn restart_wait(
+    back_off: Option<RestartBackOff>,
+    finished_at: Timestamp,
+    timings: &Timings,
+) -> Option<(Timestamp, Duration)> {
+    let back_off = back_off.filter(|b| !forgotten(*b, finished_at, timings))?;
+    Some((saturating_after(finished_at, back_off.delay), back_off.delay))
+}
+
+/// The wait after the restart at `now`: doubled, or the first one again after long good running.
+fn next_back_off(
+    back_off: Option<RestartBackOff>,
+    finished_at: Timestamp,
+    now: Timestamp,
+    timings: &Timings,
+) -> RestartBackOff {
+    let delay = back_off
+        .filter(|b| !forgotten(*b, finished_at, timings))
+        .map_or(timings.container_back_off_initial.0, |b| {
+            b.delay.saturating_mul(2).min(timings.container_back_off_max.0)
+        });
+    RestartBackOff { delay, last_start: now }
+}
+
+fn forgotten(back_off: RestartBackOff, finished_at: Timestamp, timings: &Timings) -> bool {
+    since(finished_at, back_off.last_start) > timings.container_back_off_reset.0
+}
+
+/// The wait after one more failed pull.
+pub fn image_back_off_delay(before: &ImageState, timings: &Timings) -> Duration {
+    match before {
+        ImageState::Failed { delay, .. } => delay.saturating_mul(2).min(timings.image_back_off_max.0),
+        _ => timings.image_back_off_initial.0,
+    }
+}
+
+/// The text of the BackOff event of a container that keeps failing.
+pub(super) fn restart_event(pod: &Pod, name: &str) -> String {
+    format!("Back-off restarting failed container {name} in pod {}", spec::pod_label(pod))
+}
+
+/// How many attempts the pod's status tells of, when the runtime knows none: the restartCount of the next.
+pub(super) fn known_attempts(pod: &Pod, name: &str) -> u32 {
+    let status = pod.status.as_ref();
+    let all = status
+        .into_iter()
+        .flat_map(|s| [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]);
+    let Some(known) = all.flatten().flatten().find(|c| c.name == name) else { return 0 };
+    let ran = known.container_id.as_ref().is_some_and(|id| !id.is_empty());
+    u32::try_from(known.restart_count).unwrap_or(0) + u32::from(ran)
+}
+
+/// A duration as messages show it: `10s`, `1m20s`, `5m0s`.
+pub(in crate::kubelet) fn go_duration(duration: Duration) -> String {
+    let whole = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+    let seconds = whole.as_secs();
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) if seconds == 0 => format!("{}ms", whole.as_millis()),
+        (0, 0) => format!("{rest}s"),
+        (0, _) => format!("{minutes}m{rest}s"),
+        _ => format!("{hours}h{minutes}m{rest}s"),
+    }
+}

@@ -1,0 +1,110 @@
+//! How containers and whole pods end: preStop, TERM, KILL; sidecars last, in reverse order (POD-7, INIT-3).
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use super::{Action, Plan};
+use crate::base::clock::saturating_after;
+use crate::kubelet::observed::{ContainerStop, HookState, Observed, PodStop, StopCause};
+use crate::kubelet::runtime::ContainerRecord;
+use crate::kubelet::spec::{self, Role};
+use crate::object::config::Timings;
+
+/// A kill that did not take is repeated after this long.
+const KILL_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// The next steps towards the end of the whole pod.
+pub(super) fn whole_pod(
+    pod: &Pod,
+    observed: &Observed,
+    stop: &PodStop,
+    now: Timestamp,
+    timings: &Timings,
+    plan: &mut Plan,
+) {
+    let mut anything_runs = false;
+    // Apps and ephemeral containers at once; each sidecar once everything after it has ended.
+    let mut later_runs =
+        spec::all_containers(pod).any(|(role, c)| !matches!(role, Role::Sidecar) && observed.runs(&c.name));
+    let sidecars = spec::init_containers(pod).rev().filter(|(role, _)| *role == Role::Sidecar);
+    let others = spec::all_containers(pod).filter(|(role, _)| *role != Role::Sidecar);
+    let ordered =
+        others.map(|(_, c)| (c, false)).chain(sidecars.map(|(_, c)| (std::borrow::Cow::Borrowed(c), true)));
+    for (container, waits) in ordered {
+        let Some(record) = observed.latest(&container.name).filter(|r| r.exit.is_none()) else { continue };
+        anything_runs = true;
+        let its_turn = !waits || !later_runs || now >= stop.deadline();
+        if waits {
+            later_runs = true;
+        }
+        match observed.current(record).and_then(|a| a.stop.as_ref()) {
+            None => plan.push(Action::StopContainer {
+                name: container.name.clone(),
+                id: record.id.clone(),
+                message: format!("Stopping container {}", container.name),
+                grace: stop.grace,
+            }),
+            Some(own) => {
+                let deadline = own.deadline().min(stop.deadline());
+                one_container(&container, record, own, deadline, its_turn, now, timings, plan);
+                if !its_turn {
+                    plan.wake(stop.deadline());
+                }
+            }
+        }
+    }
+    if anything_runs {
+        return;
+    }
+    if observed.sandbox_ready()
+        || observed.sandbox.iter().flat_map(|s| &s.containers).any(|c| c.exit.is_none())
+    {
+        // Nothing that the pod's spec names runs: what is left of it is killed with the sandbox (POD-10).
+        plan.push(Action::StopSandbox);
+    } else if stop.cause.removes_pod() || stop.cause == StopCause::Shutdown {
+        plan.push(Action::Remove);
+    }
+}
+
+/// The next step towards the end of one container.
+#[expect(clippy::too_many_arguments, reason = "one pure step over everything that bears on it")]
+pub(super) fn one_container(
+    container: &Container,
+    record: &ContainerRecord,
+    stop: &ContainerStop,
+    deadline: Timestamp,
+    its_turn: bool,
+    now: Timestamp,
+    timings: &Timings,
+    plan: &mut Plan,
+) {
+    let (name, id) = (container.name.clone(), record.id.clone());
+    let hook = container.lifecycle.as_ref().and_then(|l| l.pre_stop.as_ref());
+    if hook.is_some() && stop.terminated_at.is_none() {
+        match stop.pre_stop {
+            HookState::Pending if now < deadline => {
+                plan.push(Action::PreStop { name, id, deadline });
+                return;
+            }
+            HookState::Running if now < deadline => {
+                plan.wake(deadline);
+                return;
+            }
+            _ => {}
+        }
+    }
+    let Some(terminated_at) = stop.terminated_at else {
+        if its_turn {
+            plan.push(Action::Terminate { name, id });
+        }
+        return;
+    };
+    // However late the signal came, the process gets a moment to obey it: Kubernetes' 2 s minimum.
+    let kill_at = deadline.max(saturating_after(terminated_at, timings.pre_stop_extension.0));
+    let kill_at = stop.killed_at.map_or(kill_at, |killed| saturating_after(killed, KILL_AGAIN));
+    if now >= kill_at {
+        plan.push(Action::Kill { name, id });
+    } else {
+        plan.wake(kill_at);
+    }
+}

@@ -1,0 +1,337 @@
+//! Probes: when each is due and what its results mean (POD-5).
+//!
+//! The state machines here are pure; [`check`] does the asking. Thresholds, the startup gate and the
+//! initial results are those of Kubernetes' prober.
+
+pub mod check;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, Probe};
+
+use crate::base::clock::saturating_after;
+
+/// Which of a container's probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// Its failure restarts the container; its first success lets the other two begin.
+    Startup,
+    /// Its failure restarts the container.
+    Liveness,
+    /// Its failure takes the container out of service.
+    Readiness,
+}
+
+impl ProbeKind {
+    /// All, in the order they are asked.
+    pub const ALL: [Self; 3] = [Self::Startup, Self::Liveness, Self::Readiness];
+
+    /// `Liveness`, as event texts begin.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Startup => "Startup",
+            Self::Liveness => "Liveness",
+            Self::Readiness => "Readiness",
+        }
+    }
+
+    /// `liveness`, as it stands inside event texts.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Startup => "startup",
+            Self::Liveness => "liveness",
+            Self::Readiness => "readiness",
+        }
+    }
+
+    /// The container's probe of this kind.
+    pub fn of(self, container: &Container) -> Option<&Probe> {
+        match self {
+            Self::Startup => container.startup_probe.as_ref(),
+            Self::Liveness => container.liveness_probe.as_ref(),
+            Self::Readiness => container.readiness_probe.as_ref(),
+        }
+    }
+}
+
+/// What one asking gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeOutcome {
+    /// The container answered well.
+    Success,
+    /// It answered badly or not at all; the text tells.
+    Failure(String),
+    /// The asking itself went wrong: no verdict.
+    Unknown(String),
+}
+
+/// One probe of one container attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeState {
+    period: Duration,
+    success_threshold: u32,
+    failure_threshold: u32,
+    /// When it is asked next.
+    due: Timestamp,
+    in_flight: bool,
+    last: Option<bool>,
+    run: u32,
+    verdict: Option<bool>,
+}
+
+impl ProbeState {
+    fn new(probe: &Probe, started_at: Timestamp) -> Self {
+        let count =
+            |field: Option<i32>, default| field.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
+        Self {
+            period: Duration::from_secs(u64::from(count(probe.period_seconds, 10).max(1))),
+            success_threshold: count(probe.success_threshold, 1).max(1),
+            failure_threshold: count(probe.failure_threshold, 3).max(1),
+            due: saturating_after(
+                started_at,
+                Duration::from_secs(u64::from(count(probe.initial_delay_seconds, 0))),
+            ),
+            in_flight: false,
+            last: None,
+            run: 0,
+            verdict: None,
+        }
+    }
+
+    /// Takes a result that came at `now`; true when the verdict changed.
+    fn take(&mut self, outcome: &ProbeOutcome, now: Timestamp) -> bool {
+        self.in_flight = false;
+        // The next asking follows the schedule, not the answer; a slow answer skips beats.
+        self.due = saturating_after(self.due, self.period);
+        if self.due <= now {
+            self.due = saturating_after(now, self.period);
+        }
+        let success = match outcome {
+            ProbeOutcome::Success => true,
+            ProbeOutcome::Failure(_) => false,
+            ProbeOutcome::Unknown(_) => return false,
+        };
+        if self.last == Some(success) {
+            self.run = self.run.saturating_add(1);
+        } else {
+            (self.last, self.run) = (Some(success), 1);
+        }
+        let threshold = if success { self.success_threshold } else { self.failure_threshold };
+        if self.run < threshold || self.verdict == Some(success) {
+            return false;
+        }
+        self.verdict = Some(success);
+        true
+    }
+}
+
+/// The probes of one container attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbeSet {
+    startup: Option<ProbeState>,
+    liveness: Option<ProbeState>,
+    readiness: Option<ProbeState>,
+}
+
+impl ProbeSet {
+    /// The probes of a container that started at `started_at`.
+    pub fn new(container: &Container, started_at: Timestamp) -> Self {
+        let state = |kind: ProbeKind| kind.of(container).map(|probe| ProbeState::new(probe, started_at));
+        Self {
+            startup: state(ProbeKind::Startup),
+            liveness: state(ProbeKind::Liveness),
+            readiness: state(ProbeKind::Readiness),
+        }
+    }
+
+    /// The probes of a container found running after a restart of the kubelet: what its status said last
+    /// still holds until a probe says otherwise (SAFE-7).
+    pub fn adopted(
+        container: &Container,
+        started_at: Timestamp,
+        started: bool,
+        ready: bool,
+        now: Timestamp,
+    ) -> Self {
+        let mut set = Self::new(container, started_at);
+        for state in [&mut set.startup, &mut set.liveness, &mut set.readiness].into_iter().flatten() {
+            state.due = state.due.max(now);
+        }
+        if let Some(startup) = set.startup.as_mut().filter(|_| started) {
+            startup.verdict = Some(true);
+        }
+        if let Some(readiness) = set.readiness.as_mut().filter(|_| ready) {
+            readiness.verdict = Some(true);
+        }
+        set
+    }
+
+    fn state(&self, kind: ProbeKind) -> Option<&ProbeState> {
+        match kind {
+            ProbeKind::Startup => self.startup.as_ref(),
+            ProbeKind::Liveness => self.liveness.as_ref(),
+            ProbeKind::Readiness => self.readiness.as_ref(),
+        }
+    }
+
+    fn state_mut(&mut self, kind: ProbeKind) -> Option<&mut ProbeState> {
+        match kind {
+            ProbeKind::Startup => self.startup.as_mut(),
+            ProbeKind::Liveness => self.liveness.as_mut(),
+            ProbeKind::Readiness => self.readiness.as_mut(),
+        }
+    }
+
+    /// The startup probe has succeeded, or there is none.
+    pub fn startup_passed(&self) -> bool {
+        self.startup.as_ref().is_none_or(|s| s.verdict == Some(true))
+    }
+
+    /// The readiness probe succeeds, or there is none.
+    pub fn ready(&self) -> bool {
+        self.readiness.as_ref().is_none_or(|s| s.verdict == Some(true))
+    }
+
+    /// The probe whose failure asks for a restart.
+    pub fn failed(&self) -> Option<ProbeKind> {
+        [ProbeKind::Startup, ProbeKind::Liveness]
+            .into_iter()
+            .find(|kind| self.state(*kind).is_some_and(|s| s.verdict == Some(false)))
+    }
+
+    /// Probes that are to be asked at `now`, and when the next one after them is due.
+    pub fn due(&self, now: Timestamp) -> (Vec<ProbeKind>, Option<Timestamp>) {
+        let mut due = Vec::new();
+        let mut next: Option<Timestamp> = None;
+        for kind in ProbeKind::ALL {
+            let Some(state) = self.state(kind) else { continue };
+            let gate_open = match kind {
+                ProbeKind::Startup => state.verdict.is_none(),
+                ProbeKind::Liveness | ProbeKind::Readiness => self.startup_passed(),
+            };
+            if !gate_open || state.in_flight {
+                continue;
+            }
+            if state.due <= now {
+                due.push(kind);
+            } else {
+                next = Some(next.map_or(state.due, |n| n.min(state.due)));
+            }
+        }
+        (due, next)
+    }
+
+    /// This probe is being asked.
+    pub fn asked(&mut self, kind: ProbeKind) {
+        if let Some(state) = self.state_mut(kind) {
+            state.in_flight = true;
+        }
+    }
+
+    /// Takes the answer of a probe; true when its verdict changed.
+    pub fn answered(&mut self, kind: ProbeKind, outcome: &ProbeOutcome, now: Timestamp) -> bool {
+        let changed = self.state_mut(kind).is_some_and(|state| state.take(outcome, now));
+        if changed && kind == ProbeKind::Startup && self.startup_passed() {
+            // The gate opened: nobody waits a whole period for what was held back.
+            for state in [&mut self.liveness, &mut self.readiness].into_iter().flatten() {
+                state.due = state.due.max(now);
+            }
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn probe(initial: i32, period: i32, successes: i32, failures: i32) -> Probe {
+        Probe {
+            initial_delay_seconds: Some(initial),
+            period_seconds: Some(period),
+            success_threshold: Some(successes),
+            failure_threshold: Some(failures),
+            ..Probe::default()
+        }
+    }
+
+    /// Asks whenever a probe is due and answers with the next letter: `+`, `-` or `?`.
+    /// Gives `second:verdict` for each answer of the readiness probe.
+    fn run(probe: Probe, answers: &str) -> String {
+        let container = Container { readiness_probe: Some(probe), ..Container::default() };
+        let mut set = ProbeSet::new(&container, at(0));
+        let mut now = at(0);
+        let mut told = Vec::new();
+        for answer in answers.chars() {
+            loop {
+                let (due, next) = set.due(now);
+                if !due.is_empty() {
+                    break;
+                }
+                now = next.unwrap();
+            }
+            let outcome = match answer {
+                '+' => ProbeOutcome::Success,
+                '-' => ProbeOutcome::Failure("no".into()),
+                _ => ProbeOutcome::Unknown("?".into()),
+            };
+            set.asked(ProbeKind::Readiness);
+            set.answered(ProbeKind::Readiness, &outcome, now);
+            told.push(format!("{}:{}", now.as_second(), if set.ready() { "ready" } else { "not" }));
+        }
+        told.join(" ")
+    }
+
+    #[test]
+    fn readiness_follows_its_numbers_pod_5() {
+        for (probe, answers, expected) in [
+            (probe(0, 10, 1, 3), "+", "0:ready"),
+            (probe(5, 2, 1, 1), "-+-", "5:not 7:ready 9:not"),
+            (probe(0, 1, 2, 3), "+-++", "0:not 1:not 2:not 3:ready"),
+            (probe(0, 1, 1, 3), "+--+---", "0:ready 1:ready 2:ready 3:ready 4:ready 5:ready 6:not"),
+            (probe(0, 1, 1, 2), "+-?-", "0:ready 1:ready 2:ready 3:not"),
+        ] {
+            assert_eq!(run(probe, answers), expected, "{answers}");
+        }
+    }
+
+    #[test]
+    fn startup_gates_the_others_and_ends_with_its_first_success_pod_5() {
+        let container = Container {
+            startup_probe: Some(probe(0, 5, 1, 2)),
+            liveness_probe: Some(probe(0, 10, 1, 1)),
+            readiness_probe: Some(probe(0, 10, 1, 1)),
+            ..Container::default()
+        };
+        let mut set = ProbeSet::new(&container, at(0));
+        assert_eq!(set.due(at(0)), (vec![ProbeKind::Startup], None));
+        set.asked(ProbeKind::Startup);
+        assert_eq!(set.due(at(0)), (vec![], None), "one asking at a time");
+        set.answered(ProbeKind::Startup, &ProbeOutcome::Failure("x".into()), at(0));
+        assert_eq!((set.failed(), set.due(at(1))), (None, (vec![], Some(at(5)))));
+        set.answered(ProbeKind::Startup, &ProbeOutcome::Success, at(5));
+        assert_eq!(set.due(at(5)).0, [ProbeKind::Liveness, ProbeKind::Readiness]);
+        set.answered(ProbeKind::Liveness, &ProbeOutcome::Failure("x".into()), at(5));
+        assert_eq!(set.failed(), Some(ProbeKind::Liveness));
+
+        let mut never = ProbeSet::new(&container, at(0));
+        never.answered(ProbeKind::Startup, &ProbeOutcome::Failure("x".into()), at(0));
+        never.answered(ProbeKind::Startup, &ProbeOutcome::Failure("x".into()), at(5));
+        assert_eq!(never.failed(), Some(ProbeKind::Startup));
+        assert_eq!(never.due(at(60)), (vec![], None), "a failed startup probe waits for the restart");
+    }
+
+    #[test]
+    fn an_adopted_container_keeps_its_readiness_safe_7() {
+        let container = Container { readiness_probe: Some(probe(0, 1, 1, 1)), ..Container::default() };
+        let mut set = ProbeSet::adopted(&container, at(0), true, true, at(100));
+        assert!(set.ready() && set.due(at(99)).0.is_empty());
+        set.answered(ProbeKind::Readiness, &ProbeOutcome::Failure("x".into()), at(100));
+        assert!(!set.ready());
+    }
+}

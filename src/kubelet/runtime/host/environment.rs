@@ -1,0 +1,110 @@
+//! The environment and user a container's processes get: the image's, the pod's, and nothing of ours.
+
+use std::path::{Path, PathBuf};
+
+use super::super::protocol::Launch;
+use super::child::User;
+use super::process_tree::MARKER;
+use crate::kubelet::images::catalogue::DEFAULT_PATH;
+
+/// Adds pairs; later ones win but keep the place of the first.
+pub(super) fn merge(env: &mut Vec<(String, String)>, more: impl IntoIterator<Item = (String, String)>) {
+    for (name, value) in more {
+        match env.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value,
+            None => env.push((name, value)),
+        }
+    }
+}
+
+/// What every container has before its image and spec speak.
+pub(super) fn base(hostname: &str, home: &Path, tty: bool) -> Vec<(String, String)> {
+    let mut env = vec![
+        ("PATH".to_owned(), DEFAULT_PATH.to_owned()),
+        ("HOSTNAME".to_owned(), hostname.to_owned()),
+        ("HOME".to_owned(), home.display().to_string()),
+    ];
+    if tty {
+        env.push(("TERM".to_owned(), "xterm".to_owned()));
+    }
+    env
+}
+
+/// The marker by which a container's processes are found.
+pub(super) fn marker(id: &str) -> (String, String) {
+    (MARKER.to_owned(), id.to_owned())
+}
+
+/// Without namespaces a program finds its volumes by `PODIUM_MOUNT_…`, named after the mount path.
+pub(super) fn mount_variable(container_path: &Path, host_path: &Path) -> (String, String) {
+    let path = container_path.display().to_string();
+    let name: String = path
+        .trim_matches('/')
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' })
+        .collect();
+    (format!("PODIUM_MOUNT_{name}"), host_path.display().to_string())
+}
+
+/// A user and home directory.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Account {
+    /// Whom to become; none stays who we are.
+    pub(super) user: Option<User>,
+    pub(super) home: PathBuf,
+}
+
+/// Whom a container runs as: the spec's numbers, else the image's user. Only root may become another.
+pub(super) fn account(launch: &Launch, passwd: &str, group: &str, own_uid: u32) -> Result<Account, String> {
+    let lines =
+        || passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).filter(|line| line.len() > 5);
+    let mut uid = launch.spec.run_as_user;
+    let mut gid = launch.spec.run_as_group;
+    if uid.is_none()
+        && let Some(text) = launch.user.as_deref().filter(|text| !text.is_empty())
+    {
+        let (user, own_group) =
+            text.split_once(':').map_or((text, None), |(user, own_group)| (user, Some(own_group)));
+        let named = lines().find(|line| line[0] == user);
+        uid = user.parse().ok().or_else(|| named.as_ref()?[2].parse().ok());
+        if uid.is_none() {
+            return Err(format!("unable to find user {user}: no matching entries in passwd file"));
+        }
+        let number = |name: &str| {
+            let line =
+                group.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|line| line[0] == name)?;
+            line.get(2)?.parse::<u32>().ok()
+        };
+        gid = gid.or_else(|| own_group.and_then(|name| name.parse().ok().or_else(|| number(name))));
+    }
+    let effective = uid.unwrap_or(own_uid);
+    let entry = lines().find(|line| line[2].parse() == Ok(effective));
+    let home = entry.as_ref().map_or_else(|| PathBuf::from("/"), |line| PathBuf::from(line[5]));
+    let group_of_user = entry.and_then(|line| line[3].parse().ok());
+    if own_uid != 0 || (uid.is_none() && gid.is_none()) {
+        return Ok(Account { user: None, home });
+    }
+    let gid = gid.or(group_of_user).unwrap_or(0);
+    Ok(Account { user: Some(User { uid: effective, gid }), home })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_variables_win() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut env = base("web-1", Path::new("/root"), true);
+        merge(&mut env, [pair("A", "1"), pair("PATH", "/x"), pair("A", "2")]);
+        let expect =
+            [("PATH", "/x"), ("HOSTNAME", "web-1"), ("HOME", "/root"), ("TERM", "xterm"), ("A", "2")];
+        assert_eq!(env, expect.map(|(name, value)| pair(name, value)));
+    }
+
+    #[test]
+    fn mounts_have_variables() {
+        let (name, value) = mount_variable(Path::new("/usr/share/nginx-1/html/"), Path::new("/v"));
+        assert_eq!((name.as_str(), value.as_str()), ("PODIUM_MOUNT_USR_SHARE_NGINX_1_HTML", "/v"));
+    }
+}

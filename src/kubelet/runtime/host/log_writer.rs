@@ -1,0 +1,223 @@
+//! A container's log: CRI's line format in files that rotate.
+//!
+//! `2026-11-21T03:27:14.123456789Z stdout F text`. Lines above 16 KiB come in parts tagged `P`, so that no
+//! line, however long, is ever held in memory. Nothing is dropped: when the disk refuses, the caller must
+//! try again, and meanwhile the container waits at its full pipe.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+/// A file is rotated once it has this many bytes.
+pub(super) const ROTATE_BYTES: u64 = 10 << 20;
+/// How many files are kept, the current one included.
+pub(super) const KEPT_FILES: usize = 5;
+/// Longer lines are written in parts.
+const PART_BYTES: usize = 16 << 10;
+
+/// Which stream a piece of log came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// Writes one container's log.
+pub(super) struct LogWriter {
+    path: PathBuf,
+    file: Option<File>,
+    size_bytes: u64,
+    rotate_bytes: u64,
+    /// The beginning of a line whose end has not come yet, by stream.
+    open_lines: [Vec<u8>; 2],
+    /// Formatted, not yet written.
+    pending: Vec<u8>,
+}
+
+impl LogWriter {
+    /// Writes to `path` and, rotated, `path.1` (newest) to `path.4`. The file is made at once.
+    pub(super) fn new(path: PathBuf) -> io::Result<Self> {
+        Self::with_rotation(path, ROTATE_BYTES)
+    }
+
+    fn with_rotation(path: PathBuf, rotate_bytes: u64) -> io::Result<Self> {
+        let file = Some(open(&path)?);
+        let open_lines = [Vec::new(), Vec::new()];
+        Ok(Self { path, file, size_bytes: 0, rotate_bytes, open_lines, pending: Vec::new() })
+    }
+
+    /// Takes what a stream brought. An error means "not all is on disk yet": call [`Self::flush`] until it
+    /// succeeds before bringing more.
+    pub(super) fn write(&mut self, stream: Stream, mut bytes: &[u8], now: Timestamp) -> io::Result<()> {
+        let prefix = prefix(stream, now);
+        let index = usize::from(stream == Stream::Stderr);
+        while !bytes.is_empty() {
+            let room = PART_BYTES - self.open_lines[index].len();
+            let window = &bytes[..bytes.len().min(room)];
+            let end = window.iter().position(|&byte| byte == b'\n');
+            let taken = end.unwrap_or(window.len());
+            self.open_lines[index].extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken + usize::from(end.is_some())..];
+            if end.is_some() {
+                self.end_line(index, &prefix, b"F ");
+            } else if self.open_lines[index].len() == PART_BYTES && bytes.first() != Some(&b'\n') {
+                self.end_line(index, &prefix, b"P ");
+            } else if self.open_lines[index].len() == PART_BYTES {
+                bytes = &bytes[1..];
+                self.end_line(index, &prefix, b"F ");
+            }
+        }
+        self.flush()
+    }
+
+    /// The stream has ended: a line without an end is written as it is.
+    pub(super) fn finish(&mut self, stream: Stream, now: Timestamp) -> io::Result<()> {
+        let index = usize::from(stream == Stream::Stderr);
+        if !self.open_lines[index].is_empty() {
+            self.end_line(index, &prefix(stream, now), b"F ");
+        }
+        self.open_lines[index] = Vec::new();
+        self.flush()
+    }
+
+    fn end_line(&mut self, index: usize, prefix: &str, tag: &[u8]) {
+        self.pending.extend_from_slice(prefix.as_bytes());
+        self.pending.extend_from_slice(tag);
+        self.pending.append(&mut self.open_lines[index]);
+        self.pending.push(b'\n');
+    }
+
+    /// Writes what is pending.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        if self.size_bytes >= self.rotate_bytes {
+            self.rotate()?;
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(open(&self.path)?),
+        };
+        let mut written = 0;
+        let result = loop {
+            match file.write(&self.pending[written..]) {
+                Ok(0) => break Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+            if written == self.pending.len() {
+                break Ok(());
+            }
+        };
+        self.size_bytes += written as u64;
+        self.pending.drain(..written);
+        if self.pending.capacity() > 4 * PART_BYTES && self.pending.is_empty() {
+            self.pending = Vec::new();
+        }
+        result
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        self.file = None;
+        for number in (1..KEPT_FILES - 1).rev() {
+            rename_if_there(&rotated(&self.path, number), &rotated(&self.path, number + 1))?;
+        }
+        rename_if_there(&self.path, &rotated(&self.path, 1))?;
+        self.size_bytes = 0;
+        Ok(())
+    }
+}
+
+fn prefix(stream: Stream, now: Timestamp) -> String {
+    let name = match stream {
+        Stream::Stdout => "stdout",
+        Stream::Stderr => "stderr",
+    };
+    format!("{now:.9} {name} ")
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    match std::fs::rename(from, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The file that was rotated `number` times.
+pub(super) fn rotated(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    name.into()
+}
+
+/// The files of a log that exist, oldest first.
+pub(super) fn files(path: &Path) -> Vec<PathBuf> {
+    let older = (1..KEPT_FILES).rev().map(|number| rotated(path, number));
+    older.chain([path.to_path_buf()]).filter(|path| path.exists()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &Path) -> Vec<String> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+    }
+
+    /// POD-12's sibling for logs: CRI's format, parts above 16 KiB.
+    #[test]
+    fn lines_are_cris_and_long_ones_come_in_parts() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let now: Timestamp = "2026-11-21T03:27:14.123456789Z".parse().unwrap();
+        let mut log = LogWriter::new(path.clone()).unwrap();
+        log.write(Stream::Stdout, b"one\ntw", now).unwrap();
+        log.write(Stream::Stderr, b"oops\n\n", now).unwrap();
+        log.write(Stream::Stdout, b"o\nrest", now).unwrap();
+        log.finish(Stream::Stdout, now).unwrap();
+        log.finish(Stream::Stderr, now).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("2026-11-21T03:27:14.123456789Z stdout F one\n"), "{text}");
+        assert_eq!(lines(&path)[1..], ["stderr F oops", "stderr F ", "stdout F two", "stdout F rest"]);
+
+        for (length, parts) in [(PART_BYTES, 1), (PART_BYTES + 1, 2), (3 * PART_BYTES, 3)] {
+            let path = directory.path().join(format!("log-{length}"));
+            let mut log = LogWriter::new(path.clone()).unwrap();
+            let mut line = vec![b'x'; length];
+            line.push(b'\n');
+            for piece in line.chunks(1000) {
+                log.write(Stream::Stdout, piece, now).unwrap();
+            }
+            let lines = lines(&path);
+            assert_eq!(lines.len(), parts, "{length}");
+            assert!(lines[parts - 1].starts_with("stdout F x"));
+            assert!(lines[..parts - 1].iter().all(|line| line.starts_with("stdout P x")));
+        }
+    }
+
+    #[test]
+    fn files_rotate_and_the_oldest_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let mut log = LogWriter::with_rotation(path.clone(), 100).unwrap();
+        for number in 0..100 {
+            log.write(Stream::Stdout, format!("line {number}\n").as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
+        }
+        let files = files(&path);
+        assert_eq!(files.len(), KEPT_FILES);
+        let all: Vec<String> = files.iter().flat_map(|file| lines(file)).collect();
+        let expect: Vec<String> =
+            (100 - all.len()..100).map(|number| format!("stdout F line {number}")).collect();
+        assert_eq!(all, expect, "in order, without gap, the newest kept");
+        assert!(files.iter().all(|file| file.metadata().unwrap().len() < 150));
+    }
+}

@@ -1,0 +1,190 @@
+//! The few system calls the host process needs that have no safe wrapper.
+//!
+//! Invariant for the whole host: it is one single thread. Only that makes `fork` without `exec` sound: the
+//! child has everything the parent had and no lock is held by a thread that does not exist any more.
+#![expect(unsafe_code, reason = "fork, exec, namespaces, signals and ids have no safe wrappers")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::process::Pid;
+use rustix::thread::UnshareFlags;
+use tokio::io::unix::AsyncFd;
+
+/// Which side of a fork this is.
+pub(super) enum Forked {
+    /// The new process; it must end with [`exit_now`] or an exec, never return into the host's loop.
+    Child,
+    /// The host, with the new process' id.
+    Parent(Pid),
+}
+
+/// Forks the (single-threaded) process. All signals are blocked in the child until [`reset_signals`].
+pub(super) fn fork() -> io::Result<Forked> {
+    let before = block_signals();
+    // SAFETY: the process has one thread (see the file's head), so the child may go on as usual.
+    let result = unsafe { libc::fork() };
+    if result == 0 {
+        return Ok(Forked::Child);
+    }
+    let error = io::Error::last_os_error();
+    // SAFETY: restores a mask that the kernel gave us.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    Pid::from_raw(result).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
+}
+
+/// Blocks every signal and gives the mask as it was.
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: plain C structures, filled by the calls before they are read.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        before
+    }
+}
+
+/// Gives every signal its default action and unblocks all: what a new program expects.
+pub(super) fn reset_signals() {
+    // SAFETY: SIG_DFL is valid for every signal; those that cannot be changed only return an error.
+    unsafe {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// Waits until a child changes state. SIGCHLD must be blocked.
+pub(super) fn wait_for_child_signal() {
+    // SAFETY: waits for one signal of a set that is built here.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigwaitinfo(&raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Moves this process (or its future children) into new namespaces.
+pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: never called with FILES or FS, so no other code's idea of its descriptors changes.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
+}
+
+/// Gives up the current user for another. Without the right to, this fails.
+pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+    let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: plain calls on numbers and a live slice; the process has one thread.
+    unsafe {
+        check(libc::setgroups(groups.len(), groups.as_ptr()))?;
+        check(libc::setgid(gid))?;
+        check(libc::setuid(uid))
+    }
+}
+
+/// Marks every descriptor from `first` on to be closed by an exec.
+pub(super) fn close_on_exec_from(first: u32) {
+    // SAFETY: only flags of descriptors change.
+    let done =
+        unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done != 0 {
+        for descriptor in first.cast_signed()..4096 {
+            // SAFETY: as above.
+            unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+}
+
+/// Closes every descriptor from `first` on, in a child that will never use one again.
+pub(super) fn close_from(first: u32) {
+    // SAFETY: the caller is a forked child whose owned descriptors are never touched or dropped again.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+    if done != 0 {
+        for descriptor in first.cast_signed()..4096 {
+            // SAFETY: as above.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+/// Gives the kernel back the heap pages of a child that will never use them: copies of the parent's.
+pub(super) fn forget_heap() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let range = maps.lines().find(|line| line.ends_with("[heap]")).and_then(|line| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+    });
+    std::mem::forget(maps);
+    // SAFETY: only asks for an address.
+    let thread_locals = unsafe { libc::__errno_location() } as usize;
+    if let Some((start, end)) = range
+        && !(start..end).contains(&thread_locals)
+    {
+        // SAFETY: the range is this process' own heap; the caller allocates and frees nothing afterwards.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Replaces the process by a program; comes back only with an error.
+pub(super) fn exec(path: &CString, argv: &[CString], env: &[CString]) -> io::Error {
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: both arrays are null-terminated and live until the call.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Replaces the process by the program behind a descriptor; comes back only with an error.
+pub(super) fn exec_descriptor(program: BorrowedFd<'_>, argv: &[CString], env: &[CString]) -> io::Error {
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: as in `exec`; the path is the empty string, as AT_EMPTY_PATH asks for.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            argv.as_ptr(),
+            env.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
+
+fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
+/// Ends the process without running anything of the parent's that it copied.
+pub(super) fn exit_now(code: i32) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(code) }
+}
+
+/// Sends a signal to a process; one that is gone is no error.
+pub(super) fn signal(pid: Pid, signal: i32) {
+    // SAFETY: a plain call on numbers.
+    unsafe { libc::kill(pid.as_raw_nonzero().get(), signal) };
+}
+
+/// Clock ticks in a second of processor time, as /proc counts them.
+pub(super) fn ticks_per_second() -> u64 {
+    // SAFETY: a plain call.
+    unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1).cast_unsigned()
+}
+
+/// Bytes of a page of memory.
+pub(super) fn page_bytes() -> u64 {
+    // SAFETY: a plain call.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1).cast_unsigned()
+}
+
+/// Lets the event loop watch a descriptor.
+pub(super) fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` names the same open descriptor as long as it lives.
+    unsafe { AsyncFd::register(descriptor) }.map_err(Into::into)
+}

@@ -1,0 +1,216 @@
+//! A pod's sandbox: its directory, host name and IPC namespaces, and, when its containers share processes,
+//! their init.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use rustix::process::Pid;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+use serde::{Deserialize, Serialize};
+
+use super::super::{SandboxRecord, SandboxSpec};
+use super::child;
+use super::container::Container;
+use super::{Host, os};
+
+/// One pod of the node.
+pub(super) struct Pod {
+    pub(super) spec: SandboxSpec,
+    pub(super) created_at: Timestamp,
+    pub(super) ready: Cell<bool>,
+    pub(super) dir: PathBuf,
+    pub(super) containers: RefCell<Vec<Rc<Container>>>,
+    /// Host name and IPC namespaces; none without namespaces, or when the sandbox is a dead one.
+    pub(super) namespaces: Vec<(OwnedFd, LinkNameSpaceType)>,
+    /// The init of a pod whose containers share processes.
+    pub(super) init: RefCell<Option<Init>>,
+}
+
+/// Pid 1 of a PID namespace.
+pub(super) struct Init {
+    pub(super) pid: Pid,
+    pub(super) namespace: Rc<OwnedFd>,
+    pub(super) end: tokio::sync::oneshot::Receiver<super::reaper::Ended>,
+}
+
+/// A sandbox as it lies on disk.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    spec: SandboxSpec,
+    created_at: Timestamp,
+}
+
+impl Pod {
+    /// Makes the sandbox.
+    pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
+        let dir = host.dir.join("pods").join(&spec.pod_uid);
+        fs::create_dir_all(&dir)?;
+        for (name, text) in [("resolv.conf", &spec.resolv_conf), ("hosts", &spec.hosts)] {
+            if let Some(text) = text {
+                fs::write(dir.join(name), text)?;
+            }
+        }
+        fs::write(dir.join("hostname"), format!("{}\n", spec.hostname))?;
+        let namespaces =
+            if host.isolation.namespaces { host.make_namespaces(&spec.hostname)? } else { Vec::new() };
+        let init = if host.isolation.namespaces && spec.share_process_namespace {
+            Some(host.make_init()?)
+        } else {
+            None
+        };
+        let created_at = Timestamp::now();
+        store(&dir.join("sandbox.json"), &Stored { spec: spec.clone(), created_at })?;
+        Ok(Self {
+            spec,
+            created_at,
+            ready: Cell::new(true),
+            dir,
+            containers: RefCell::default(),
+            namespaces,
+            init: RefCell::new(init),
+        })
+    }
+
+    /// Reads what a host before this one left: a dead sandbox with ended containers.
+    pub(super) fn load(dir: PathBuf) -> io::Result<Self> {
+        let stored: Stored = serde_json::from_slice(&fs::read(dir.join("sandbox.json"))?)?;
+        let mut containers = Vec::new();
+        for entry in fs::read_dir(&dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir()
+                && let Ok(container) = Container::load(&stored.spec.pod_uid, entry.path())
+            {
+                containers.push(Rc::new(container));
+            }
+        }
+        containers.sort_by_key(|container| container.record.borrow().started_at);
+        Ok(Self {
+            spec: stored.spec,
+            created_at: stored.created_at,
+            ready: Cell::new(false),
+            dir,
+            containers: RefCell::new(containers),
+            namespaces: Vec::new(),
+            init: RefCell::new(None),
+        })
+    }
+
+    pub(super) fn record(&self) -> SandboxRecord {
+        let containers = self.containers.borrow();
+        let shown = containers.iter().filter(|container| !container.starting.get());
+        SandboxRecord {
+            spec: self.spec.clone(),
+            created_at: self.created_at,
+            ready: self.ready.get(),
+            containers: shown.map(|container| container.record.borrow().clone()).collect(),
+        }
+    }
+
+    /// Kills every process of the pod and waits until all are gone.
+    pub(super) async fn stop(&self, host: &Host) {
+        self.ready.set(false);
+        let containers = self.containers.borrow().clone();
+        for container in &containers {
+            container.kill();
+        }
+        for container in &containers {
+            container.wait_gone().await;
+        }
+        let init = self.init.borrow_mut().take();
+        if let Some(init) = init {
+            os::signal(init.pid, libc::SIGKILL);
+            // The kernel reports its end only after everything in its namespace is gone.
+            let _ = init.end.await;
+        }
+        host.pod_changed(&self.spec.pod_uid);
+    }
+}
+
+impl Host {
+    /// Namespaces are made by stepping into new ones for a moment and keeping a descriptor of them.
+    fn make_namespaces(&self, hostname: &str) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
+        let own = rustix::process::getpid();
+        let kinds = [
+            ("uts", LinkNameSpaceType::HostNameAndNISDomainName),
+            ("ipc", LinkNameSpaceType::InterProcessCommunication),
+        ];
+        let before = kinds.map(|(name, kind)| (child::open_namespace(own, name), kind));
+        os::unshare(UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)?;
+        let named = rustix::system::sethostname(hostname.as_bytes());
+        let made = kinds.map(|(name, kind)| (child::open_namespace(own, name), kind));
+        for (namespace, kind) in before {
+            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace?), Some(kind))?;
+        }
+        named?;
+        made.into_iter().map(|(namespace, kind)| Ok((namespace?, kind))).collect()
+    }
+
+    /// Makes a PID namespace with its init.
+    pub(super) fn make_init(&self) -> io::Result<Init> {
+        os::unshare(UnshareFlags::NEWPID)?;
+        let forked = os::fork();
+        if let Ok(os::Forked::Child) = forked {
+            child::be_init(self.alive.as_ref());
+        }
+        self.own_pid_namespace()?;
+        let os::Forked::Parent(pid) = forked? else { return Err(io::ErrorKind::Other.into()) };
+        let end = self.reaper.expect(pid);
+        Ok(Init { pid, namespace: Rc::new(child::open_namespace(pid, "pid")?), end })
+    }
+
+    /// Forks with the child in a PID namespace, or in the host's own.
+    pub(super) fn fork_into(&self, namespace: Option<&OwnedFd>) -> io::Result<os::Forked> {
+        if let Some(namespace) = namespace {
+            let kind = Some(LinkNameSpaceType::ProcessID);
+            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(namespace), kind)?;
+        }
+        let forked = os::fork();
+        if namespace.is_some() && !matches!(forked, Ok(os::Forked::Child)) {
+            self.own_pid_namespace()?;
+        }
+        forked
+    }
+
+    /// Children are born in the host's own PID namespace again.
+    fn own_pid_namespace(&self) -> io::Result<()> {
+        if let Some(own) = &self.own_pid_namespace {
+            let kind = Some(LinkNameSpaceType::ProcessID);
+            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(own), kind)?;
+        }
+        Ok(())
+    }
+}
+
+/// Replaces a file as a whole: a reader sees the old or the new one.
+pub(super) fn store(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let temporary = path.with_extension("new");
+    fs::write(&temporary, serde_json::to_vec(value)?)?;
+    fs::rename(&temporary, path)
+}
+
+/// Removes a directory with everything in it; layers leave directories behind that not even their owner
+/// may list.
+pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        result => return result,
+    }
+    let mut next = vec![path.to_path_buf()];
+    while let Some(directory) = next.pop() {
+        let _ = fs::set_permissions(&directory, fs::Permissions::from_mode(0o700));
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                next.push(entry.path());
+            }
+        }
+    }
+    fs::remove_dir_all(path)
+}

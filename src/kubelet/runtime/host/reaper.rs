@@ -1,0 +1,61 @@
+//! The only place that waits for children.
+//!
+//! The host is a subreaper, so processes it never started end up here too: they are only buried.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rustix::process::{Pid, WaitOptions};
+use tokio::signal::unix::{Signal, SignalKind};
+use tokio::sync::oneshot;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// The exit code; 128 + signal when a signal ended it.
+    pub(super) code: i32,
+    /// The signal that ended it.
+    pub(super) signal: Option<i32>,
+}
+
+/// Hands each child's end to whoever waits for it.
+#[derive(Clone, Default)]
+pub(super) struct Reaper {
+    waiting: Rc<RefCell<HashMap<Pid, oneshot::Sender<Ended>>>>,
+}
+
+impl Reaper {
+    /// The end of a child. Must be called before the loop runs again after the fork, so that no end is missed.
+    pub(super) fn expect(&self, pid: Pid) -> oneshot::Receiver<Ended> {
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.borrow_mut().insert(pid, sender);
+        receiver
+    }
+
+    /// Reaps for ever. `signals` must have been made before the first fork.
+    pub(super) async fn run(self, mut signals: Signal) {
+        loop {
+            self.reap();
+            if signals.recv().await.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn reap(&self) {
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            let signal = status.terminating_signal();
+            let code = signal.map_or_else(|| status.exit_status().unwrap_or(255), |number| 128 + number);
+            if let Some(waiting) = self.waiting.borrow_mut().remove(&pid) {
+                // Nobody listening any more is fine: the process is buried all the same.
+                let _ = waiting.send(Ended { code, signal });
+            }
+        }
+    }
+}
+
+/// The signal that tells of ended children.
+pub(super) fn child_signals() -> std::io::Result<Signal> {
+    tokio::signal::unix::signal(SignalKind::child())
+}

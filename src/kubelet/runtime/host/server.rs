@@ -1,0 +1,214 @@
+//! The host's socket: greets connections, answers requests, sends events.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+
+use super::super::protocol::{
+    Answer, Ask, FromHost, Greeting, Purpose, Request, VERSION, Welcome, read_json, write_json,
+};
+use super::super::{PodUid, RuntimeError, Usage};
+use super::container::Container;
+use super::pod::{Pod, remove_directory};
+use super::{Host, log_writer, process_tree};
+
+impl Host {
+    /// Accepts connections for ever.
+    pub(super) async fn serve(self: Rc<Self>, listener: UnixListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let host = Rc::clone(&self);
+                    tokio::task::spawn_local(async move {
+                        if let Err(error) = host.greet(stream).await {
+                            eprintln!("connection: {error}");
+                        }
+                    });
+                }
+                Err(error) => {
+                    eprintln!("accept: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn greet(self: Rc<Self>, stream: UnixStream) -> std::io::Result<()> {
+        let peer = stream.peer_cred()?.uid();
+        if peer != 0 && peer != rustix::process::getuid().as_raw() {
+            return Err(std::io::ErrorKind::PermissionDenied.into());
+        }
+        let (mut reader, mut writer) = stream.into_split();
+        let Some(greeting) = read_json::<_, Greeting>(&mut reader).await? else { return Ok(()) };
+        let mut welcome = Welcome {
+            version: VERSION,
+            pid: std::process::id(),
+            isolation: self.isolation.facts.clone(),
+            refused: None,
+        };
+        if greeting.version != VERSION {
+            return write_json(&mut writer, &welcome).await;
+        }
+        match greeting.purpose {
+            Purpose::Control => {
+                write_json(&mut writer, &welcome).await?;
+                self.control(reader, writer).await
+            }
+            Purpose::Exec { id, command, streams } => match self.exec(&id, &command, streams).await {
+                Ok(exec) => {
+                    write_json(&mut writer, &welcome).await?;
+                    Self::serve_exec(exec, reader, writer).await;
+                    Ok(())
+                }
+                Err(error) => {
+                    welcome.refused = Some(error);
+                    write_json(&mut writer, &welcome).await
+                }
+            },
+            Purpose::Attach { id, streams } => {
+                match self.container(&id).ok().filter(|container| container.is_running()) {
+                    Some(container) => {
+                        write_json(&mut writer, &welcome).await?;
+                        Self::serve_attach(container, streams, reader, writer).await;
+                        Ok(())
+                    }
+                    None => {
+                        welcome.refused = Some(RuntimeError::NotFound(format!("running container {}", id.0)));
+                        write_json(&mut writer, &welcome).await
+                    }
+                }
+            }
+        }
+    }
+
+    /// Serves requests side by side until the kubelet's side hangs up.
+    async fn control(
+        self: Rc<Self>,
+        mut reader: OwnedReadHalf,
+        mut writer: OwnedWriteHalf,
+    ) -> std::io::Result<()> {
+        let (sender, mut frames) = mpsc::unbounded_channel::<FromHost>();
+        self.listeners.borrow_mut().push(sender.clone());
+        let writing = tokio::task::spawn_local(async move {
+            while let Some(frame) = frames.recv().await {
+                if write_json(&mut writer, &frame).await.is_err() {
+                    return;
+                }
+            }
+        });
+        while let Some(Request { id, ask }) = read_json(&mut reader).await? {
+            let (host, sender) = (Rc::clone(&self), sender.clone());
+            tokio::task::spawn_local(async move {
+                let shutdown = matches!(ask, Ask::Shutdown);
+                let result = host.answer(ask).await;
+                // A client that left does not need its answer.
+                let _ = sender.send(FromHost::Answer { id, result });
+                if shutdown {
+                    host.ended.send_replace(true);
+                }
+            });
+        }
+        self.listeners.borrow_mut().retain(|listener| !listener.same_channel(&sender));
+        writing.abort();
+        Ok(())
+    }
+
+    async fn answer(self: &Rc<Self>, ask: Ask) -> Result<Answer, RuntimeError> {
+        match ask {
+            Ask::List => Ok(Answer::Sandboxes(self.pods.borrow().values().map(|pod| pod.record()).collect())),
+            Ask::Inspect(uid) => Ok(Answer::Sandbox(self.pod(&uid).map(|pod| pod.record()))),
+            Ask::RunSandbox(spec) => self.run_sandbox(spec).map(|()| Answer::Done),
+            Ask::StopSandbox(uid) => {
+                if let Some(pod) = self.pod(&uid) {
+                    pod.stop(self).await;
+                }
+                Ok(Answer::Done)
+            }
+            Ask::RemoveSandbox(uid) => self.remove_sandbox(&uid).await.map(|()| Answer::Done),
+            Ask::Start(launch) => self.start(*launch).await.map(Answer::Container),
+            Ask::Terminate(id) => {
+                self.container(&id)?.terminate();
+                Ok(Answer::Done)
+            }
+            Ask::Kill(id) => {
+                self.container(&id)?.kill();
+                Ok(Answer::Done)
+            }
+            Ask::RemoveContainer(id) => {
+                let container = self.container(&id)?;
+                if container.record.borrow().exit.is_none() {
+                    return Err(RuntimeError::Os(format!("container {} is running", id.0)));
+                }
+                remove_directory(&container.dir).map_err(|error| RuntimeError::Os(error.to_string()))?;
+                if let Some(pod) = self.pod(&container.pod) {
+                    pod.containers.borrow_mut().retain(|known| known.id != id);
+                }
+                Ok(Answer::Done)
+            }
+            Ask::ExecSync { id, command, timeout } => {
+                self.exec_sync(&id, &command, timeout).await.map(Answer::Output)
+            }
+            Ask::LogFiles(id) => Ok(Answer::Files(log_writer::files(&self.container(&id)?.log_path()))),
+            Ask::Usage(uid) => Ok(Answer::Usage(self.usage(&uid))),
+            Ask::Shutdown => {
+                self.stop_all().await;
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    fn run_sandbox(&self, spec: super::super::SandboxSpec) -> Result<(), RuntimeError> {
+        let known = self.pod(&spec.pod_uid);
+        if known.as_ref().is_some_and(|pod| pod.ready.get()) {
+            return Ok(());
+        }
+        let uid = spec.pod_uid.clone();
+        // The uid names a directory.
+        if uid.is_empty() || uid.contains('/') || uid.starts_with('.') {
+            return Err(RuntimeError::Os(format!("pod uid {uid:?} cannot name a directory")));
+        }
+        let pod =
+            Pod::create(self, spec).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
+        if let Some(known) = known {
+            // A sandbox made anew keeps the ended containers of the one before.
+            pod.containers.replace(known.containers.borrow().clone());
+        }
+        self.pods.borrow_mut().insert(uid, Rc::new(pod));
+        Ok(())
+    }
+
+    async fn remove_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
+        let Some(pod) = self.pod(uid) else { return Ok(()) };
+        pod.stop(self).await;
+        remove_directory(&pod.dir).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
+        self.pods.borrow_mut().remove(uid);
+        Ok(())
+    }
+
+    fn usage(&self, uid: &PodUid) -> BTreeMap<String, Usage> {
+        let Some(pod) = self.pod(uid) else { return BTreeMap::new() };
+        let processes = process_tree::all();
+        let of = |container: &Rc<Container>| {
+            let members = process_tree::tree(&processes, &container.roots());
+            (container.record.borrow().name.clone(), process_tree::usage(&processes, &members))
+        };
+        pod.containers.borrow().iter().filter(|container| container.is_running()).map(of).collect()
+    }
+
+    /// Kills every container and waits until all are gone.
+    pub(super) async fn stop_all(&self) {
+        let pods: Vec<Rc<Pod>> = self.pods.borrow().values().cloned().collect();
+        for pod in &pods {
+            pod.ready.set(false);
+            for container in pod.containers.borrow().iter() {
+                container.kill();
+            }
+        }
+        for pod in &pods {
+            pod.stop(self).await;
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Commands in running containers, and clients attached to them.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::process::Pid;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::super::protocol::{self, Streams};
+use super::super::{ContainerId, ExecOutput, RuntimeError};
+use super::child::{Files, Stdio};
+use super::container::Container;
+use super::reaper::Ended;
+use super::wire::{self, Wire};
+use super::{Host, Spawn, environment, os, process_tree};
+use crate::api::session::{SessionInput, SessionOutput};
+
+/// How much of a command's output is kept for probes and hooks.
+const OUTPUT_BYTES: usize = 10 << 10;
+
+/// A command that runs in a container.
+pub(super) struct Exec {
+    container: Rc<Container>,
+    pid: Pid,
+    ended: oneshot::Receiver<Ended>,
+    input: Option<Rc<Wire>>,
+    terminal: Option<Rc<Wire>>,
+    outputs: Vec<(Rc<Wire>, bool)>,
+}
+
+impl Drop for Exec {
+    /// Whoever wanted it is gone, or it has ended: nothing of it stays.
+    fn drop(&mut self) {
+        kill_tree(self.pid);
+        self.container.execs.borrow_mut().retain(|pid| *pid != self.pid);
+    }
+}
+
+/// Kills a command with everything that descends from it or runs in its session.
+fn kill_tree(leader: Pid) {
+    let all = process_tree::all();
+    for pid in process_tree::tree(&all, &[leader.as_raw_nonzero().get()]) {
+        // The leader may be reaped and its number taken again: only what is in the snapshot is killed.
+        if let Some(process) = all.iter().find(|process| process.pid == pid && !process.zombie)
+            && let Some(pid) = Pid::from_raw(process.pid)
+        {
+            os::signal(pid, libc::SIGKILL);
+        }
+    }
+}
+
+fn os_error(error: io::Error) -> RuntimeError {
+    RuntimeError::Os(error.to_string())
+}
+
+impl Host {
+    /// Starts a command in a running container.
+    pub(super) async fn exec(
+        &self,
+        id: &ContainerId,
+        command: &[String],
+        streams: Streams,
+    ) -> Result<Exec, RuntimeError> {
+        let container = self.container(id)?;
+        let Some(main) = container.main.get().filter(|_| !container.starting.get()) else {
+            return Err(RuntimeError::NotFound(format!("running container {}", id.0)));
+        };
+        let pod = self.pod(&container.pod).ok_or_else(|| RuntimeError::NotFound(id.0.clone()))?;
+        let (mut input, mut terminal, mut outputs) = (None, None, Vec::new());
+        let stdio = if streams.tty {
+            let (master, slave) = wire::terminal().map_err(os_error)?;
+            let master = Rc::new(Wire::new(master).map_err(os_error)?);
+            input = streams.stdin.then(|| Rc::clone(&master));
+            outputs.push((Rc::clone(&master), true));
+            terminal = Some(master);
+            Stdio::Terminal(slave)
+        } else {
+            let stdin = if streams.stdin {
+                let (read, write) = wire::pipe().map_err(os_error)?;
+                input = Some(Rc::new(Wire::new(write).map_err(os_error)?));
+                read
+            } else {
+                wire::nothing().map_err(os_error)?
+            };
+            let mut output = |wanted: bool, is_stdout: bool| -> io::Result<_> {
+                if !wanted {
+                    return wire::nothing();
+                }
+                let (read, write) = wire::pipe()?;
+                outputs.push((Rc::new(Wire::new(read)?), is_stdout));
+                Ok(write)
+            };
+            let stdout = output(streams.stdout, true).map_err(os_error)?;
+            let stderr = output(streams.stderr, false).map_err(os_error)?;
+            Stdio::Pipes { stdin, stdout, stderr }
+        };
+        let mut env = container.env.clone();
+        if streams.tty {
+            environment::merge(&mut env, [("TERM".to_owned(), "xterm".to_owned())]);
+        }
+        let working_dir = container.launch.spec.working_dir.clone().unwrap_or_else(|| "/".into());
+        let (report_read, report) = wire::pipe().map_err(os_error)?;
+        let spawn = Spawn {
+            argv: command,
+            env: &env,
+            working_dir: &working_dir,
+            programs: &container.launch.programs,
+            pod: &pod,
+            files: if self.isolation.namespaces { Files::Of(main) } else { Files::Machine },
+            stdio,
+            user: container.account.clone(),
+            report,
+            pid_namespace: container.pid_namespace.as_deref(),
+        };
+        let pid = self.spawn(spawn).map_err(os_error)?;
+        let ended = self.reaper.expect(pid);
+        container.execs.borrow_mut().push(pid);
+        let exec = Exec { container, pid, ended, input, terminal, outputs };
+
+        let report = Wire::new(report_read).map_err(os_error)?;
+        let (_open, mut over) = watch::channel(false);
+        let mut reason = String::new();
+        while let Some(text) = report.next(&mut over, |text| String::from_utf8_lossy(text).into_owned()).await
+        {
+            reason.push_str(&text);
+        }
+        if reason.is_empty() { Ok(exec) } else { Err(RuntimeError::StartFailed(reason)) }
+    }
+
+    /// Runs a command to its end and gives what it said.
+    pub(super) async fn exec_sync(
+        &self,
+        id: &ContainerId,
+        command: &[String],
+        timeout: Duration,
+    ) -> Result<ExecOutput, RuntimeError> {
+        let run = async {
+            let streams = Streams { stdin: false, stdout: true, stderr: true, tty: false };
+            let mut exec = self.exec(id, command, streams).await?;
+            let mut outputs = exec.pump();
+            let mut output = Vec::new();
+            let mut exit_code = 0;
+            while let Some(piece) = outputs.recv().await {
+                match piece {
+                    SessionOutput::Stdout(bytes) | SessionOutput::Stderr(bytes) => {
+                        let room = OUTPUT_BYTES - output.len();
+                        output.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                    }
+                    SessionOutput::Exited(code) => exit_code = code,
+                    SessionOutput::Failed(_) => {}
+                }
+            }
+            Ok(ExecOutput { exit_code, output })
+        };
+        // When time is up the command is dropped, and with it killed.
+        tokio::time::timeout(timeout, run).await.unwrap_or(Err(RuntimeError::Timeout(timeout)))
+    }
+
+    /// Serves a client's exec until the command or the client is gone.
+    pub(super) async fn serve_exec(mut exec: Exec, reader: OwnedReadHalf, writer: OwnedWriteHalf) {
+        let outputs = exec.pump();
+        let input = feed_input(reader, exec.input.take(), exec.terminal.clone(), || {});
+        tokio::select! {
+            () = send_outputs(outputs, writer) => {}
+            () = input => {}
+        }
+    }
+
+    /// Serves a client attached to a container's own streams.
+    pub(super) async fn serve_attach(
+        container: Rc<Container>,
+        streams: Streams,
+        reader: OwnedReadHalf,
+        writer: OwnedWriteHalf,
+    ) {
+        let terminal = container.streams.terminal.clone();
+        let mut tap = container.streams.tap(streams.stdout, streams.stderr && terminal.is_none());
+        let (sender, outputs) = mpsc::channel(1);
+        let watched = Rc::clone(&container);
+        let relay = tokio::task::spawn_local(async move {
+            while let Some(piece) = tap.recv().await {
+                if sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
+            // Let go because it read too slowly, or because the container has ended?
+            let last = match &watched.record.borrow().exit {
+                Some(exit) => SessionOutput::Exited(exit.exit_code),
+                None => SessionOutput::Failed("the client did not read for too long".to_owned()),
+            };
+            // The client may be gone too.
+            let _ = sender.send(last).await;
+        });
+        let input = if streams.stdin { container.streams.input() } else { None };
+        let closed = || container.streams.close_input();
+        tokio::select! {
+            () = send_outputs(outputs, writer) => {}
+            () = feed_input(reader, input, terminal, closed) => {}
+        }
+        relay.abort();
+        if streams.stdin {
+            container.streams.close_input();
+        }
+    }
+}
+
+impl Exec {
+    /// Everything the command says, then its exit code.
+    fn pump(&mut self) -> mpsc::Receiver<SessionOutput> {
+        let (sender, receiver) = mpsc::channel(8);
+        let over = watch::Sender::new(false);
+        let pumps: Vec<_> = std::mem::take(&mut self.outputs)
+            .into_iter()
+            .map(|(wire, is_stdout)| {
+                let (sender, mut over) = (sender.clone(), over.subscribe());
+                tokio::task::spawn_local(async move {
+                    while let Some(bytes) = wire.next(&mut over, Bytes::copy_from_slice).await {
+                        let piece = if is_stdout {
+                            SessionOutput::Stdout(bytes)
+                        } else {
+                            SessionOutput::Stderr(bytes)
+                        };
+                        if sender.send(piece).await.is_err() {
+                            return;
+                        }
+                    }
+                })
+            })
+            .collect();
+        let (_, nothing) = oneshot::channel();
+        let ended = std::mem::replace(&mut self.ended, nothing);
+        tokio::task::spawn_local(async move {
+            let code = ended.await.map_or(255, |ended| ended.code);
+            over.send_replace(true);
+            for pump in pumps {
+                // A pump only ends early when nobody listens.
+                let _ = pump.await;
+            }
+            let _ = sender.send(SessionOutput::Exited(code)).await;
+        });
+        receiver
+    }
+}
+
+/// Ends after the last output, or when the client is gone.
+async fn send_outputs(mut outputs: mpsc::Receiver<SessionOutput>, mut writer: OwnedWriteHalf) {
+    while let Some(output) = outputs.recv().await {
+        if protocol::write_output(&mut writer, &output).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends when the client is gone; never because its input has.
+async fn feed_input(
+    mut reader: OwnedReadHalf,
+    mut input: Option<Rc<Wire>>,
+    terminal: Option<Rc<Wire>>,
+    closed: impl Fn(),
+) {
+    while let Ok(Some(message)) = protocol::read_input(&mut reader).await {
+        match message {
+            SessionInput::Stdin(bytes) => {
+                if let Some(wire) = &input
+                    && wire.write_all(&bytes).await.is_err()
+                {
+                    // The program closed its input; what else comes is for nobody.
+                    input = None;
+                }
+            }
+            SessionInput::StdinClosed => {
+                if let (Some(wire), Some(_)) = (&input, &terminal) {
+                    // A terminal has no half-close; its end-of-file character says the same.
+                    let _ = wire.write_all(&[4]).await;
+                }
+                input = None;
+                closed();
+            }
+            SessionInput::Resize(size) => {
+                if let Some(terminal) = &terminal {
+                    terminal.resize(size);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Reads container logs as the API serves them.

@@ -1,0 +1,313 @@
+//! What the kubelet's side and a node's host process say to each other.
+//!
+//! Control connections carry length-prefixed JSON: requests one way; answers, in any order, and events the
+//! other. Each exec or attach has a connection of its own: one JSON request and answer, then frames of
+//! `kind, length, bytes`. Version and kind of a connection are settled by its first frame.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, RuntimeError, SandboxRecord,
+    SandboxSpec, Usage,
+};
+use crate::api::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
+use crate::kubelet::images::Program;
+
+/// Both sides must have the same.
+pub(super) const VERSION: u32 = 1;
+
+/// Longer frames are nonsense.
+const FRAME_LIMIT: u32 = 64 << 20;
+
+/// The first frame of a connection, from the kubelet's side.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Greeting {
+    pub(super) version: u32,
+    pub(super) purpose: Purpose,
+}
+
+/// What a connection is for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Purpose {
+    /// Requests, answers and events.
+    Control,
+    /// A command with streams in a running container.
+    Exec { id: ContainerId, command: Vec<String>, streams: Streams },
+    /// The streams of a container itself.
+    Attach { id: ContainerId, streams: Streams },
+}
+
+/// `SessionStreams` as it travels.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Streams {
+    pub(super) stdin: bool,
+    pub(super) stdout: bool,
+    pub(super) stderr: bool,
+    pub(super) tty: bool,
+}
+
+impl From<SessionStreams> for Streams {
+    fn from(streams: SessionStreams) -> Self {
+        let SessionStreams { stdin, stdout, stderr, tty } = streams;
+        Self { stdin, stdout, stderr, tty }
+    }
+}
+
+/// The host's answer to a greeting.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Welcome {
+    pub(super) version: u32,
+    pub(super) pid: u32,
+    /// How containers are kept apart, for the Node's annotations.
+    pub(super) isolation: BTreeMap<String, String>,
+    /// The session could not be opened.
+    pub(super) refused: Option<RuntimeError>,
+}
+
+/// A container attempt with its image resolved: all the host needs to start it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Launch {
+    pub(super) spec: ContainerSpec,
+    pub(super) image_id: String,
+    /// Program and arguments.
+    pub(super) argv: Vec<String>,
+    /// The image's environment, below the spec's.
+    pub(super) image_env: Vec<(String, String)>,
+    pub(super) working_dir: PathBuf,
+    /// `user[:group]` of the image.
+    pub(super) user: Option<String>,
+    pub(super) stop_signal: i32,
+    pub(super) programs: Vec<(String, Program)>,
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) host_view: bool,
+}
+
+/// One request on a control connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) id: u64,
+    pub(super) ask: Ask,
+}
+
+/// What the kubelet's side asks for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Ask {
+    List,
+    Inspect(PodUid),
+    RunSandbox(SandboxSpec),
+    StopSandbox(PodUid),
+    RemoveSandbox(PodUid),
+    Start(Box<Launch>),
+    Terminate(ContainerId),
+    Kill(ContainerId),
+    RemoveContainer(ContainerId),
+    ExecSync {
+        id: ContainerId,
+        command: Vec<String>,
+        timeout: Duration,
+    },
+    LogFiles(ContainerId),
+    Usage(PodUid),
+    /// Kill everything and end.
+    Shutdown,
+}
+
+/// What the host answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    Done,
+    Sandboxes(Vec<SandboxRecord>),
+    Sandbox(Option<SandboxRecord>),
+    Container(ContainerRecord),
+    Output(ExecOutput),
+    Files(Vec<PathBuf>),
+    Usage(BTreeMap<String, Usage>),
+}
+
+/// One frame from the host on a control connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum FromHost {
+    Answer { id: u64, result: Result<Answer, RuntimeError> },
+    PodChanged(PodUid),
+}
+
+/// Writes one JSON frame.
+pub(super) async fn write_json<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    value: &impl Serialize,
+) -> std::io::Result<()> {
+    let body = serde_json::to_vec(value)?;
+    let mut frame = Vec::with_capacity(body.len() + 4);
+    frame.extend_from_slice(&u32::try_from(body.len()).map_err(std::io::Error::other)?.to_be_bytes());
+    frame.extend_from_slice(&body);
+    writer.write_all(&frame).await
+}
+
+/// Reads one JSON frame; none at a clean end.
+pub(super) async fn read_json<R: AsyncRead + Unpin, T: DeserializeOwned>(
+    reader: &mut R,
+) -> std::io::Result<Option<T>> {
+    let Some(body) = read_frame(reader).await? else { return Ok(None) };
+    serde_json::from_slice(&body).map(Some).map_err(std::io::Error::other)
+}
+
+/// Reads a length and as many bytes; none at a clean end.
+pub(super) async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R) -> std::io::Result<Option<Vec<u8>>> {
+    let mut length = [0; 4];
+    if reader.read(&mut length[..1]).await? == 0 {
+        return Ok(None);
+    }
+    reader.read_exact(&mut length[1..]).await?;
+    let length = u32::from_be_bytes(length);
+    if length > FRAME_LIMIT {
+        return Err(std::io::Error::other(format!("a frame of {length} bytes")));
+    }
+    let mut body = vec![0; length as usize];
+    reader.read_exact(&mut body).await?;
+    Ok(Some(body))
+}
+
+/// Kinds of session frames.
+mod kind {
+    pub(super) const STDIN: u8 = 0;
+    pub(super) const STDOUT: u8 = 1;
+    pub(super) const STDERR: u8 = 2;
+    pub(super) const STDIN_CLOSED: u8 = 3;
+    pub(super) const RESIZE: u8 = 4;
+    pub(super) const EXITED: u8 = 5;
+    pub(super) const FAILED: u8 = 6;
+}
+
+async fn write_session_frame<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    kind: u8,
+    body: &[u8],
+) -> std::io::Result<()> {
+    let length = u32::try_from(body.len()).map_err(std::io::Error::other)?;
+    let mut header = [kind, 0, 0, 0, 0];
+    header[1..].copy_from_slice(&length.to_be_bytes());
+    writer.write_all(&header).await?;
+    writer.write_all(body).await
+}
+
+async fn read_session_frame<R: AsyncRead + Unpin>(reader: &mut R) -> std::io::Result<Option<(u8, Bytes)>> {
+    let mut kind = [0];
+    if reader.read(&mut kind).await? == 0 {
+        return Ok(None);
+    }
+    let body = read_frame(reader).await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    Ok(Some((kind[0], body.into())))
+}
+
+/// Sends a client's input to the host.
+pub(super) async fn write_input<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    input: &SessionInput,
+) -> std::io::Result<()> {
+    match input {
+        SessionInput::Stdin(bytes) => write_session_frame(writer, kind::STDIN, bytes).await,
+        SessionInput::StdinClosed => write_session_frame(writer, kind::STDIN_CLOSED, &[]).await,
+        SessionInput::Resize(size) => {
+            let [c1, c2] = size.columns.to_be_bytes();
+            let [r1, r2] = size.rows.to_be_bytes();
+            write_session_frame(writer, kind::RESIZE, &[c1, c2, r1, r2]).await
+        }
+    }
+}
+
+/// The next input of a session; none when the client has left.
+pub(super) async fn read_input<R: AsyncRead + Unpin>(
+    reader: &mut R,
+) -> std::io::Result<Option<SessionInput>> {
+    let Some((kind, body)) = read_session_frame(reader).await? else { return Ok(None) };
+    let input = match (kind, &body[..]) {
+        (kind::STDIN, _) => SessionInput::Stdin(body),
+        (kind::STDIN_CLOSED, _) => SessionInput::StdinClosed,
+        (kind::RESIZE, &[c1, c2, r1, r2]) => SessionInput::Resize(TerminalSize {
+            columns: u16::from_be_bytes([c1, c2]),
+            rows: u16::from_be_bytes([r1, r2]),
+        }),
+        _ => return Err(std::io::Error::other(format!("unknown input frame {kind}"))),
+    };
+    Ok(Some(input))
+}
+
+/// Sends a session's output to its client.
+pub(super) async fn write_output<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    output: &SessionOutput,
+) -> std::io::Result<()> {
+    match output {
+        SessionOutput::Stdout(bytes) => write_session_frame(writer, kind::STDOUT, bytes).await,
+        SessionOutput::Stderr(bytes) => write_session_frame(writer, kind::STDERR, bytes).await,
+        SessionOutput::Exited(code) => write_session_frame(writer, kind::EXITED, &code.to_be_bytes()).await,
+        SessionOutput::Failed(text) => write_session_frame(writer, kind::FAILED, text.as_bytes()).await,
+    }
+}
+
+/// The next output of a session; none when the host has hung up.
+pub(super) async fn read_output<R: AsyncRead + Unpin>(
+    reader: &mut R,
+) -> std::io::Result<Option<SessionOutput>> {
+    let Some((kind, body)) = read_session_frame(reader).await? else { return Ok(None) };
+    let output = match kind {
+        kind::STDOUT => SessionOutput::Stdout(body),
+        kind::STDERR => SessionOutput::Stderr(body),
+        kind::EXITED => {
+            let code = body[..].try_into().map_err(std::io::Error::other)?;
+            SessionOutput::Exited(i32::from_be_bytes(code))
+        }
+        kind::FAILED => SessionOutput::Failed(String::from_utf8_lossy(&body).into_owned()),
+        _ => return Err(std::io::Error::other(format!("unknown output frame {kind}"))),
+    };
+    Ok(Some(output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn session_frames_come_out_as_they_went_in() {
+        let inputs = [
+            SessionInput::Stdin(Bytes::from_static(b"hello")),
+            SessionInput::Resize(TerminalSize { columns: 300, rows: 7 }),
+            SessionInput::Stdin(Bytes::new()),
+            SessionInput::StdinClosed,
+        ];
+        let outputs = [
+            SessionOutput::Stdout(Bytes::from_static(b"\0\xff")),
+            SessionOutput::Stderr(Bytes::from_static(b"oops")),
+            SessionOutput::Failed("gone".to_owned()),
+            SessionOutput::Exited(-7),
+        ];
+        let mut wire = Vec::new();
+        for input in &inputs {
+            write_input(&mut wire, input).await.unwrap();
+        }
+        for output in &outputs {
+            write_output(&mut wire, output).await.unwrap();
+        }
+        let mut reader = &wire[..];
+        for input in inputs {
+            assert_eq!(read_input(&mut reader).await.unwrap(), Some(input));
+        }
+        for output in outputs {
+            assert_eq!(read_output(&mut reader).await.unwrap(), Some(output));
+        }
+        assert_eq!(read_output(&mut reader).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn absurd_lengths_are_refused() {
+        let mut reader = &[0xff; 8][..];
+        assert!(read_frame(&mut reader).await.is_err());
+    }
+}

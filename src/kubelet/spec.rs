@@ -1,0 +1,177 @@
+//! How a pod's spec reads to the kubelet: its containers by role, restart rules and grace.
+//!
+//! Pure reading; never changes anything.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// What a container is to its pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// An init container that must exit 0 before the next starts.
+    Init,
+    /// An init container with restartPolicy Always.
+    Sidecar,
+    /// A container of `spec.containers`.
+    App,
+    /// A debug container, never restarted.
+    Ephemeral,
+}
+
+/// When a container that ended is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestartPolicy {
+    /// Whatever its exit code.
+    Always,
+    /// When its exit code is not 0.
+    OnFailure,
+    /// Not at all.
+    Never,
+}
+
+impl RestartPolicy {
+    fn read(text: Option<&str>) -> Self {
+        match text {
+            Some("Never") => Self::Never,
+            Some("OnFailure") => Self::OnFailure,
+            _ => Self::Always,
+        }
+    }
+
+    fn restarts(self, exit_code: i32) -> bool {
+        match self {
+            Self::Always => true,
+            Self::OnFailure => exit_code != 0,
+            Self::Never => false,
+        }
+    }
+}
+
+static NO_SPEC: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
+
+/// The pod's spec; validation made sure that it has one.
+pub fn spec(pod: &Pod) -> &PodSpec {
+    pod.spec.as_ref().unwrap_or(&NO_SPEC)
+}
+
+/// The pod's restart policy.
+pub fn restart_policy(pod: &Pod) -> RestartPolicy {
+    RestartPolicy::read(spec(pod).restart_policy.as_deref())
+}
+
+/// The role of an init container.
+pub fn init_role(container: &Container) -> Role {
+    if container.restart_policy.as_deref() == Some("Always") { Role::Sidecar } else { Role::Init }
+}
+
+/// The pod's init containers and sidecars, in order.
+pub fn init_containers(pod: &Pod) -> impl DoubleEndedIterator<Item = (Role, &Container)> {
+    spec(pod).init_containers.iter().flatten().map(|c| (init_role(c), c))
+}
+
+/// The pod's app containers, in order.
+pub fn app_containers(pod: &Pod) -> &[Container] {
+    &spec(pod).containers
+}
+
+/// The pod's ephemeral containers, in order.
+pub fn ephemeral_containers(pod: &Pod) -> &[EphemeralContainer] {
+    spec(pod).ephemeral_containers.as_deref().unwrap_or_default()
+}
+
+/// Every container of the pod with its role.
+pub fn all_containers(pod: &Pod) -> impl Iterator<Item = (Role, Cow<'_, Container>)> {
+    init_containers(pod)
+        .map(|(role, c)| (role, Cow::Borrowed(c)))
+        .chain(app_containers(pod).iter().map(|c| (Role::App, Cow::Borrowed(c))))
+        .chain(ephemeral_containers(pod).iter().map(|c| (Role::Ephemeral, Cow::Owned(as_container(c)))))
+}
+
+/// The container of this name, whatever its role.
+pub fn container<'a>(pod: &'a Pod, name: &str) -> Option<(Role, Cow<'a, Container>)> {
+    all_containers(pod).find(|(_, c)| c.name == name)
+}
+
+/// An ephemeral container in the shape of the others.
+pub fn as_container(ephemeral: &EphemeralContainer) -> Container {
+    let c = ephemeral.clone();
+    Container {
+        args: c.args,
+        command: c.command,
+        env: c.env,
+        env_from: c.env_from,
+        image: c.image,
+        image_pull_policy: c.image_pull_policy,
+        name: c.name,
+        security_context: c.security_context,
+        stdin: c.stdin,
+        stdin_once: c.stdin_once,
+        termination_message_path: c.termination_message_path,
+        termination_message_policy: c.termination_message_policy,
+        tty: c.tty,
+        volume_mounts: c.volume_mounts,
+        working_dir: c.working_dir,
+        ..Container::default()
+    }
+}
+
+/// Whether a container in this role is started again after `exit_code`: its own rules first, then its own
+/// policy, then the pod's (INIT-1: for init containers Always acts as OnFailure).
+pub fn restarts_after(pod: &Pod, role: Role, container: &Container, exit_code: i32) -> bool {
+    let own = || {
+        let rule = container.restart_policy_rules.iter().flatten().find(|rule| {
+            rule.exit_codes.as_ref().is_some_and(|codes| {
+                let listed = codes.values.iter().flatten().any(|v| *v == exit_code);
+                if codes.operator == "NotIn" { !listed } else { listed }
+            })
+        });
+        match rule {
+            Some(rule) => rule.action == "Restart",
+            None => container.restart_policy.as_deref().map_or_else(
+                || restart_policy(pod).restarts(exit_code),
+                |text| RestartPolicy::read(Some(text)).restarts(exit_code),
+            ),
+        }
+    };
+    match role {
+        Role::Ephemeral => false,
+        Role::Sidecar => true,
+        Role::Init => exit_code != 0 && own(),
+        Role::App => own(),
+    }
+}
+
+/// `spec.terminationGracePeriodSeconds`, 30 s when not said.
+pub fn grace(pod: &Pod) -> Duration {
+    seconds(spec(pod).termination_grace_period_seconds, 30)
+}
+
+/// A field of seconds; negative counts as none.
+pub fn seconds(field: Option<i64>, default: u64) -> Duration {
+    Duration::from_secs(field.map_or(default, |s| u64::try_from(s).unwrap_or(0)))
+}
+
+/// `name_namespace(uid)`: how Kubernetes names a pod in messages.
+pub fn pod_label(pod: &Pod) -> String {
+    let meta = &pod.metadata;
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid))
+}
+
+/// The number of a port given by number or by the name of one of the container's ports.
+pub fn port_number(container: &Container, port: &IntOrString) -> Option<u16> {
+    match port {
+        IntOrString::Int(number) => u16::try_from(*number).ok(),
+        IntOrString::String(name) => container
+            .ports
+            .iter()
+            .flatten()
+            .find(|p| p.name.as_deref() == Some(name))
+            .and_then(|p| u16::try_from(p.container_port).ok())
+            .or_else(|| name.parse().ok()),
+    }
+    .filter(|number| *number != 0)
+}

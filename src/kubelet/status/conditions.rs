@@ -1,0 +1,134 @@
+//! The conditions the kubelet owns (POD-2): PodReadyToStartContainers, Initialized, ContainersReady, Ready.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
+
+use super::Phase;
+use super::containers::init_done;
+use crate::base::clock::time;
+use crate::kubelet::observed::Observed;
+use crate::kubelet::spec::{self, Role};
+
+/// True, or False with a reason and a message.
+type Verdict = Result<(), (&'static str, Option<String>)>;
+
+/// All conditions of the pod: its old ones with the kubelet's own brought up to date.
+pub(super) fn conditions(
+    pod: &Pod,
+    old: &PodStatus,
+    status: &PodStatus,
+    observed: &Observed,
+    phase: Phase,
+    now: Timestamp,
+) -> Vec<PodCondition> {
+    let mut all = old.conditions.clone().unwrap_or_default();
+    let sandbox = if observed.sandbox_ready() && !phase.is_terminal() { Ok(()) } else { Err(("", None)) };
+    let containers = containers_ready(pod, status, phase);
+    let ready = containers.clone().and_then(|()| gates_pass(pod, old));
+    for (type_, verdict) in [
+        ("PodReadyToStartContainers", sandbox),
+        ("Initialized", initialized(pod, status, phase)),
+        ("Ready", ready),
+        ("ContainersReady", containers),
+    ] {
+        set(&mut all, type_, verdict, pod.metadata.generation, now);
+    }
+    all
+}
+
+fn set(
+    all: &mut Vec<PodCondition>,
+    type_: &'static str,
+    verdict: Verdict,
+    generation: Option<i64>,
+    now: Timestamp,
+) {
+    let (status, reason, message) = match verdict {
+        Ok(()) => ("True", None, None),
+        Err((reason, message)) => ("False", (!reason.is_empty()).then(|| reason.to_string()), message),
+    };
+    let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
+        all.push(PodCondition { type_: type_.into(), ..PodCondition::default() });
+        all.len() - 1
+    });
+    let condition = &mut all[index];
+    if condition.status != status {
+        condition.status = status.into();
+        condition.last_transition_time = Some(time(now));
+    }
+    (condition.reason, condition.message) = (reason, message);
+    condition.observed_generation = generation;
+}
+
+fn names(list: &[&str]) -> String {
+    format!("[{}]", list.join(" "))
+}
+
+fn find<'a>(list: &'a Option<Vec<ContainerStatus>>, name: &str) -> Option<&'a ContainerStatus> {
+    list.iter().flatten().find(|s| s.name == name)
+}
+
+fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
+    if phase == Phase::Succeeded {
+        return Ok(());
+    }
+    let unfinished: Vec<&str> = spec::init_containers(pod)
+        .filter(|(role, c)| {
+            find(&status.init_container_statuses, &c.name).is_none_or(|s| {
+                // A sidecar that has been started once keeps the pod initialized while it restarts.
+                let ran_once = *role == Role::Sidecar && (s.restart_count > 0 || s.container_id.is_some());
+                !init_done(*role, s) && !(ran_once && apps_begun(status))
+            })
+        })
+        .map(|(_, c)| c.name.as_str())
+        .collect();
+    if unfinished.is_empty() {
+        return Ok(());
+    }
+    Err((
+        "ContainersNotInitialized",
+        Some(format!("containers with incomplete status: {}", names(&unfinished))),
+    ))
+}
+
+fn apps_begun(status: &PodStatus) -> bool {
+    status.container_statuses.iter().flatten().any(|s| s.container_id.is_some())
+}
+
+fn containers_ready(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
+    match phase {
+        Phase::Succeeded => return Err(("PodCompleted", None)),
+        Phase::Failed => return Err(("PodFailed", None)),
+        _ => {}
+    }
+    let unready = |list: &Option<Vec<ContainerStatus>>, name: &str| find(list, name).is_none_or(|s| !s.ready);
+    let sidecars = spec::init_containers(pod)
+        .filter(|(role, c)| *role == Role::Sidecar && unready(&status.init_container_statuses, &c.name))
+        .map(|(_, c)| c.name.as_str());
+    let apps = spec::app_containers(pod)
+        .iter()
+        .filter(|c| unready(&status.container_statuses, &c.name))
+        .map(|c| c.name.as_str());
+    let list: Vec<&str> = sidecars.chain(apps).collect();
+    if list.is_empty() {
+        return Ok(());
+    }
+    Err(("ContainersNotReady", Some(format!("containers with unready status: {}", names(&list)))))
+}
+
+fn gates_pass(pod: &Pod, old: &PodStatus) -> Verdict {
+    let mut messages = Vec::new();
+    for gate in spec::spec(pod).readiness_gates.iter().flatten() {
+        let name = &gate.condition_type;
+        match old.conditions.iter().flatten().find(|c| c.type_ == *name) {
+            None => messages
+                .push(format!("corresponding condition of pod readiness gate \"{name}\" does not exist.")),
+            Some(c) if c.status != "True" => messages.push(format!(
+                "the status of pod readiness gate \"{name}\" is not \"True\", but {}",
+                c.status
+            )),
+            Some(_) => {}
+        }
+    }
+    if messages.is_empty() { Ok(()) } else { Err(("ReadinessGatesNotReady", Some(messages.join(", ")))) }
+}

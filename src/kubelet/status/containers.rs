@@ -1,0 +1,312 @@
+//! Container statuses: waiting, running or terminated, with Kubernetes' reasons and messages.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
+    ContainerStatus, Pod, PodStatus,
+};
+
+use super::Moment;
+use crate::base::clock::time;
+use crate::kubelet::observed::{HookState, ImageState, Observed};
+use crate::kubelet::plan::{Verdict, go_duration, verdict};
+use crate::kubelet::runtime::{ContainerId, ContainerRecord};
+use crate::kubelet::spec::{self, Role};
+use crate::object::config::Timings;
+
+/// The id as the API shows it.
+pub(in crate::kubelet) fn container_id(id: &ContainerId) -> String {
+    format!("podium://{}", id.0)
+}
+
+/// The container statuses of all roles; everything else is left empty.
+pub(super) fn statuses(
+    pod: &Pod,
+    observed: &Observed,
+    now: Timestamp,
+    timings: &Timings,
+    moment: Moment,
+) -> PodStatus {
+    let view = View { pod, observed, now, timings, moment };
+    let mut init = Vec::new();
+    let mut earlier_done = true;
+    for (role, container) in spec::init_containers(pod) {
+        let status = view.status(role, container, !earlier_done || view.any_init());
+        earlier_done &= init_done(role, &status);
+        init.push(status);
+    }
+    let apps = spec::app_containers(pod).iter().map(|c| view.status(Role::App, c, !earlier_done)).collect();
+    let ephemeral: Vec<_> = spec::ephemeral_containers(pod)
+        .iter()
+        .map(|e| view.status(Role::Ephemeral, &spec::as_container(e), false))
+        .collect();
+    PodStatus {
+        init_container_statuses: (!init.is_empty()).then_some(init),
+        container_statuses: Some(apps),
+        ephemeral_container_statuses: (!ephemeral.is_empty()).then_some(ephemeral),
+        ..PodStatus::default()
+    }
+}
+
+/// An init container whose part is done: exited 0, or (a sidecar) started.
+pub(super) fn init_done(role: Role, status: &ContainerStatus) -> bool {
+    match role {
+        Role::Sidecar => status.started == Some(true),
+        _ => status.ready,
+    }
+}
+
+struct View<'a> {
+    pod: &'a Pod,
+    observed: &'a Observed,
+    now: Timestamp,
+    timings: &'a Timings,
+    moment: Moment,
+}
+
+impl View<'_> {
+    fn any_init(&self) -> bool {
+        spec::init_containers(self.pod).next().is_some()
+    }
+
+    fn status(&self, role: Role, container: &Container, initializing: bool) -> ContainerStatus {
+        let name = &container.name;
+        let before = self.before(role, name);
+        let record = self.observed.latest(name);
+        let image = container.image.clone().unwrap_or_default();
+        let Some(record) = record else {
+            return self.never_run(role, container, before, initializing);
+        };
+        let memory = self.observed.memory(name);
+        let hook_runs = self
+            .observed
+            .current(record)
+            .is_some_and(|a| matches!(a.post_start, HookState::Running | HookState::Pending));
+        let last = self.observed.previous(name).and_then(|r| self.terminated(container, r));
+        // What ran before the runtime's memory stays as the status had it.
+        let last = last.or_else(|| before.and_then(|b| last_known(b, record)));
+        let (state, last) = match (&record.exit, self.verdict(role, container)) {
+            (None, _) if hook_runs => (self.waiting(container, initializing && role == Role::App), last),
+            (None, _) => (
+                ContainerState {
+                    running: Some(ContainerStateRunning { started_at: Some(time(record.started_at)) }),
+                    ..ContainerState::default()
+                },
+                last,
+            ),
+            (Some(_), Verdict::BackOff { .. } | Verdict::ErrorWait { .. } | Verdict::ImageBackOff { .. })
+                if self.moment == Moment::Now && self.observed.stop.is_none() =>
+            {
+                (self.waiting(container, false), self.terminated(container, record).or(last))
+            }
+            (Some(_), _) => (
+                ContainerState {
+                    terminated: self.terminated(container, record),
+                    ..ContainerState::default()
+                },
+                last,
+            ),
+        };
+        let started = self.observed.started(record);
+        let ready = match role {
+            Role::Init => {
+                record.exit.as_ref().is_some_and(|e| e.exit_code == 0)
+                    && self.counts_in_this_sandbox(name, before)
+            }
+            Role::Ephemeral => false,
+            Role::App | Role::Sidecar => self.observed.ready(record),
+        };
+        let shown_image = if record.exit.is_none() { record.image.clone() } else { image };
+        let image_id = match &memory.image {
+            _ if record.exit.is_none() => record.image_id.clone(),
+            ImageState::Present(image) => image.image_id.clone(),
+            ImageState::Failed { .. } => String::new(),
+            ImageState::Unknown => record.image_id.clone(),
+        };
+        ContainerStatus {
+            name: name.clone(),
+            image: shown_image,
+            image_id,
+            container_id: Some(container_id(&record.id)),
+            restart_count: i32::try_from(record.attempt).unwrap_or(i32::MAX),
+            ready,
+            started: Some(started),
+            state: Some(state),
+            last_state: last.map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
+            ..ContainerStatus::default()
+        }
+    }
+
+    /// An init container's success counts in the sandbox it ran in, and for ever in a pod that has ended.
+    fn counts_in_this_sandbox(&self, name: &str, _before: Option<&ContainerStatus>) -> bool {
+        self.observed.stop.is_some() || self.observed.latest_in_sandbox(name).is_some()
+    }
+
+    fn never_run(
+        &self,
+        role: Role,
+        container: &Container,
+        before: Option<&ContainerStatus>,
+        initializing: bool,
+    ) -> ContainerStatus {
+        if let Some(before) = before.filter(|b| b.container_id.is_some()) {
+            return self.lost(container, before);
+        }
+        ContainerStatus {
+            name: container.name.clone(),
+            image: container.image.clone().unwrap_or_default(),
+            state: Some(self.waiting(container, initializing)),
+            started: Some(false),
+            ready: false,
+            restart_count: before.map_or(0, |b| b.restart_count),
+            ..ContainerStatus::default()
+        }
+        .for_role(role)
+    }
+
+    /// A container that the status knows to have run and the runtime does not know any more.
+    fn lost(&self, container: &Container, before: &ContainerStatus) -> ContainerStatus {
+        let mut status = before.clone();
+        (status.ready, status.started) = (false, Some(false));
+        let ran = before.state.as_ref().is_some_and(|s| s.running.is_some());
+        let ended = before.state.as_ref().and_then(|s| s.terminated.clone());
+        let unknown = ran.then(|| ContainerStateTerminated {
+            exit_code: 137,
+            reason: Some("ContainerStatusUnknown".into()),
+            message: Some(
+                "The container could not be located when the pod was deleted.  The container used to be Running"
+                    .into(),
+            ),
+            ..ContainerStateTerminated::default()
+        });
+        if let Some(terminated) = unknown.or(ended) {
+            let state = Some(ContainerState { terminated: Some(terminated), ..ContainerState::default() });
+            if self.moment == Moment::Last || self.observed.stop.is_some() {
+                status.state = state;
+            } else {
+                status.last_state = state;
+                status.state = Some(self.waiting(container, false));
+            }
+        }
+        status
+    }
+
+    fn before(&self, role: Role, name: &str) -> Option<&ContainerStatus> {
+        let status = self.pod.status.as_ref()?;
+        let list = match role {
+            Role::Init | Role::Sidecar => &status.init_container_statuses,
+            Role::App => &status.container_statuses,
+            Role::Ephemeral => &status.ephemeral_container_statuses,
+        };
+        list.iter().flatten().find(|s| s.name == name)
+    }
+
+    fn verdict(&self, role: Role, container: &Container) -> Verdict {
+        verdict(self.pod, role, container, self.observed, self.now, self.timings)
+    }
+
+    fn waiting(&self, container: &Container, initializing: bool) -> ContainerState {
+        let (reason, message) = self.waiting_reason(container, initializing);
+        ContainerState {
+            waiting: Some(ContainerStateWaiting { reason: Some(reason), message }),
+            ..ContainerState::default()
+        }
+    }
+
+    fn waiting_reason(&self, container: &Container, initializing: bool) -> (String, Option<String>) {
+        let name = &container.name;
+        let memory = self.observed.memory(name);
+        let role = spec::container(self.pod, name).map_or(Role::App, |(role, _)| role);
+        match self.verdict(role, container) {
+            Verdict::BackOff { delay, .. } => (
+                "CrashLoopBackOff".into(),
+                Some(format!(
+                    "back-off {} restarting failed container={name} pod={}",
+                    go_duration(delay),
+                    spec::pod_label(self.pod)
+                )),
+            ),
+            Verdict::ImageBackOff { shown_from, .. } => {
+                let ImageState::Failed { reason, message, .. } = &memory.image else {
+                    return ("ErrImagePull".into(), None);
+                };
+                if *reason != "ErrImagePull" || self.now < shown_from {
+                    return ((*reason).into(), Some(message.clone()));
+                }
+                let image = container.image.as_deref().unwrap_or_default();
+                (
+                    "ImagePullBackOff".into(),
+                    Some(format!("Back-off pulling image \"{image}\": ErrImagePull: {message}")),
+                )
+            }
+            Verdict::ErrorWait { .. } => memory.error.as_ref().map_or_else(
+                || ("ContainerCreating".into(), None),
+                |error| (error.reason.into(), Some(error.message.clone())),
+            ),
+            _ if initializing => ("PodInitializing".into(), None),
+            _ => ("ContainerCreating".into(), None),
+        }
+    }
+
+    /// How an attempt ended; none while it runs.
+    fn terminated(
+        &self,
+        container: &Container,
+        record: &ContainerRecord,
+    ) -> Option<ContainerStateTerminated> {
+        let exit = record.exit.as_ref()?;
+        let memory = self.observed.memory(&record.name);
+        let unrecorded = memory.unrecorded.as_ref().filter(|u| u.record.id == record.id);
+        let reason = match (unrecorded, exit) {
+            (Some(unrecorded), _) => unrecorded.reason.as_str(),
+            (None, exit) if exit.oom_killed => "OOMKilled",
+            (None, exit) if exit.exit_code == 0 => "Completed",
+            (None, _) => "Error",
+        };
+        let from_log = memory
+            .log_message
+            .as_ref()
+            .filter(|(id, _)| *id == record.id)
+            .filter(|_| container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError"))
+            .map(|(_, text)| text.clone());
+        Some(ContainerStateTerminated {
+            container_id: Some(container_id(&record.id)),
+            exit_code: exit.exit_code,
+            finished_at: Some(time(exit.finished_at)),
+            message: exit.message.clone().filter(|m| !m.is_empty()).or(from_log),
+            reason: Some(reason.into()),
+            // Kubernetes' runtimes fold the signal into the exit code (128 + n).
+            signal: None,
+            started_at: Some(time(record.started_at)),
+        })
+    }
+}
+
+trait ForRole {
+    fn for_role(self, role: Role) -> Self;
+}
+
+impl ForRole for ContainerStatus {
+    fn for_role(mut self, role: Role) -> Self {
+        if role == Role::Ephemeral {
+            self.started = None;
+        }
+        self
+    }
+}
+
+/// The last state in the status before, when the attempt it tells of is not the one at hand.
+fn last_known(before: &ContainerStatus, record: &ContainerRecord) -> Option<ContainerStateTerminated> {
+    let id = container_id(&record.id);
+    if before.container_id.as_ref() == Some(&id) {
+        return before.last_state.as_ref().and_then(|s| s.terminated.clone());
+    }
+    if record.attempt == 0 {
+        return None;
+    }
+    let state = before.state.as_ref();
+    state
+        .and_then(|s| s.terminated.clone())
+        .or_else(|| before.last_state.as_ref().and_then(|s| s.terminated.clone()))
+        .filter(|t| t.container_id.as_ref() != Some(&id))
+}

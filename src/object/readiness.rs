@@ -1,0 +1,117 @@
+//! What a pod's status says of its usefulness: phase, readiness, availability.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+
+use crate::base::clock::{saturating_after, until};
+
+/// How close a pod is to counting as available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Availability {
+    /// It has been ready for at least `minReadySeconds`.
+    Available,
+    /// It is ready and will be available after this long, should it stay so.
+    In(Duration),
+    /// It is not ready.
+    NotReady,
+}
+
+/// `status.phase`; a pod without one is pending.
+pub fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Pending")
+}
+
+/// Whether the pod has ended, well or not.
+pub fn is_terminal(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether the pod counts for its owner: it has not ended and was not asked to.
+pub fn is_active(pod: &Pod) -> bool {
+    !is_terminal(pod) && pod.metadata.deletion_timestamp.is_none()
+}
+
+/// The pod's condition of a type.
+pub fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
+    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|c| c.type_ == type_)
+}
+
+/// Whether the pod's condition of a type is True.
+pub fn is_true(pod: &Pod, type_: &str) -> bool {
+    condition(pod, type_).is_some_and(|c| c.status == "True")
+}
+
+/// Whether the pod is ready for requests.
+pub fn is_ready(pod: &Pod) -> bool {
+    is_true(pod, "Ready")
+}
+
+/// Since when the pod has been ready; none when it is not (or does not say since when).
+pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
+    let ready = condition(pod, "Ready").filter(|c| c.status == "True")?;
+    ready.last_transition_time.as_ref().map(|t| t.0)
+}
+
+/// Whether the pod is available at `now`: ready for `minReadySeconds` without a break.
+pub fn availability(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Availability {
+    if !is_ready(pod) {
+        return Availability::NotReady;
+    }
+    if min_ready_seconds <= 0 {
+        return Availability::Available;
+    }
+    let seconds = Duration::from_secs(u64::from(min_ready_seconds.unsigned_abs()));
+    match ready_since(pod) {
+        None => Availability::NotReady,
+        Some(since) => match until(now, saturating_after(since, seconds)) {
+            Duration::ZERO => Availability::Available,
+            left => Availability::In(left),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(ready: &str, since: &str) -> Pod {
+        serde_json::from_value(json!({"metadata": {"name": "p"}, "status": {"phase": "Running",
+            "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}]}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn availability_is_readiness_that_lasted_rs_1() {
+        let now: Timestamp = "2026-11-21T00:01:00Z".parse().unwrap();
+        let since = "2026-11-21T00:00:50Z";
+        for (ready, min_ready, expected) in [
+            ("True", 0, Availability::Available),
+            ("True", 10, Availability::Available),
+            ("True", 15, Availability::In(Duration::from_secs(5))),
+            ("False", 0, Availability::NotReady),
+            ("Unknown", 15, Availability::NotReady),
+        ] {
+            assert_eq!(availability(&pod(ready, since), min_ready, now), expected, "{ready} {min_ready}");
+        }
+        assert_eq!(availability(&Pod::default(), 0, now), Availability::NotReady);
+    }
+
+    #[test]
+    fn only_living_pods_are_active_rs_1() {
+        let of = |phase: &str, deleted: bool| {
+            let mut pod = pod("True", "2026-11-21T00:00:50Z");
+            pod.status.as_mut().unwrap().phase = Some(phase.into());
+            pod.metadata.deletion_timestamp =
+                deleted.then(|| crate::base::clock::time("2026-11-21T00:01:00Z".parse().unwrap()));
+            is_active(&pod)
+        };
+        assert_eq!(
+            [of("Running", false), of("Running", true), of("Failed", false), of("Succeeded", false)],
+            [true, false, false, false]
+        );
+    }
+}

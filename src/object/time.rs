@@ -1,0 +1,79 @@
+//! Durations and ages as people read them.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// What stands for an age that is not known.
+pub const UNKNOWN: &str = "<unknown>";
+
+/// A duration in kubectl's short form: `12s`, `2m30s`, `3h4m`, `5d2h`, `2y11d`.
+///
+/// More precise the shorter it is, never more than two units.
+pub fn human_duration(seconds: i64) -> String {
+    if seconds < -1 {
+        return "<invalid>".into();
+    }
+    let seconds = seconds.max(0);
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    let days = hours / 24;
+    let two = |big: i64, unit: char, small: i64, small_unit: char| {
+        if small == 0 { format!("{big}{unit}") } else { format!("{big}{unit}{small}{small_unit}") }
+    };
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => two(days, 'd', hours % 24, 'h'),
+        () if days < 2 * 365 => format!("{days}d"),
+        () if days < 8 * 365 => two(days / 365, 'y', days % 365, 'd'),
+        () => format!("{}y", days / 365),
+    }
+}
+
+/// How long ago `then` was.
+pub fn human_age(then: Timestamp, now: Timestamp) -> String {
+    human_duration(now.duration_since(then).as_secs())
+}
+
+/// How long ago `then` was, or [`UNKNOWN`].
+pub fn human_age_of(then: Option<&Time>, now: Timestamp) -> String {
+    then.map_or_else(|| UNKNOWN.into(), |then| human_age(then.0, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_in_kubectl_con_4() {
+        const HOUR: i64 = 3600;
+        const DAY: i64 = 24 * HOUR;
+        let cases = [
+            (-5, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (150, "2m30s"),
+            (599, "9m59s"),
+            (600, "10m"),
+            (3 * HOUR - 1, "179m"),
+            (3 * HOUR, "3h"),
+            (3 * HOUR + 240, "3h4m"),
+            (8 * HOUR + 59, "8h"),
+            (47 * HOUR, "47h"),
+            (2 * DAY, "2d"),
+            (5 * DAY + 2 * HOUR, "5d2h"),
+            (8 * DAY + HOUR, "8d"),
+            (729 * DAY, "729d"),
+            (2 * 365 * DAY + 11 * DAY, "2y11d"),
+            (9 * 365 * DAY, "9y"),
+        ];
+        for (seconds, expect) in cases {
+            assert_eq!(human_duration(seconds), expect, "{seconds}");
+        }
+        assert_eq!(human_age_of(None, Timestamp::UNIX_EPOCH), "<unknown>");
+    }
+}

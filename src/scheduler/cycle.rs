@@ -1,0 +1,393 @@
+//! One scheduling cycle: a pure function of pod, snapshot and profile.
+//!
+//! Nodes are searched zone by zone in turn, each cycle starting where the last one stopped, until enough
+//! that take the pod are found; those are scored and one of the best is chosen.
+
+use std::collections::BTreeMap;
+
+use super::framework::{NodeCheck, NodeScore, PluginId, PluginSet, PreFilter, Unfit};
+use super::message::{NO_NODES, node_reasons, rejected_before};
+use super::node_info::NodeName;
+use super::pod_info::PodInfo;
+use super::profile::Profile;
+use super::reason::{Reason, Refusal};
+use super::snapshot::Snapshot;
+use super::verdict::{ScoreColumn, TableBuilder, VerdictTable};
+
+/// Of fewer nodes than this all are searched, and at least so many that fit are looked for.
+const FEWEST_FITTING: usize = 100;
+/// Not less of a big cluster than this is searched, in percent.
+const LEAST_PERCENTAGE: usize = 5;
+
+/// What a cycle found.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// The pod goes to this node.
+    Place {
+        /// The node.
+        node: NodeName,
+        /// How many nodes were looked at.
+        evaluated: usize,
+        /// How many of them take the pod.
+        feasible: usize,
+    },
+    /// No node takes the pod.
+    Unfit(Box<Rejection>),
+}
+
+/// Why no node takes a pod.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    /// For the event and the condition.
+    pub message: String,
+    /// The plugins whose refusals decided; none when there is no node.
+    pub rejected_by: PluginSet,
+    /// What every filter said of every node.
+    pub verdicts: VerdictTable,
+}
+
+/// What one cycle leaves to the next: where to go on, and memory to reuse.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    start: usize,
+    turn: u64,
+    feasible: Vec<usize>,
+    scores: Vec<i64>,
+    totals: Vec<i64>,
+}
+
+impl Search {
+    /// A search whose choices among equally good nodes follow from this seed.
+    pub fn seeded(seed: u64) -> Self {
+        Self { turn: seed, ..Self::default() }
+    }
+
+    /// One of the best.
+    fn choose(&mut self) -> usize {
+        let best = self.totals.iter().copied().max().unwrap_or(0);
+        let ties = self.totals.iter().filter(|total| **total == best).count().max(1);
+        let lot = (self.lot() % ties as u64) as usize;
+        self.totals.iter().enumerate().filter(|(_, t)| **t == best).nth(lot).map_or(0, |(i, _)| i)
+    }
+
+    /// A number without pattern (splitmix64).
+    fn lot(&mut self) -> u64 {
+        self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.turn;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+/// How many nodes that take the pod are enough, of so many: Kubernetes' `percentageOfNodesToScore`.
+pub fn enough_nodes(nodes: usize, percentage: Option<u32>) -> usize {
+    if nodes < FEWEST_FITTING {
+        return nodes;
+    }
+    let percentage = match percentage.filter(|p| *p > 0) {
+        Some(percentage) => percentage.min(100) as usize,
+        None => 50usize.saturating_sub(nodes / 125).max(LEAST_PERCENTAGE),
+    };
+    (nodes * percentage / 100).max(FEWEST_FITTING)
+}
+
+/// The filters that have something to say about a pod.
+struct Filters<'a> {
+    checks: Vec<(PluginId, Box<dyn NodeCheck + 'a>)>,
+    /// The only nodes to look at, by position, and who said so.
+    only: Option<(PluginId, Vec<usize>)>,
+    /// The pod is refused as a whole.
+    rejected: Option<(PluginId, Refusal)>,
+}
+
+impl<'a> Filters<'a> {
+    fn new(pod: &'a PodInfo, snapshot: &'a Snapshot, profile: &'a Profile) -> Self {
+        let mut filters = Self { checks: Vec::with_capacity(8), only: None, rejected: None };
+        for plugin in profile.plugins() {
+            let id = plugin.id();
+            match plugin.pre_filter(pod, snapshot) {
+                PreFilter::Skip => {}
+                PreFilter::Check(check) => filters.checks.push((id, check)),
+                PreFilter::CheckOnly(names, check) => {
+                    filters.checks.push((id, check));
+                    let mut positions: Vec<usize> =
+                        names.iter().filter_map(|name| snapshot.position(name)).collect();
+                    if let Some((_, others)) = &filters.only {
+                        positions.retain(|position| others.contains(position));
+                    }
+                    filters.only = Some((id, positions));
+                }
+                PreFilter::Reject(refusal) => {
+                    filters.rejected = Some((id, refusal));
+                    break;
+                }
+            }
+        }
+        filters
+    }
+}
+
+/// Finds a node for the pod.
+pub fn schedule(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Search) -> Decision {
+    let filters = Filters::new(pod, snapshot, profile);
+    let evaluated = match &filters {
+        Filters { rejected: Some(_), .. } => {
+            search.feasible.clear();
+            0
+        }
+        Filters { only: Some((_, positions)), .. } => {
+            search.feasible.clear();
+            search.feasible.extend(positions.iter().copied().filter(|p| takes(&filters, snapshot, *p)));
+            positions.len()
+        }
+        _ => find_feasible(&filters, snapshot, profile, search),
+    };
+    if search.feasible.is_empty() {
+        return Decision::Unfit(Box::new(rejection(pod, snapshot, profile, &filters)));
+    }
+    let choice = if search.feasible.len() == 1 {
+        0
+    } else {
+        score(pod, snapshot, profile, search);
+        search.choose()
+    };
+    let node = snapshot.nodes()[search.feasible[choice]].name.clone();
+    Decision::Place { node, evaluated, feasible: search.feasible.len() }
+}
+
+fn takes(filters: &Filters<'_>, snapshot: &Snapshot, position: usize) -> bool {
+    let node = &snapshot.nodes()[position];
+    filters.checks.iter().all(|(_, check)| check.check(node).is_ok())
+}
+
+/// Fills `search.feasible` and returns how many nodes were looked at.
+fn find_feasible(
+    filters: &Filters<'_>,
+    snapshot: &Snapshot,
+    profile: &Profile,
+    search: &mut Search,
+) -> usize {
+    let order = snapshot.order();
+    let enough = enough_nodes(order.len(), profile.percentage_of_nodes_to_score);
+    let start = search.start % order.len().max(1);
+    search.feasible.clear();
+    let mut evaluated = 0;
+    for position in order[start..].iter().chain(&order[..start]) {
+        if search.feasible.len() == enough {
+            break;
+        }
+        evaluated += 1;
+        if takes(filters, snapshot, *position) {
+            search.feasible.push(*position);
+        }
+    }
+    search.start = (start + evaluated) % order.len().max(1);
+    evaluated
+}
+
+/// Fills `search.totals` with the weighted scores of `search.feasible`.
+fn score(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Search) {
+    let nodes = snapshot.nodes();
+    search.totals.clear();
+    search.totals.resize(search.feasible.len(), 0);
+    for (plugin, weight) in profile.scores() {
+        let Some(scorer) = plugin.pre_score(pod, snapshot, &search.feasible) else { continue };
+        let scorer: &dyn NodeScore = scorer.as_ref();
+        search.scores.clear();
+        search.scores.extend(search.feasible.iter().map(|position| scorer.score(&nodes[*position])));
+        scorer.normalize(&mut search.scores);
+        for (total, score) in search.totals.iter_mut().zip(&search.scores) {
+            *total += score * weight;
+        }
+    }
+}
+
+/// What every filter says of every node, and how those that take the pod score.
+pub fn explain(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> VerdictTable {
+    let filters = Filters::new(pod, snapshot, profile);
+    let mut builder = verdicts(snapshot, &filters);
+    let mut search = Search::default();
+    let fitting =
+        |(position, row): (usize, super::verdict::Row<'_>)| row.refused().is_none().then_some(position);
+    search.feasible = builder.table().rows().enumerate().filter_map(fitting).collect();
+    for (plugin, weight) in profile.scores() {
+        let Some(scorer) = plugin.pre_score(pod, snapshot, &search.feasible) else { continue };
+        let mut scores: Vec<i64> =
+            search.feasible.iter().map(|position| scorer.score(&snapshot.nodes()[*position])).collect();
+        scorer.normalize(&mut scores);
+        let mut column = vec![None; snapshot.nodes().len()];
+        for (position, score) in search.feasible.iter().zip(scores) {
+            column[*position] = Some(score);
+        }
+        builder.score(ScoreColumn { plugin: plugin.id(), weight, scores: column });
+    }
+    builder.finish()
+}
+
+fn verdicts(snapshot: &Snapshot, filters: &Filters<'_>) -> TableBuilder {
+    let rejected = filters.rejected.as_ref();
+    let columns: Vec<PluginId> =
+        filters.checks.iter().map(|(id, _)| *id).chain(rejected.map(|(id, _)| *id)).collect();
+    let mut builder = TableBuilder::new(snapshot.names().clone(), columns);
+    for (position, node) in snapshot.nodes().iter().enumerate() {
+        let outside = filters.only.as_ref().filter(|(_, named)| !named.contains(&position));
+        for (column, (id, check)) in filters.checks.iter().enumerate() {
+            let refusal = match outside {
+                Some((by, _)) if by == id => Some(Refusal::unresolvable(Reason::NotNamedBy(by.name()))),
+                _ => check.check(node).err(),
+            };
+            if let Some(refusal) = refusal {
+                builder.refuse(position, column, refusal);
+            }
+        }
+        if let Some((_, refusal)) = rejected {
+            builder.refuse(position, filters.checks.len(), refusal.clone());
+        }
+    }
+    builder
+}
+
+/// Only for pods that fit nowhere: asks every filter again, of every node, and writes down the answers.
+fn rejection(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, filters: &Filters<'_>) -> Rejection {
+    let table = verdicts(snapshot, filters).finish();
+    let count = snapshot.nodes().len();
+    if count == 0 {
+        return Rejection { message: NO_NODES.into(), rejected_by: PluginSet::default(), verdicts: table };
+    }
+    let refusals: Vec<Option<Refusal>> = match &filters.rejected {
+        Some((_, refusal)) => vec![Some(refusal.clone()); count],
+        None => table.rows().map(|row| decisive(row, filters)).collect(),
+    };
+    let mut message = match &filters.rejected {
+        Some((_, refusal)) => rejected_before(count, &refusal.reasons.as_slice()[0]),
+        None => node_reasons(count, &count_reasons(&refusals)),
+    };
+    let unfit = Unfit { pod, snapshot, refusals: &refusals };
+    if let Some(told) = profile.plugins().find_map(|plugin| plugin.post_filter(&unfit)) {
+        message.push(' ');
+        message.push_str(&told);
+    }
+    Rejection { message, rejected_by: rejected_by(&table, filters), verdicts: table }
+}
+
+/// The refusal that decides a node's fate: that of the plugin that named other nodes, or else the first.
+fn decisive(row: super::verdict::Row<'_>, filters: &Filters<'_>) -> Option<Refusal> {
+    let named_others = filters.only.as_ref().and_then(|(by, _)| {
+        let mut verdicts = row.verdicts().filter(|(plugin, _)| plugin == by);
+        verdicts
+            .find_map(|(_, refusal)| refusal)
+            .filter(|r| matches!(r.reasons.as_slice(), [Reason::NotNamedBy(_)]))
+    });
+    named_others.or(row.refused().map(|(_, refusal)| refusal)).cloned()
+}
+
+fn count_reasons(refusals: &[Option<Refusal>]) -> BTreeMap<Reason, usize> {
+    let mut reasons = BTreeMap::new();
+    for reason in refusals.iter().flatten().flat_map(|refusal| refusal.reasons.as_slice()) {
+        match reasons.get_mut(reason) {
+            Some(count) => *count += 1,
+            None => drop(reasons.insert(reason.clone(), 1)),
+        }
+    }
+    reasons
+}
+
+fn rejected_by(table: &VerdictTable, filters: &Filters<'_>) -> PluginSet {
+    match (&filters.rejected, &filters.only) {
+        (Some((plugin, _)), _) => PluginSet::default().with(*plugin),
+        (None, Some((plugin, _))) => table.rejected_by().with(*plugin),
+        (None, None) => table.rejected_by(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::super::test_objects::{asking, named_pod, node};
+    use super::*;
+
+    #[test]
+    fn big_clusters_are_searched_in_part_sch_6() {
+        for (nodes, percentage, enough) in [
+            (3, None, 3),
+            (99, None, 99),
+            // 100·50 % = 50, but not less than 100.
+            (100, None, 100),
+            // 50 − 500/125 = 46 %; 50 − 1000/125 = 42 %; 50 − 5000/125 = 10 %; never less than 5 %.
+            (500, None, 230),
+            (1000, None, 420),
+            (5000, None, 500),
+            (10_000, None, 500),
+            (1000, Some(70), 700),
+            (1000, Some(100), 1000),
+            (1000, Some(0), 420),
+        ] {
+            assert_eq!(enough_nodes(nodes, percentage), enough, "{nodes} {percentage:?}");
+        }
+    }
+
+    #[test]
+    fn each_search_goes_on_where_the_last_stopped_and_zones_take_turns() {
+        let mut snapshot = Snapshot::new();
+        for n in 0..300 {
+            let zone = if n < 200 { "a" } else { "b" };
+            snapshot.set_node(node(json!({
+                "metadata": {"name": format!("n{n}"), "labels": {"topology.kubernetes.io/zone": zone}},
+                "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "9"}}})));
+        }
+        snapshot.refresh();
+        let zones: Vec<&str> = snapshot.order().iter().map(|p| snapshot.nodes()[*p].zone()).collect();
+        assert_eq!((&zones[..4], zones[250]), (["a", "b", "a", "b"].as_slice(), "a"));
+
+        let pod = PodInfo::new(named_pod("p", asking("100m")));
+        let (profile, mut search) = (Profile::default(), Search::default());
+        // 300·(50 − 300/125)/100 = 144 of 300 nodes a search.
+        for start in [144, 288, 132] {
+            let decision = schedule(&pod, &snapshot, &profile, &mut search);
+            assert!(
+                matches!(decision, Decision::Place { evaluated: 144, feasible: 144, .. }),
+                "{decision:?}"
+            );
+            assert_eq!(search.start, start);
+        }
+    }
+
+    #[test]
+    fn scores_are_weighted_and_the_choice_follows_from_the_seed_sch_4() {
+        let mut snapshot = Snapshot::new();
+        for name in ["a", "b", "c"] {
+            snapshot.set_node(node(json!({"metadata": {"name": name, "labels": {"name": name}},
+                "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "9"}}})));
+        }
+        snapshot.place(Arc::new(PodInfo::new(named_pod("there", asking("1")))), "a");
+        snapshot.refresh();
+        let profile = Profile::default();
+        let chosen = |spec: serde_json::Value, seed: u64| {
+            let pod = PodInfo::new(named_pod("p", spec));
+            match schedule(&pod, &snapshot, &profile, &mut Search::seeded(seed)) {
+                Decision::Place { node, .. } => node.to_string(),
+                Decision::Unfit(rejection) => rejection.message,
+            }
+        };
+        let seen: std::collections::BTreeSet<String> =
+            (0..32).map(|seed| chosen(asking("1"), seed)).collect();
+        assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["b", "c"], "equally good, and better than a");
+        assert_eq!(chosen(asking("1"), 7), chosen(asking("1"), 7));
+        // On a: cpu 0 % and memory (4096 − 400)/4096 = 90 % free, mean 45; balance |1 − 0|/2, so 50; sum 95.
+        // On b: cpu 50 %, memory 95 %, mean 72; balance |0.5 − 0|/2, so 75; sum 147. The wish for a is worth
+        // 2·100 to a and nothing to the others: 95 + 200 beats 147.
+        let mut wishing = asking("1");
+        wishing["affinity"] = json!({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "preference": {"matchExpressions":
+                [{"key": "name", "operator": "In", "values": ["a"]}]}}]}});
+        assert_eq!(chosen(wishing.clone(), 7), "a");
+        let table = explain(&PodInfo::new(named_pod("p", wishing)), &snapshot, &profile);
+        let totals: Vec<_> = table.rows().map(|row| row.total()).collect();
+        // No taints to avoid: 3·100 to every node.
+        assert_eq!(totals, [Some(95 + 200 + 300), Some(147 + 300), Some(147 + 300)]);
+    }
+}

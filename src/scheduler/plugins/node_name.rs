@@ -1,0 +1,36 @@
+//! NodeName: a pod that names its node gets that one or none.
+
+use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::reason::{Reason, Refusal};
+use crate::scheduler::snapshot::Snapshot;
+
+/// See the file's head.
+pub(super) struct NodeName;
+
+struct Check<'a>(&'a str);
+
+impl NodeCheck for Check<'_> {
+    fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
+        if &*node.name == self.0 { Ok(()) } else { Err(Refusal::unresolvable(Reason::NodeName)) }
+    }
+}
+
+impl Plugin for NodeName {
+    fn id(&self) -> PluginId {
+        PluginId::NodeName
+    }
+
+    fn pre_filter<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> PreFilter<'a> {
+        pod.node_name().map_or(PreFilter::Skip, |name| PreFilter::Check(Box::new(Check(name))))
+    }
+
+    fn wakes_on(&self) -> &'static [ChangeType] {
+        &[ChangeType::NodeAdded]
+    }
+
+    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
+        matches!(change, ClusterChange::NodeAdded(node) if pod.node_name() == Some(&*node.name))
+    }
+}

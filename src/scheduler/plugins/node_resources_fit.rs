@@ -1,0 +1,220 @@
+//! NodeResourcesFit: what a pod requests must be free on its node; the emptier node is the better one.
+
+use std::sync::Arc;
+
+use crate::scheduler::framework::{
+    ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
+};
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::reason::{Reason, Reasons, Refusal, ResourceName};
+use crate::scheduler::requests::Resources;
+use crate::scheduler::snapshot::Snapshot;
+
+/// See the file's head. Scores as `LeastAllocated` with cpu and memory weighing the same.
+pub(super) struct NodeResourcesFit;
+
+struct Check<'a> {
+    asked: &'a Resources,
+    asks_nothing: bool,
+}
+
+impl<'a> Check<'a> {
+    fn new(pod: &'a PodInfo) -> Self {
+        Self { asked: &pod.requests, asks_nothing: pod.requests.is_zero() }
+    }
+
+    fn fits(&self, node: &NodeInfo) -> bool {
+        if node.pods.len() as i64 >= node.allowed_pods {
+            return false;
+        }
+        // A node that is already over its limits still takes pods that ask for nothing.
+        if self.asks_nothing {
+            return true;
+        }
+        let (asked, has, used) = (self.asked, &node.allocatable, &node.requested);
+        let fits = |asked: i64, has: i64, used: i64| asked == 0 || asked <= has - used;
+        fits(asked.milli_cpu, has.milli_cpu, used.milli_cpu)
+            && fits(asked.memory, has.memory, used.memory)
+            && fits(asked.ephemeral_storage, has.ephemeral_storage, used.ephemeral_storage)
+            && asked.extended.iter().all(|(name, amount)| *amount <= has.extended(name) - used.extended(name))
+    }
+
+    fn refusal(&self, node: &NodeInfo) -> Refusal {
+        let (asked, has, used) = (self.asked, &node.allocatable, &node.requested);
+        let mut reasons = Vec::new();
+        // Evicting helps only where the node as a whole has enough.
+        let mut resolvable = true;
+        if node.pods.len() as i64 >= node.allowed_pods {
+            reasons.push(Reason::TooManyPods);
+        }
+        let mut lacks = |name: ResourceName, asked: i64, has: i64, used: i64| {
+            if asked > 0 && asked > has - used {
+                reasons.push(Reason::Insufficient(name));
+                resolvable &= asked <= has;
+            }
+        };
+        lacks(ResourceName::Cpu, asked.milli_cpu, has.milli_cpu, used.milli_cpu);
+        lacks(ResourceName::Memory, asked.memory, has.memory, used.memory);
+        lacks(
+            ResourceName::EphemeralStorage,
+            asked.ephemeral_storage,
+            has.ephemeral_storage,
+            used.ephemeral_storage,
+        );
+        for (name, amount) in &asked.extended {
+            let name: &Arc<str> = name;
+            lacks(ResourceName::Extended(name.clone()), *amount, has.extended(name), used.extended(name));
+        }
+        let reasons = match <[Reason; 1]>::try_from(reasons) {
+            Ok([reason]) => Reasons::One(reason),
+            Err(reasons) => Reasons::Many(reasons.into()),
+        };
+        Refusal { reasons, resolvable }
+    }
+}
+
+impl NodeCheck for Check<'_> {
+    fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
+        if self.fits(node) { Ok(()) } else { Err(self.refusal(node)) }
+    }
+}
+
+struct LeastAllocated<'a>(&'a Resources);
+
+impl NodeScore for LeastAllocated<'_> {
+    /// The mean of the free shares of cpu and memory after the pod, of 100.
+    fn score(&self, node: &NodeInfo) -> i64 {
+        let (asked, has, used) = (self.0, &node.allocatable, &node.assumed);
+        let shares = [
+            free_share(has.milli_cpu, used.milli_cpu + asked.milli_cpu),
+            free_share(has.memory, used.memory + asked.memory),
+        ];
+        let counted = shares.iter().flatten().count() as i64;
+        if counted == 0 { 0 } else { shares.iter().flatten().sum::<i64>() / counted }
+    }
+}
+
+/// How much of a resource is free, of 100; None when the node has none of it.
+fn free_share(has: i64, used: i64) -> Option<i64> {
+    (has > 0).then(|| if used > has { 0 } else { times_max(has - used) / has })
+}
+
+/// Times [`MAX_SCORE`]; amounts are small enough for that.
+fn times_max(amount: i64) -> i64 {
+    amount * MAX_SCORE
+}
+
+impl Plugin for NodeResourcesFit {
+    fn id(&self) -> PluginId {
+        PluginId::NodeResourcesFit
+    }
+
+    fn pre_filter<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> PreFilter<'a> {
+        PreFilter::Check(Box::new(Check::new(pod)))
+    }
+
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
+        Some(Box::new(LeastAllocated(&pod.assumed)))
+    }
+
+    fn wakes_on(&self) -> &'static [ChangeType] {
+        &[ChangeType::NodeAdded, ChangeType::NodeUpdated, ChangeType::PodRemoved]
+    }
+
+    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
+        match change {
+            ClusterChange::NodeAdded(node) | ClusterChange::PodRemoved(node, _) => Check::new(pod).fits(node),
+            ClusterChange::NodeUpdated(node, difference) => {
+                difference.allocatable && Check::new(pod).fits(node)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::test_asking::{refusal_of, scores_of};
+    use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
+
+    fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> NodeInfo {
+        node_info(json!({"metadata": {"name": name}, "status": {"allocatable":
+            {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "10Gi", "example.com/gpu": "1"}}}))
+    }
+
+    fn asking(requests: serde_json::Value) -> PodInfo {
+        pod_info(json!({"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}))
+    }
+
+    #[test]
+    fn every_lacking_resource_is_named_sch_3() {
+        let mut half = sized("half", "2", "4Gi", "2");
+        half.add(Arc::new(asking(json!({"cpu": "1", "memory": "2Gi", "example.com/gpu": "1"}))));
+        let mut full = sized("full", "2", "4Gi", "1");
+        full.add(Arc::new(asking(json!({}))));
+        // A pod that was put there by hand took more than there was.
+        let mut over = sized("over", "1", "1Gi", "10");
+        over.add(Arc::new(asking(json!({"cpu": "3"}))));
+        for (pod, node, reasons, resolvable) in [
+            (json!({}), &half, vec![], true),
+            (json!({"cpu": "1", "memory": "2Gi"}), &half, vec![], true),
+            (json!({"cpu": "1001m"}), &half, vec!["Insufficient cpu"], true),
+            (json!({"cpu": "2001m"}), &half, vec!["Insufficient cpu"], false),
+            (
+                json!({"cpu": "2", "memory": "3Gi"}),
+                &half,
+                vec!["Insufficient cpu", "Insufficient memory"],
+                true,
+            ),
+            (
+                json!({"cpu": "2", "memory": "5Gi"}),
+                &half,
+                vec!["Insufficient cpu", "Insufficient memory"],
+                false,
+            ),
+            (json!({"ephemeral-storage": "11Gi"}), &half, vec!["Insufficient ephemeral-storage"], false),
+            (json!({"example.com/gpu": "1"}), &half, vec!["Insufficient example.com/gpu"], true),
+            (json!({"example.com/fpga": "1"}), &half, vec!["Insufficient example.com/fpga"], false),
+            (json!({}), &full, vec!["Too many pods"], true),
+            (json!({"cpu": "5"}), &full, vec!["Too many pods", "Insufficient cpu"], false),
+            (json!({}), &over, vec![], true),
+            (json!({"memory": "1Gi"}), &over, vec![], true),
+            (json!({"cpu": "1m"}), &over, vec!["Insufficient cpu"], true),
+        ] {
+            let refusal = refusal_of(&NodeResourcesFit, &asking(pod.clone()), node);
+            let told: Vec<String> =
+                refusal.iter().flat_map(|r| r.reasons.as_slice().iter().map(ToString::to_string)).collect();
+            assert_eq!(told, reasons, "{pod} on {}", node.name);
+            assert_eq!(refusal.is_none_or(|r| r.resolvable), resolvable, "{pod} on {}", node.name);
+        }
+    }
+
+    #[test]
+    fn least_allocated_is_the_mean_of_the_free_shares_sch_4() {
+        let pod = asking(json!({"cpu": "3000m", "memory": "5000"}));
+        // Kubernetes' own example: cpu (4000 − 3000)·100/4000 = 25, memory (10000 − 5000)·100/10000 = 50,
+        // (25 + 50)/2 = 37; cpu (6000 − 3000)·100/6000 = 50, memory 50, mean 50.
+        let (small, large) = (sized("a", "4", "10000", "9"), sized("b", "6", "10000", "9"));
+        assert_eq!(scores_of(&NodeResourcesFit, &pod, &[small, large]), [37, 50]);
+        // Pods that ask for nothing count as 100m and 200Mi: cpu (1000 − 200)·100/1000 = 80 with one such
+        // pod there already, memory (1000Mi − 400Mi)·100/1000Mi = 60, mean 70; alone 90 and 80, mean 85.
+        let idle = asking(json!({}));
+        let empty = sized("a", "1", "1000Mi", "9");
+        let mut used = sized("b", "1", "1000Mi", "9");
+        used.add(Arc::new(asking(json!({}))));
+        assert_eq!(scores_of(&NodeResourcesFit, &idle, &[empty, used]), [85, 70]);
+        // More memory than there is counts 0: (50 + 0)/2; without memory at all cpu counts alone.
+        let scores =
+            scores_of(&NodeResourcesFit, &pod, &[sized("a", "6", "4000", "9"), sized("b", "6", "0", "9")]);
+        assert_eq!(scores, [25, 50]);
+    }
+}

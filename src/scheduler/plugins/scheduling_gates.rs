@@ -1,0 +1,17 @@
+//! SchedulingGates: a pod with gates is not tried until whoever set them has removed them.
+
+use crate::scheduler::framework::{Plugin, PluginId};
+use crate::scheduler::pod_info::PodInfo;
+
+/// See the file's head.
+pub(super) struct SchedulingGates;
+
+impl Plugin for SchedulingGates {
+    fn id(&self) -> PluginId {
+        PluginId::SchedulingGates
+    }
+
+    fn pre_enqueue(&self, pod: &PodInfo) -> Result<(), &'static str> {
+        if pod.is_gated() { Err("Scheduling is blocked due to non-empty scheduling gates") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,28 @@
+//! Plugins asked by themselves.
+
+use crate::scheduler::framework::{Plugin, PreFilter};
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::reason::Refusal;
+use crate::scheduler::snapshot::Snapshot;
+
+pub(super) fn refusal_of(plugin: &dyn Plugin, pod: &PodInfo, node: &NodeInfo) -> Option<Refusal> {
+    match plugin.pre_filter(pod, &Snapshot::new()) {
+        PreFilter::Skip => None,
+        PreFilter::Reject(refusal) => Some(refusal),
+        PreFilter::Check(check) => check.check(node).err(),
+        PreFilter::CheckOnly(names, check) => {
+            assert!(names.contains(&node.name), "{names:?}");
+            check.check(node).err()
+        }
+    }
+}
+
+/// The normalised scores; empty when the plugin has none for the pod.
+pub(super) fn scores_of(plugin: &dyn Plugin, pod: &PodInfo, nodes: &[NodeInfo]) -> Vec<i64> {
+    let snapshot = Snapshot::new();
+    let Some(scorer) = plugin.pre_score(pod, &snapshot, &[]) else { return Vec::new() };
+    let mut scores: Vec<i64> = nodes.iter().map(|node| scorer.score(node)).collect();
+    scorer.normalize(&mut scores);
+    scores
+}

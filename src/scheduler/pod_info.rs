@@ -1,0 +1,121 @@
+//! A pod as the scheduler sees it: what matters of its spec, read once when it is first seen.
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec, PreferredSchedulingTerm, Toleration};
+
+use super::ports::HostPort;
+use super::requests::Resources;
+use super::spread::Spread;
+use crate::object::node_selector::{NodeTerm, RequiredNodes};
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Shared};
+
+/// The scheduler that a pod which names none belongs to.
+pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// A pod with what scheduling reads of it.
+pub struct PodInfo {
+    /// The pod's version this was read from.
+    pub pod: Shared<Pod>,
+    /// `spec.priority`; 0 when it has none.
+    pub priority: i32,
+    /// What it requests of a node.
+    pub requests: Resources,
+    /// What it counts as when nodes are scored.
+    pub assumed: Resources,
+    /// The node's ports it listens on.
+    pub ports: Vec<HostPort>,
+    /// The nodes it must run on one of.
+    pub required_nodes: RequiredNodes,
+    /// The nodes it would rather run on, with the weight of each wish.
+    pub preferred_nodes: Vec<(i64, NodeTerm)>,
+    /// How it spreads with others over domains.
+    pub spread: Vec<Spread>,
+}
+
+impl PodInfo {
+    /// Reads a pod.
+    pub fn new(pod: Shared<Pod>) -> Self {
+        let spec = pod.spec.as_ref();
+        Self {
+            priority: spec.and_then(|s| s.priority).unwrap_or(0),
+            requests: Resources::requested_by(&pod),
+            assumed: Resources::assumed_for(&pod),
+            ports: HostPort::of(&pod),
+            required_nodes: spec.map(RequiredNodes::of).unwrap_or_default(),
+            preferred_nodes: spec.map(preferred_nodes).unwrap_or_default(),
+            spread: Spread::of(&pod),
+            pod,
+        }
+    }
+
+    /// `metadata.uid`.
+    pub fn uid(&self) -> &str {
+        self.pod.uid()
+    }
+
+    /// `namespace/name`.
+    pub fn key(&self) -> Key {
+        self.pod.key()
+    }
+
+    /// The node it was assigned to.
+    pub fn node_name(&self) -> Option<&str> {
+        self.pod.spec.as_ref()?.node_name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// The scheduler that is to place it.
+    pub fn scheduler_name(&self) -> &str {
+        let name = self.pod.spec.as_ref().and_then(|s| s.scheduler_name.as_deref());
+        name.filter(|n| !n.is_empty()).unwrap_or(DEFAULT_SCHEDULER)
+    }
+
+    /// Its tolerations.
+    pub fn tolerations(&self) -> Option<&Vec<Toleration>> {
+        self.pod.spec.as_ref()?.tolerations.as_ref()
+    }
+
+    /// Whether it waits for something before it may be placed.
+    pub fn is_gated(&self) -> bool {
+        self.pod.spec.as_ref().and_then(|s| s.scheduling_gates.as_ref()).is_some_and(|g| !g.is_empty())
+    }
+
+    /// Whether its deletion was asked for.
+    pub fn is_terminating(&self) -> bool {
+        is_terminating(&self.pod.metadata)
+    }
+
+    /// Whether nothing that a decision depends on differs in another version of the pod, its node aside.
+    pub fn decides_like(&self, version: &Pod) -> bool {
+        let (Some(a), Some(b)) = (&self.pod.spec, &version.spec) else { return false };
+        self.pod.metadata.labels == version.metadata.labels
+            && self.is_terminating() == is_terminating(&version.metadata)
+            && a.containers == b.containers
+            && a.init_containers == b.init_containers
+            && a.overhead == b.overhead
+            && a.resources == b.resources
+            && a.priority == b.priority
+            && a.preemption_policy == b.preemption_policy
+            && a.scheduler_name == b.scheduler_name
+            && a.scheduling_gates == b.scheduling_gates
+            && a.node_selector == b.node_selector
+            && a.affinity == b.affinity
+            && a.tolerations == b.tolerations
+            && a.topology_spread_constraints == b.topology_spread_constraints
+            && a.volumes == b.volumes
+    }
+}
+
+fn preferred_nodes(spec: &PodSpec) -> Vec<(i64, NodeTerm)> {
+    let affinity = spec.affinity.as_ref().and_then(|a| a.node_affinity.as_ref());
+    let wishes = affinity.and_then(|a| a.preferred_during_scheduling_ignored_during_execution.as_ref());
+    let read = |wish: &PreferredSchedulingTerm| (i64::from(wish.weight), NodeTerm::new(&wish.preference));
+    wishes.into_iter().flatten().filter(|wish| wish.weight != 0).map(read).collect()
+}
+
+impl fmt::Debug for PodInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pod.fmt(f)
+    }
+}

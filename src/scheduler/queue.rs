@@ -1,0 +1,388 @@
+//! Which pod is tried next: the waiting pods, each in one of four places.
+//!
+//! *Active* pods are tried at once, by priority and then age. *Backing off* are pods that failed a moment
+//! ago. *Unschedulable* pods wait for a change that can turn what refused them, or for five minutes to
+//! pass. *Gated* pods wait for their own spec to change.
+//!
+//! Architecture Invariant: nothing here reads a clock: `now` is an argument, and what to wait for is an
+//! answer. Pods that wait cost nothing while nothing happens.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::framework::PluginSet;
+use super::pod_info::PodInfo;
+use crate::base::backoff::BackoffPolicy;
+use crate::object::Uid;
+use crate::object::config::Timings;
+
+/// How long pods wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueTimes {
+    /// The delay after failures in a row.
+    pub back_off: BackoffPolicy,
+    /// An unschedulable pod is tried again after this long.
+    pub flush: Duration,
+}
+
+impl QueueTimes {
+    /// As the cluster is configured.
+    pub fn of(timings: &Timings) -> Self {
+        let (initial, max) = (timings.scheduler_back_off_initial.0, timings.scheduler_back_off_max.0);
+        Self { back_off: BackoffPolicy { initial, max }, flush: timings.scheduler_flush.0 }
+    }
+}
+
+/// The order of active pods: PrioritySort, older pods first among equals.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    priority: Reverse<i32>,
+    created: Timestamp,
+    arrival: u64,
+}
+
+/// Where a pod waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    Active,
+    BackingOff { until: Duration },
+    Unschedulable { rejected_by: PluginSet, since: Duration },
+    Gated,
+}
+
+#[derive(Debug)]
+struct Entry {
+    pod: Arc<PodInfo>,
+    rank: Rank,
+    place: Place,
+    /// Attempts that failed in a row.
+    failures: u32,
+    /// When the last one did.
+    failed_at: Duration,
+}
+
+/// A pod taken from the queue to be tried; given back with [`Queue::reject`] or [`Queue::fail`] when it
+/// found no node.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// The pod.
+    pub pod: Arc<PodInfo>,
+    failures: u32,
+    arrival: u64,
+}
+
+/// The pods without a node.
+#[derive(Debug)]
+pub struct Queue {
+    times: QueueTimes,
+    entries: HashMap<Uid, Entry>,
+    active: BTreeSet<(Rank, Uid)>,
+    backing_off: BTreeSet<(Duration, Uid)>,
+    /// By when they came here, for the flush.
+    unschedulable: BTreeSet<(Duration, Uid)>,
+    /// The same pods by what refused them, so that a change asks only those it can help.
+    by_rejection: HashMap<PluginSet, BTreeSet<Uid>>,
+    arrivals: u64,
+}
+
+/// How many pods wait where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// To be tried now.
+    pub active: usize,
+    /// Failed a moment ago.
+    pub backing_off: usize,
+    /// Waiting for a change.
+    pub unschedulable: usize,
+    /// Waiting for their gates.
+    pub gated: usize,
+}
+
+impl Queue {
+    /// No pod waits.
+    pub fn new(times: QueueTimes) -> Self {
+        Self {
+            times,
+            entries: HashMap::new(),
+            active: BTreeSet::new(),
+            backing_off: BTreeSet::new(),
+            unschedulable: BTreeSet::new(),
+            by_rejection: HashMap::new(),
+            arrivals: 0,
+        }
+    }
+
+    /// A pod is new, or differs in something a decision about it depends on: it is tried at once, unless
+    /// it is gated or failed a moment ago.
+    pub fn put(&mut self, pod: Arc<PodInfo>, gated: bool, now: Duration) {
+        let uid = pod.uid().to_string();
+        let (arrival, failures, failed_at) = match self.entries.get(&uid) {
+            Some(entry) => (entry.rank.arrival, entry.failures, entry.failed_at),
+            None => (self.next_arrival(), 0, Duration::ZERO),
+        };
+        let ready_at = failed_at + self.times.back_off.delay(failures);
+        let place = if gated {
+            Place::Gated
+        } else if failures > 0 && ready_at > now {
+            Place::BackingOff { until: ready_at }
+        } else {
+            Place::Active
+        };
+        self.remove(&uid);
+        self.insert(Entry { rank: rank(&pod, arrival), pod, place, failures, failed_at });
+    }
+
+    /// The waiting pod with this uid.
+    pub fn get(&self, uid: &str) -> Option<&Arc<PodInfo>> {
+        self.entries.get(uid).map(|entry| &entry.pod)
+    }
+
+    /// A pod waits no more.
+    pub fn remove(&mut self, uid: &str) -> bool {
+        let Some(entry) = self.entries.remove(uid) else { return false };
+        let uid = uid.to_string();
+        match entry.place {
+            Place::Active => {
+                self.active.remove(&(entry.rank, uid));
+            }
+            Place::BackingOff { until } => {
+                self.backing_off.remove(&(until, uid));
+            }
+            Place::Unschedulable { rejected_by, since } => {
+                if let Some(pods) = self.by_rejection.get_mut(&rejected_by) {
+                    pods.remove(&uid);
+                    if pods.is_empty() {
+                        self.by_rejection.remove(&rejected_by);
+                    }
+                }
+                self.unschedulable.remove(&(since, uid));
+            }
+            Place::Gated => {}
+        }
+        true
+    }
+
+    /// Takes the pod that is to be tried next.
+    pub fn pop(&mut self, now: Duration) -> Option<Attempt> {
+        self.release(now);
+        let (_, uid) = self.active.pop_first()?;
+        let entry = self.entries.remove(&uid)?;
+        Some(Attempt { pod: entry.pod, failures: entry.failures, arrival: entry.rank.arrival })
+    }
+
+    /// No node takes the pod: it waits for a change that can turn what these plugins said; none of them
+    /// said anything when there was no node.
+    pub fn reject(&mut self, attempt: Attempt, rejected_by: PluginSet, now: Duration) {
+        self.give_back(attempt, now, |_| Place::Unschedulable { rejected_by, since: now });
+    }
+
+    /// Something went wrong that says nothing about the pod: it is tried again after its back-off.
+    pub fn fail(&mut self, attempt: Attempt, now: Duration) {
+        self.give_back(attempt, now, |delay| Place::BackingOff { until: now + delay });
+    }
+
+    fn give_back(&mut self, attempt: Attempt, now: Duration, place: impl FnOnce(Duration) -> Place) {
+        let Attempt { pod, failures, arrival } = attempt;
+        let failures = failures.saturating_add(1);
+        let place = place(self.times.back_off.delay(failures));
+        self.remove(pod.uid());
+        self.insert(Entry { rank: rank(&pod, arrival), pod, place, failures, failed_at: now });
+    }
+
+    /// Something changed that can turn refusals of `woken` plugins: pods that these refused, or that were
+    /// refused for want of any node, and for which `helps` says so are tried again, after their back-off.
+    pub fn wake(&mut self, woken: PluginSet, now: Duration, helps: impl Fn(&PodInfo, PluginSet) -> bool) {
+        if self.by_rejection.is_empty() {
+            return;
+        }
+        let mut helped = Vec::new();
+        for (rejected_by, pods) in &self.by_rejection {
+            if rejected_by.is_empty() || rejected_by.meets(woken) {
+                let is_helped =
+                    |uid: &&Uid| self.entries.get(*uid).is_some_and(|e| helps(&e.pod, *rejected_by));
+                helped.extend(pods.iter().filter(is_helped).cloned());
+            }
+        }
+        for uid in helped {
+            self.retry(&uid, now);
+        }
+    }
+
+    /// When the next pod becomes active by itself.
+    pub fn next_wake(&self) -> Option<Duration> {
+        let back_off = self.backing_off.first().map(|(until, _)| *until);
+        let flush = self.unschedulable.first().map(|(since, _)| *since + self.times.flush);
+        back_off.into_iter().chain(flush).min()
+    }
+
+    /// How many pods wait where.
+    pub fn waiting(&self) -> Waiting {
+        let (active, backing_off) = (self.active.len(), self.backing_off.len());
+        let unschedulable = self.unschedulable.len();
+        let gated = self.entries.len() - active - backing_off - unschedulable;
+        Waiting { active, backing_off, unschedulable, gated }
+    }
+
+    fn next_arrival(&mut self) -> u64 {
+        self.arrivals += 1;
+        self.arrivals
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let uid = entry.pod.uid().to_string();
+        match &entry.place {
+            Place::Active => {
+                self.active.insert((entry.rank.clone(), uid.clone()));
+            }
+            Place::BackingOff { until } => {
+                self.backing_off.insert((*until, uid.clone()));
+            }
+            Place::Unschedulable { rejected_by, since } => {
+                self.by_rejection.entry(*rejected_by).or_default().insert(uid.clone());
+                self.unschedulable.insert((*since, uid.clone()));
+            }
+            Place::Gated => {}
+        }
+        self.entries.insert(uid, entry);
+    }
+
+    /// Back-offs that are over, and pods that waited long enough.
+    fn release(&mut self, now: Duration) {
+        while let Some((until, uid)) = self.backing_off.first().filter(|(until, _)| *until <= now).cloned() {
+            self.backing_off.remove(&(until, uid.clone()));
+            if let Some(entry) = self.entries.get_mut(&uid) {
+                entry.place = Place::Active;
+                self.active.insert((entry.rank.clone(), uid));
+            }
+        }
+        let flush = self.times.flush;
+        while let Some((_, uid)) =
+            self.unschedulable.first().filter(|(since, _)| *since + flush <= now).cloned()
+        {
+            self.retry(&uid, now);
+        }
+    }
+
+    /// Puts a waiting pod among those to be tried, or among those backing off when its time is not over.
+    fn retry(&mut self, uid: &Uid, now: Duration) {
+        if let Some(pod) = self.get(uid).cloned() {
+            self.put(pod, false, now);
+        }
+    }
+}
+
+fn rank(pod: &PodInfo, arrival: u64) -> Rank {
+    let created = pod.pod.metadata.creation_timestamp.as_ref().map_or(Timestamp::MIN, |time| time.0);
+    Rank { priority: Reverse(pod.priority), created, arrival }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::super::framework::PluginId;
+    use super::*;
+    use crate::object::Shared;
+
+    fn pod(name: &str, priority: i32, second: u8) -> Arc<PodInfo> {
+        let created = format!("2026-11-21T00:00:{second:02}Z");
+        let pod: Pod = serde_json::from_value(json!({"spec": {"priority": priority, "containers": []},
+            "metadata": {"name": name, "uid": name, "creationTimestamp": created}}))
+        .unwrap();
+        Arc::new(PodInfo::new(Shared::from_value(pod)))
+    }
+
+    fn queue() -> Queue {
+        Queue::new(QueueTimes::of(&Timings::default()))
+    }
+
+    fn seconds(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    fn pop(queue: &mut Queue, now: u64) -> String {
+        queue.pop(seconds(now)).map_or("-".into(), |attempt| attempt.pod.uid().to_string())
+    }
+
+    fn fit() -> PluginSet {
+        PluginSet::default().with(PluginId::NodeResourcesFit)
+    }
+
+    #[test]
+    fn higher_priority_first_then_older_then_first_come_sch_1() {
+        let mut queue = queue();
+        for (name, priority, created) in
+            [("young", 0, 5), ("old", 0, 1), ("same", 0, 1), ("high", 10, 9), ("low", -1, 0)]
+        {
+            queue.put(pod(name, priority, created), false, seconds(0));
+        }
+        let order: Vec<String> = (0..6).map(|_| pop(&mut queue, 0)).collect();
+        assert_eq!(order, ["high", "old", "same", "young", "low", "-"]);
+    }
+
+    #[test]
+    fn failures_back_off_from_one_to_ten_seconds_and_block_nobody_sch_1() {
+        let mut queue = queue();
+        queue.put(pod("bad", 100, 0), false, seconds(0));
+        let mut now = 0;
+        for delay in [1, 2, 4, 8, 10, 10] {
+            let attempt = queue.pop(seconds(now)).unwrap();
+            queue.fail(attempt, seconds(now));
+            queue.put(pod("good", 0, 0), false, seconds(now));
+            assert_eq!(pop(&mut queue, now), "good", "a failed pod of higher priority is not in the way");
+            assert_eq!(queue.next_wake(), Some(seconds(now + delay)));
+            assert_eq!(pop(&mut queue, now + delay - 1), "-");
+            now += delay;
+        }
+        assert_eq!(pop(&mut queue, now), "bad");
+    }
+
+    #[test]
+    fn unschedulable_pods_wake_on_what_can_help_them_or_after_five_minutes_sch_1() {
+        let taints = PluginSet::default().with(PluginId::TaintToleration);
+        let mut queue = queue();
+        for (name, rejected_by) in [("cpu", fit()), ("taint", taints), ("no-nodes", PluginSet::default())] {
+            queue.put(pod(name, 0, 0), false, seconds(0));
+            let attempt = queue.pop(seconds(0)).unwrap();
+            queue.reject(attempt, rejected_by, seconds(0));
+        }
+        assert_eq!(queue.waiting(), Waiting { unschedulable: 3, ..Waiting::default() });
+        assert_eq!((pop(&mut queue, 100), queue.next_wake()), ("-".into(), Some(seconds(300))));
+        // A change that taints care for, but that does not help the pod with taints.
+        queue.wake(taints, seconds(100), |_, by| by.is_empty());
+        assert_eq!((pop(&mut queue, 100), pop(&mut queue, 100)), ("no-nodes".into(), "-".into()));
+        // Within the back-off a woken pod waits for its end; the other plugin's pod is not even asked.
+        let asked = std::cell::RefCell::new(Vec::new());
+        queue.wake(fit(), Duration::from_millis(200), |pod, by| {
+            asked.borrow_mut().push((pod.uid().to_string(), by));
+            true
+        });
+        assert_eq!(asked.into_inner(), [("cpu".to_string(), fit())]);
+        assert_eq!(queue.waiting(), Waiting { backing_off: 1, unschedulable: 1, ..Waiting::default() });
+        assert_eq!((pop(&mut queue, 0), pop(&mut queue, 1)), ("-".into(), "cpu".into()));
+        assert_eq!((pop(&mut queue, 299), pop(&mut queue, 300)), ("-".into(), "taint".into()));
+        assert_eq!(queue.next_wake(), None);
+    }
+
+    #[test]
+    fn gated_pods_wait_for_themselves_and_updates_keep_age_and_back_off_sch_1() {
+        let mut queue = queue();
+        queue.put(pod("gated", 0, 0), true, seconds(0));
+        queue.wake(fit(), seconds(0), |_, _| true);
+        assert_eq!((pop(&mut queue, 1000), queue.next_wake()), ("-".into(), None));
+        assert_eq!(queue.waiting(), Waiting { gated: 1, ..Waiting::default() });
+        queue.put(pod("later", 0, 0), false, seconds(1000));
+        queue.put(pod("gated", 0, 0), false, seconds(1000));
+        assert_eq!(pop(&mut queue, 1000), "gated", "it came first");
+        let attempt = queue.pop(seconds(1000)).unwrap();
+        queue.reject(attempt, fit(), seconds(1000));
+        queue.put(pod("later", 5, 0), false, seconds(1000));
+        assert_eq!((pop(&mut queue, 1000), pop(&mut queue, 1001)), ("-".into(), "later".into()));
+        assert_eq!((queue.remove("later"), queue.waiting()), (false, Waiting::default()));
+    }
+}

@@ -1,0 +1,129 @@
+//! Why a node does not take a pod: a closed set, in Kubernetes' words.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// One reason, cheap to make and to compare: a big cluster gives thousands in one cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// `spec.nodeName` names another node.
+    NodeName,
+    /// The node is cordoned.
+    Unschedulable,
+    /// The pod does not tolerate this taint.
+    Taint {
+        /// The taint's key.
+        key: Arc<str>,
+        /// The taint's value.
+        value: Arc<str>,
+    },
+    /// `nodeSelector` or the required node affinity does not match.
+    NodeAffinity,
+    /// The names that the pod's terms ask for contradict each other.
+    AffinityConflict,
+    /// A host port is taken.
+    Ports,
+    /// The node has as many pods as it takes.
+    TooManyPods,
+    /// Not enough of a resource is free.
+    Insufficient(ResourceName),
+    /// The node's domain would be too full.
+    Spread,
+    /// The node lacks a label that a spread constraint names.
+    SpreadLabelMissing,
+    /// A plugin had named the only nodes to look at, and this is none of them.
+    NotNamedBy(&'static str),
+    /// Evicting pods would not change the verdict.
+    PreemptionNotHelpful,
+    /// The node has no pod of lower priority.
+    NoVictims,
+}
+
+/// The name of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ResourceName {
+    /// `cpu`
+    Cpu,
+    /// `memory`
+    Memory,
+    /// `ephemeral-storage`
+    EphemeralStorage,
+    /// An extended resource, or huge pages.
+    Extended(Arc<str>),
+}
+
+impl fmt::Display for ResourceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::EphemeralStorage => "ephemeral-storage",
+            Self::Extended(name) => name,
+        })
+    }
+}
+
+/// As kube-scheduler writes it in events and conditions.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Taint { key, value } => {
+                return write!(f, "node(s) had untolerated taint {{{key}: {value}}}");
+            }
+            Self::Insufficient(resource) => return write!(f, "Insufficient {resource}"),
+            Self::NotNamedBy(plugin) => return write!(f, "node(s) didn't satisfy plugin(s) [{plugin}]"),
+            Self::NodeName => "node(s) didn't match the requested node name",
+            Self::Unschedulable => "node(s) were unschedulable",
+            Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
+            Self::AffinityConflict => "pod affinity terms conflict",
+            Self::Ports => "node(s) didn't have free ports for the requested pod ports",
+            Self::TooManyPods => "Too many pods",
+            Self::Spread => "node(s) didn't match pod topology spread constraints",
+            Self::SpreadLabelMissing => {
+                "node(s) didn't match pod topology spread constraints (missing required label)"
+            }
+            Self::PreemptionNotHelpful => "Preemption is not helpful for scheduling",
+            Self::NoVictims => "No preemption victims found for incoming pod",
+        })
+    }
+}
+
+/// A plugin's no to a node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Refusal {
+    /// Why: at least one reason.
+    pub reasons: Reasons,
+    /// Whether evicting pods from the node could help.
+    pub resolvable: bool,
+}
+
+/// Reasons; the one that is usual needs no allocation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Reasons {
+    /// The usual case.
+    One(Reason),
+    /// Several at once, as when cpu and memory both lack.
+    Many(Box<[Reason]>),
+}
+
+impl Reasons {
+    /// All of them.
+    pub fn as_slice(&self) -> &[Reason] {
+        match self {
+            Self::One(reason) => std::slice::from_ref(reason),
+            Self::Many(reasons) => reasons,
+        }
+    }
+}
+
+impl Refusal {
+    /// A no that evicting pods could turn.
+    pub fn resolvable(reason: Reason) -> Self {
+        Self { reasons: Reasons::One(reason), resolvable: true }
+    }
+
+    /// A no that evicting pods cannot turn.
+    pub fn unresolvable(reason: Reason) -> Self {
+        Self { reasons: Reasons::One(reason), resolvable: false }
+    }
+}

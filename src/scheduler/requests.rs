@@ -1,0 +1,140 @@
+//! Resources as integers: what the scheduler adds, subtracts and compares for every pod and node.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::object::quantity::{Amount, ResourceList};
+use crate::object::resources::{Amounts, pod_requests, pod_requests_or};
+
+/// What a container that requests no cpu counts as when nodes are scored, in thousandths.
+const ASSUMED_MILLI_CPU: i64 = 100;
+/// What a container that requests no memory counts as when nodes are scored, in bytes.
+const ASSUMED_MEMORY: i64 = 200 * 1024 * 1024;
+/// No amount is larger, so that the sum over a node's pods stays within 64 bits.
+const LARGEST: i64 = 1 << 52;
+
+/// Amounts of resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// Cpu, in thousandths.
+    pub milli_cpu: i64,
+    /// Memory, in bytes.
+    pub memory: i64,
+    /// Ephemeral storage, in bytes.
+    pub ephemeral_storage: i64,
+    /// Extended resources and huge pages, by name; never zero, in no order that means anything.
+    pub extended: Vec<(Arc<str>, i64)>,
+}
+
+impl Resources {
+    /// What the pod requests of its node.
+    pub fn requested_by(pod: &Pod) -> Self {
+        Self::new(&pod_requests(pod))
+    }
+
+    /// The same, where a container without a request counts as a small one: for scores, so that many
+    /// such pods do not all go to one node.
+    pub fn assumed_for(pod: &Pod) -> Self {
+        Self::new(&pod_requests_or(
+            pod,
+            &[
+                ("cpu", Amount::from_millis(ASSUMED_MILLI_CPU)),
+                ("memory", Amount::from_units(ASSUMED_MEMORY)),
+            ],
+        ))
+    }
+
+    /// What a node has to give; the number of pods is the node's own affair.
+    pub fn allocatable(list: Option<&ResourceList>) -> Self {
+        let amounts: Amounts =
+            list.into_iter().flatten().map(|(name, quantity)| (name.clone(), Amount::of(quantity))).collect();
+        Self::new(&amounts)
+    }
+
+    fn new(amounts: &Amounts) -> Self {
+        let mut resources = Self::default();
+        for (name, amount) in amounts {
+            let units = amount.units().clamp(0, LARGEST);
+            match name.as_str() {
+                "cpu" => resources.milli_cpu = amount.millis().clamp(0, LARGEST),
+                "memory" => resources.memory = units,
+                "ephemeral-storage" => resources.ephemeral_storage = units,
+                "pods" => {}
+                _ if units == 0 => {}
+                other => resources.extended.push((other.into(), units)),
+            }
+        }
+        resources
+    }
+
+    /// The amount of an extended resource.
+    pub fn extended(&self, name: &str) -> i64 {
+        self.extended.iter().find(|(known, _)| **known == *name).map_or(0, |(_, amount)| *amount)
+    }
+
+    /// Nothing at all.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds what a pod requests.
+    pub fn add(&mut self, more: &Self) {
+        self.milli_cpu += more.milli_cpu;
+        self.memory += more.memory;
+        self.ephemeral_storage += more.ephemeral_storage;
+        for (name, amount) in &more.extended {
+            match self.extended.iter_mut().find(|(known, _)| known == name) {
+                Some((_, total)) => *total += amount,
+                None => self.extended.push((name.clone(), *amount)),
+            }
+        }
+    }
+
+    /// Takes away what was added before.
+    pub fn subtract(&mut self, less: &Self) {
+        self.milli_cpu -= less.milli_cpu;
+        self.memory -= less.memory;
+        self.ephemeral_storage -= less.ephemeral_storage;
+        for (name, amount) in &less.extended {
+            if let Some((_, total)) = self.extended.iter_mut().find(|(known, _)| known == name) {
+                *total -= amount;
+            }
+        }
+        self.extended.retain(|(_, total)| *total != 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_read_as_integers_and_taken_away_again() {
+        let pod: Pod = serde_json::from_value(json!({"spec": {"containers": [{"name": "a", "resources":
+            {"requests": {"cpu": "1500m", "memory": "1Gi", "ephemeral-storage": "2k", "example.com/gpu": "2",
+                "example.com/none": "0", "pods": "3"}}}, {"name": "b"}]}}))
+        .unwrap();
+        let asked = Resources::requested_by(&pod);
+        assert_eq!((asked.milli_cpu, asked.memory, asked.ephemeral_storage), (1500, 1 << 30, 2000));
+        assert_eq!((asked.extended("example.com/gpu"), asked.extended.len()), (2, 1));
+        let assumed = Resources::assumed_for(&pod);
+        assert_eq!((assumed.milli_cpu, assumed.memory), (1600, (1 << 30) + 200 * 1024 * 1024));
+
+        let mut total = Resources::default();
+        total.add(&asked);
+        total.add(&asked);
+        assert_eq!((total.milli_cpu, total.extended("example.com/gpu")), (3000, 4));
+        total.subtract(&asked);
+        assert_eq!(total, asked);
+        total.subtract(&asked);
+        assert!(total.is_zero());
+        let huge: Pod = serde_json::from_value(json!({"spec": {"containers": [{"name": "a", "resources":
+            {"requests": {"memory": "9E", "cpu": "-1"}}}]}}))
+        .unwrap();
+        let huge = Resources::requested_by(&huge);
+        assert_eq!((huge.memory, huge.milli_cpu), (LARGEST, 0));
+    }
+}

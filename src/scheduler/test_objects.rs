@@ -1,0 +1,48 @@
+//! Nodes and pods for tests, from JSON.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use serde_json::{Value, json};
+
+use super::node_info::NodeInfo;
+use super::pod_info::PodInfo;
+use crate::object::Shared;
+
+/// A node of this content.
+pub(super) fn node(value: Value) -> Shared<Node> {
+    Shared::from_value(serde_json::from_value(value).expect("a test's node"))
+}
+
+/// The same as the scheduler sees it, without pods.
+pub(super) fn node_info(value: Value) -> NodeInfo {
+    NodeInfo::new(node(value))
+}
+
+/// A node that has this much cpu and ten pods' room.
+pub(super) fn sized_node(name: &str, cpu: &str) -> Shared<Node> {
+    node(json!({"metadata": {"name": name},
+        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}}}))
+}
+
+/// A pod of this content.
+pub(super) fn pod(value: Value) -> Shared<Pod> {
+    Shared::from_value(serde_json::from_value(value).expect("a test's pod"))
+}
+
+/// The same as the scheduler sees it.
+pub(super) fn pod_info(value: Value) -> PodInfo {
+    PodInfo::new(pod(value))
+}
+
+/// A pod of namespace `default` whose uid is its name, with more of its spec.
+pub(super) fn named_pod(name: &str, spec: Value) -> Shared<Pod> {
+    let mut whole = json!({"containers": []});
+    if let (Some(whole), Value::Object(spec)) = (whole.as_object_mut(), spec) {
+        whole.extend(spec);
+    }
+    pod(json!({"metadata": {"name": name, "namespace": "default", "uid": name}, "spec": whole}))
+}
+
+/// The part of a pod's spec that requests this much cpu.
+pub(super) fn asking(cpu: &str) -> Value {
+    json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
+}

@@ -1,0 +1,212 @@
+//! A control plane of an API and controllers on virtual time, with a kubelet that acts only when told to.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Event, Namespace, Pod, PodCondition};
+use podium::api::{Api, ApiConfig, DeleteOptions};
+use podium::base::clock::Clock;
+use podium::base::task::Tasks;
+use podium::controllers::{Controllers, Settings};
+use podium::object::readiness::{is_active, is_ready, phase};
+use podium::object::{Key, Kind, Object, Shared, Typed};
+use podium::reconcile::Caches;
+use podium::store::Store;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The cluster under test.
+pub(crate) struct Cluster {
+    pub(crate) api: Api,
+    pub(crate) controllers: Controllers,
+    tasks: Tasks,
+}
+
+/// A key in the default namespace.
+pub(crate) fn key(name: &str) -> Key {
+    Key::new("default", name)
+}
+
+impl Cluster {
+    /// With every controller but these, and the namespace `default`.
+    pub(crate) fn start(disabled: &[&str]) -> Self {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
+        api.create_as(namespace).unwrap();
+        let tasks = Tasks::new();
+        let caches = Caches::new(&api, &tasks);
+        let settings = Settings {
+            disabled: disabled.iter().map(ToString::to_string).collect(),
+            root_certificate: "the CA".into(),
+        };
+        let controllers = Controllers::start(&api, &caches, &tasks, settings);
+        Self { api, controllers, tasks }
+    }
+
+    /// Lets virtual time pass until nobody writes any more.
+    pub(crate) async fn settle(&self) {
+        loop {
+            let before = self.api.revision();
+            // Time moves only when every task waits.
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            if self.api.revision() == before {
+                return;
+            }
+        }
+    }
+
+    /// Lets this much virtual time pass, then settles.
+    pub(crate) async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        self.settle().await;
+    }
+
+    pub(crate) async fn stop(self) {
+        self.controllers.stop().await;
+        self.tasks.stop().await;
+    }
+
+    /// Creates an object from its manifest.
+    pub(crate) fn create<T: Typed>(&self, manifest: Value) -> Shared<T> {
+        let object = Object::from_value(T::ROW, manifest).unwrap();
+        let created = self.api.create(object, &Default::default()).unwrap();
+        Shared::from_object(&created).unwrap()
+    }
+
+    pub(crate) fn get<T: Typed>(&self, name: &str) -> Shared<T> {
+        self.api.get_as(&key(name)).unwrap()
+    }
+
+    pub(crate) fn change<T: Typed>(&self, name: &str, mut edit: impl FnMut(&mut T)) {
+        self.api
+            .modify::<T>(&key(name), |value| {
+                edit(value);
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    pub(crate) fn pods(&self) -> Vec<Shared<Pod>> {
+        self.api.list_as(Some("default"))
+    }
+
+    /// `name-hash:size/available` by revision, the hash left out.
+    pub(crate) fn sets(&self) -> String {
+        let mut sets = self.api.list_as::<ReplicaSet>(Some("default"));
+        let revision = |set: &ReplicaSet| {
+            let annotations = set.metadata.annotations.clone().unwrap_or_default();
+            annotations.get("deployment.kubernetes.io/revision").and_then(|r| r.parse::<i64>().ok()).unwrap_or(0)
+        };
+        sets.sort_by_key(|set| revision(set));
+        let told = sets.iter().map(|set| {
+            let available = set.status.as_ref().and_then(|s| s.available_replicas).unwrap_or(0);
+            format!("{}:{}/{available}", revision(set), set.spec.replicas.unwrap_or(1))
+        });
+        told.collect::<Vec<_>>().join(" ")
+    }
+
+    /// `type=status reason` of a Deployment's conditions.
+    pub(crate) fn conditions(&self, deployment: &str) -> Vec<String> {
+        let deployment = self.get::<Deployment>(deployment);
+        let mut told: Vec<String> = deployment
+            .status
+            .iter()
+            .flat_map(|s| s.conditions.iter().flatten())
+            .map(|c| {
+                let text = |o: &Option<String>| o.clone().unwrap_or_default();
+                format!("{}={} {}", text(&c.type_), text(&c.status), text(&c.reason))
+            })
+            .collect();
+        told.sort();
+        told
+    }
+
+    /// The messages of events with this reason, oldest first.
+    pub(crate) fn events(&self, reason: &str) -> Vec<String> {
+        let mut events = self.api.list_as::<Event>(Some("default"));
+        events.sort_by_key(|e| e.object().revision());
+        let of_reason = events.iter().filter(|e| e.reason.as_deref() == Some(reason));
+        of_reason.map(|e| e.message.clone().unwrap_or_default()).collect()
+    }
+
+    /// What a kubelet would do next to this pod; false when there is nothing.
+    pub(crate) fn act_on(&self, pod: &Shared<Pod>) -> bool {
+        if pod.metadata.deletion_timestamp.is_some() {
+            let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
+            return self.api.delete(Kind::Pod, &pod.key(), &now).is_ok();
+        }
+        if pod.spec.as_ref().is_none_or(|s| s.node_name.is_none()) {
+            return self.api.bind(&pod.key(), pod.uid(), "n1").is_ok();
+        }
+        let bad = pod.spec.iter().flat_map(|s| &s.containers).any(|c| c.image.as_deref() == Some("bad"));
+        if is_active(pod) && !is_ready(pod) && !bad {
+            self.set_ready(pod, true);
+            return true;
+        }
+        if phase(pod) == "Pending" {
+            self.set_ready(pod, false);
+            return true;
+        }
+        false
+    }
+
+    /// The kubelet acts and everything settles, until there is nothing left to do.
+    pub(crate) async fn run(&self) {
+        loop {
+            self.settle().await;
+            let acted: Vec<bool> = self.pods().iter().map(|pod| self.act_on(pod)).collect();
+            if !acted.contains(&true) {
+                return;
+            }
+        }
+    }
+
+    /// Running, and ready or not, since now.
+    pub(crate) fn set_ready(&self, pod: &Shared<Pod>, ready: bool) {
+        let now = self.api.clock().time();
+        self.api
+            .modify_status::<Pod>(&pod.key(), |pod| {
+                let status = pod.status.get_or_insert_default();
+                status.phase = Some("Running".into());
+                status.pod_ip = Some("127.1.0.1".into());
+                let conditions = status.conditions.get_or_insert_default();
+                conditions.retain(|c| c.type_ != "Ready");
+                conditions.push(PodCondition {
+                    type_: "Ready".into(),
+                    status: if ready { "True" } else { "False" }.into(),
+                    last_transition_time: Some(now.clone()),
+                    ..PodCondition::default()
+                });
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    /// The pod's processes die and are not restarted.
+    pub(crate) fn fail(&self, pod: &Shared<Pod>) {
+        self.api
+            .modify_status::<Pod>(&pod.key(), |pod| {
+                let status = pod.status.get_or_insert_default();
+                status.phase = Some("Failed".into());
+                status.conditions = None;
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+/// A Deployment of `app=NAME` pods with absolute bounds.
+pub(crate) fn deployment(name: &str, replicas: i32, surge: i32, unavailable: i32) -> Value {
+    json!({"metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": replicas, "progressDeadlineSeconds": 600, "revisionHistoryLimit": 10,
+            "selector": {"matchLabels": {"app": name}},
+            "strategy": {"type": "RollingUpdate",
+                "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}},
+            "template": {"metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "c", "image": "nginx:1.7.9"}]}}}})
+}
+
+/// Changes the image of a Deployment's container.
+pub(crate) fn set_image(deployment: &mut Deployment, image: &str) {
+    let spec = deployment.spec.template.spec.as_mut().unwrap();
+    spec.containers[0].image = Some(image.into());
+}

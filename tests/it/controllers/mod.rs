@@ -1,0 +1,5 @@
+//! The controllers, by scenario, on virtual time.
+
+mod cluster;
+mod deployments;
+mod rollouts;

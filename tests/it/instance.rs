@@ -1,0 +1,156 @@
+//! A running `podium serve`, for tests that need the real binary.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a test waits for anything before it fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A data directory that several instances may follow each other on.
+pub(crate) struct Home {
+    directory: tempfile::TempDir,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Starts an instance that keeps its state, and waits for its ready line.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Instance {
+        Instance::start(&self.data_dir(), arguments)
+    }
+}
+
+/// One process, killed when dropped.
+pub(crate) struct Instance {
+    child: Child,
+    pub(crate) ready_line: String,
+    kubeconfig: PathBuf,
+}
+
+impl Instance {
+    fn start(data_dir: &Path, arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_podium"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data_dir)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut ready_line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut ready_line).unwrap();
+        assert!(ready_line.starts_with("ready https://127.0.0.1:"), "{ready_line:?}");
+        Self { child, ready_line, kubeconfig: data_dir.join("kubeconfig") }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A client like any other, over HTTPS.
+    pub(crate) async fn client(&self) -> kube::Client {
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).unwrap();
+        let config =
+            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        kube::Client::try_from(config).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for the process to end and returns its exit code; -1 when a signal ended it.
+    pub(crate) fn wait(&mut self) -> i32 {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap_or(-1);
+            }
+            assert!(start.elapsed() < PATIENCE, "the process does not end");
+            pause();
+        }
+    }
+
+    /// Ends it as `kill -9` does.
+    pub(crate) fn crash(mut self) {
+        self.signal(Signal::KILL);
+        self.wait();
+    }
+
+    /// Ends it as SIGTERM does; it must say that all went well.
+    pub(crate) fn stop(mut self) {
+        self.signal(Signal::TERM);
+        assert_eq!(self.wait(), 0, "a clean stop exits 0");
+    }
+
+    /// Runs kubectl and returns what it printed; it must succeed.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.kubectl_output(arguments);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(
+            output.status.success(),
+            "kubectl {arguments:?}: {}{}",
+            text(&output.stdout),
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    }
+
+    /// Runs kubectl, whatever comes of it.
+    pub(crate) fn kubectl_output(&self, arguments: &[&str]) -> Output {
+        Command::new("kubectl")
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .arg("--cache-dir")
+            .arg(self.kubeconfig.with_extension("cache"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("kubectl is on the PATH (.ci/run installs it)")
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Between two looks at something outside this process.
+pub(crate) fn pause() {
+    std::thread::park_timeout(Duration::from_millis(20));
+}
+
+/// Waits until `look` finds something; fails with `what` after a long time.
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "waited in vain: {what}");
+        pause();
+    }
+}

@@ -1,0 +1,84 @@
+//! Holds the layer table: each layer names only those below it (the crate documentation has the picture).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Layer → the layers it may name.
+fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
+    let actor: &[&str] = &["reconcile", "api", "object", "base"];
+    BTreeMap::from([
+        ("base", &[] as &[&str]),
+        ("object", &["base"]),
+        ("manifest", &["object", "base"]),
+        ("store", &["object", "base"]),
+        ("api", &["store", "manifest", "object", "base"]),
+        // A watch of the API hands out the store's changes.
+        ("reconcile", &["api", "store", "object", "base"]),
+        ("controllers", actor),
+        ("scheduler", actor),
+        ("kubelet", actor),
+        ("network", actor),
+        ("console", &["object", "manifest", "base"]),
+    ])
+}
+
+fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// The layers a source text names, by line; tests inside a file may use what they like.
+fn named(text: &str) -> Vec<(usize, String)> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or("");
+    let mut found = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        let line = line.trim_start();
+        if line.starts_with("//") {
+            continue;
+        }
+        for part in line.split("crate::").skip(1) {
+            let layer: String = part.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            found.push((number + 1, layer));
+        }
+    }
+    found
+}
+
+#[test]
+fn each_layer_names_only_those_below_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let table = table();
+    let mut wrong = Vec::new();
+    for (layer, allowed) in &table {
+        let mut files = Vec::new();
+        sources(&root.join(layer), &mut files);
+        assert!(!files.is_empty(), "the layer {layer} has files");
+        for file in files {
+            for (line, named) in named(&std::fs::read_to_string(&file).unwrap()) {
+                let of_actor = allowed.contains(&"reconcile") && named == "store";
+                let known = table.contains_key(named.as_str()) || named == "cluster" || named == "cli";
+                if known && named != **layer && !allowed.contains(&named.as_str()) && !of_actor {
+                    wrong.push(format!("{}:{line}: {layer} names {named}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let mut files = Vec::new();
+    for directory in ["src", "tests", "benches"] {
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory), &mut files);
+    }
+    let silent: Vec<_> =
+        files.iter().filter(|f| !std::fs::read_to_string(f).unwrap().starts_with("//!")).collect();
+    assert!(silent.is_empty(), "{silent:?}");
+}
