@@ -75,9 +75,14 @@ struct Budgets {
 /// What the owners of a budget's pods ask for together.
 #[derive(Debug, PartialEq, Eq)]
 enum Scale {
-    Known { replicas: i32, unmanaged: bool },
+    Known {
+        replicas: i32,
+        unmanaged: bool,
+    },
     /// A pod's controller has no scale.
-    Unknown { pod: String },
+    Unknown {
+        pod: String,
+    },
 }
 
 impl Reconciler for Budgets {
@@ -138,9 +143,17 @@ impl Budgets {
         }
     }
 
-    fn expected(&self, budget: &Shared<PodDisruptionBudget>, pods: &[Shared<Pod>]) -> Result<Expected, String> {
+    fn expected(
+        &self,
+        budget: &Shared<PodDisruptionBudget>,
+        pods: &[Shared<Pod>],
+    ) -> Result<Expected, String> {
         let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
-        let scale = if status::needs_scale(budget) { self.scale(pods) } else { Scale::Known { replicas: 0, unmanaged: false } };
+        let scale = if status::needs_scale(budget) {
+            self.scale(pods)
+        } else {
+            Scale::Known { replicas: 0, unmanaged: false }
+        };
         let told = match scale {
             Scale::Unknown { pod } => Err(format!("found no controllers for pod \"{pod}\"")),
             Scale::Known { replicas, unmanaged } => {
@@ -183,7 +196,8 @@ impl Budgets {
                 continue;
             }
             let set = self.sets.get(&Key::new(pod.namespace(), controller.name.as_str()));
-            let Some(set) = set.filter(|s| controller.kind == "ReplicaSet" && s.uid() == controller.uid) else {
+            let Some(set) = set.filter(|s| controller.kind == "ReplicaSet" && s.uid() == controller.uid)
+            else {
                 return Scale::Unknown { pod: pod.name().to_string() };
             };
             let Some(of_set) = controller_of(&set.metadata).filter(|r| r.kind == "Deployment") else {
@@ -219,8 +233,7 @@ impl Budgets {
             status::status(fresh, before, expected, healthy, &disrupted, now)
         })?;
         for pod in pods.iter().filter(|p| disrupted.overdue.iter().any(|name| name == p.name())) {
-            let message =
-                format!("Pod was expected by PDB {} to be deleted but it wasn't", budget.key());
+            let message = format!("Pod was expected by PDB {} to be deleted but it wasn't", budget.key());
             self.recorder.warning(pod.object(), "NotDeleted", message);
         }
         if let Some(delay) = disrupted.recheck {

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::object::Shared;
 use crate::object::owner::is_terminating;
 use crate::object::readiness::{is_ready, is_terminal, phase};
-use crate::object::Shared;
 
 /// A port as it is reached on a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,8 +53,7 @@ pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>) -> Option<Mem
         Some("OnFailure") => phase(pod) != "Succeeded",
         _ => true,
     };
-    let mut ports: Vec<Port> =
-        spec.ports.iter().flatten().filter_map(|port| resolve(port, pod)).collect();
+    let mut ports: Vec<Port> = spec.ports.iter().flatten().filter_map(|port| resolve(port, pod)).collect();
     ports.sort();
     ports.dedup();
     Some(Member {
@@ -72,7 +71,11 @@ pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>) -> Option<Mem
         ready: publish_not_ready || (serving && !terminating),
         serving,
         terminating,
-        in_legacy: if terminating { publish_not_ready } else { publish_not_ready || serving || may_come_back },
+        in_legacy: if terminating {
+            publish_not_ready
+        } else {
+            publish_not_ready || serving || may_come_back
+        },
     })
 }
 
