@@ -23,7 +23,7 @@ use status::{Disrupted, Expected};
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Budgets {
+    let controller = Arc::new(DisruptionController {
         api: context.api.clone(),
         budgets: context.caches.of(),
         pods: context.caches.of(),
@@ -33,7 +33,7 @@ pub(super) fn start(context: &Context) {
         queue: queue.clone(),
     });
     // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<Budgets> = Arc::downgrade(&controller);
+    let weak: Weak<DisruptionController> = Arc::downgrade(&controller);
     let budgets = queue.clone();
     controller.budgets.on_change(move |change| budgets.add(change.object.key()));
     let handler = weak.clone();
@@ -62,7 +62,7 @@ pub(super) fn start(context: &Context) {
     context.run(controller, queue, caches);
 }
 
-struct Budgets {
+struct DisruptionController {
     api: Api,
     budgets: Cache<PodDisruptionBudget>,
     pods: Cache<Pod>,
@@ -85,7 +85,7 @@ enum Scale {
     },
 }
 
-impl Reconciler for Budgets {
+impl Reconciler for DisruptionController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -108,7 +108,7 @@ impl Reconciler for Budgets {
     }
 }
 
-impl Budgets {
+impl DisruptionController {
     fn pod_changed(&self, change: &Change) {
         let facts = |object: &Object| {
             object.get::<Pod>().map(|pod| {

@@ -161,6 +161,7 @@ fn conditions(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 
@@ -217,7 +218,7 @@ mod tests {
         ]
         .map(|(name, at)| (name.to_string(), Time(at.parse().unwrap())))
         .into();
-        let disrupted = disrupted(Some(&evictions), &pods, Duration::from_secs(120), now);
+        let disrupted = disrupted(Some(&evictions), &pods, Duration::from_mins(2), now);
         assert_eq!(disrupted.pods.keys().collect::<Vec<_>>(), ["evicted"]);
         assert_eq!(
             (disrupted.overdue.join(" ").as_str(), disrupted.recheck),

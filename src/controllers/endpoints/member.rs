@@ -11,7 +11,7 @@ use crate::object::readiness::{is_ready, is_terminal, phase};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Port {
     pub(super) name: Option<String>,
-    pub(super) port: i32,
+    pub(super) number: i32,
     pub(super) protocol: Option<String>,
     pub(super) app_protocol: Option<String>,
 }
@@ -104,7 +104,7 @@ fn resolve(port: &ServicePort, pod: &Pod) -> Option<Port> {
     };
     Some(Port {
         name: port.name.clone().filter(|n| !n.is_empty()),
-        port: number,
+        number,
         protocol: Some(protocol),
         app_protocol: port.app_protocol.clone(),
     })
@@ -124,6 +124,7 @@ pub(super) fn facts(pod: &Pod) -> impl PartialEq + '_ {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 pub(super) mod testing {
     use serde_json::{Value, json};
 
@@ -183,7 +184,7 @@ mod tests {
             {"name": "d", "port": 83, "targetPort": "nobody-has-it"},
             {"name": "e", "port": 84, "targetPort": "http", "protocol": "UDP"}]}));
         let member = member(&service, &pod("p", "10.0.0.1", true, json!({}))).unwrap();
-        let ports: Vec<_> = member.ports.iter().map(|p| (p.name.as_deref().unwrap(), p.port)).collect();
+        let ports: Vec<_> = member.ports.iter().map(|p| (p.name.as_deref().unwrap(), p.number)).collect();
         assert_eq!(ports, [("a", 8080), ("b", 81), ("c", 9000)]);
     }
 }

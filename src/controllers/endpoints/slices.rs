@@ -153,7 +153,7 @@ fn ports_of(slice: &EndpointSlice) -> Vec<Port> {
         .flatten()
         .map(|p| Port {
             name: p.name.clone().filter(|n| !n.is_empty()),
-            port: p.port.unwrap_or(0),
+            number: p.port.unwrap_or(0),
             protocol: p.protocol.clone(),
             app_protocol: p.app_protocol.clone(),
         })
@@ -173,7 +173,7 @@ fn new_slice(
         .map(|p| EndpointPort {
             app_protocol: p.app_protocol.clone(),
             name: Some(p.name.clone().unwrap_or_default()),
-            port: Some(p.port),
+            port: Some(p.number),
             protocol: p.protocol.clone(),
         })
         .collect();

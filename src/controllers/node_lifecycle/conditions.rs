@@ -99,6 +99,7 @@ fn is_ours(taint: &Taint) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 
