@@ -141,8 +141,10 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     let theme = cx.theme;
     let stores = cx.stores;
     let mut spans = Vec::new();
-    if let Some((kind, _)) = model.broken.iter().next() {
-        spans.push(Span::styled(format!("✖ cannot watch {}  ", kind.kind().plural), theme.status.failed));
+    if let Some((kind, why)) = model.broken.iter().next() {
+        let why = clean(why);
+        let text = format!("✖ {}: {}  ", kind.kind().plural, fit(&why, 40));
+        spans.push(Span::styled(text, theme.status.failed));
     }
     if !stores.synced() {
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
@@ -265,10 +267,10 @@ fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rec
         };
         let width = (toast.text.width() as u16 + 6).min(body.width.saturating_sub(4)).min(76);
         let inner = usize::from(width.saturating_sub(4)).max(1);
-        let text = Text::from_iter(toast.text.lines().enumerate().map(|(index, line)| {
+        let text: Text<'_> = toast.text.lines().enumerate().map(|(index, line)| {
             let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
             Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
-        }));
+        }).collect();
         let rows: usize = text
             .lines
             .iter()
