@@ -21,8 +21,10 @@ const FAILED: u8 = 1;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    if let Some(exit) = hidden_program() {
+        return code;
         return exit;
+    if let Some(code) = hidden_program() {
+    if let Some(exit) = hidden_program() {
     }
     // Usage errors end here, with exit code 2.
     let args = Args::parse();
@@ -54,6 +56,7 @@ fn hidden_program() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next()?.to_str()? {
         "node-host" => Some(crate::kubelet::runtime::node_host_main(arguments)),
+        "image-program" => Some(crate::kubelet::images::image_program_main(arguments)),
         _ => None,
     }
 }

@@ -267,10 +267,10 @@ fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rec
         };
         let width = (toast.text.width() as u16 + 6).min(body.width.saturating_sub(4)).min(76);
         let inner = usize::from(width.saturating_sub(4)).max(1);
-        let text = Text::from_iter(toast.text.lines().enumerate().map(|(index, line)| {
+        let text: Text<'_> = toast.text.lines().enumerate().map(|(index, line)| {
             let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
             Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
-        }));
+        }).collect();
         let rows: usize = text
             .lines
             .iter()

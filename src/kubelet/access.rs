@@ -78,21 +78,21 @@ impl NodeAccess for Access {
             };
             let (to, from) = mpsc::channel(PIECES_UNDER_WAY);
             let (node, id) = (self.node.clone(), wanted.id.clone());
-            let ended = Arc::new(std::sync::atomic::AtomicBool::new(wanted.exit.is_some()));
-            self.node.tasks.spawn("log reader", async move {
-                let asked = ended.clone();
-                let files = async || {
-                    if !asked.load(std::sync::atomic::Ordering::Relaxed) {
+            let ended = wanted.exit.is_some();
+            let look = move || {
+                let (node, id, uid) = (node.clone(), id.clone(), uid.clone());
+                async move {
+                    let mut running = !ended;
+                    if running {
                         let sandbox = node.runtime.inspect(&uid).await.ok().flatten();
                         let record = sandbox.and_then(|s| s.containers.into_iter().find(|c| c.id == id));
-                        let over = record.is_none_or(|r| r.exit.is_some());
-                        asked.store(over, std::sync::atomic::Ordering::Relaxed);
+                        running = record.is_some_and(|r| r.exit.is_none());
                     }
-                    node.runtime.log_files(&id).await.unwrap_or_default()
-                };
-                let running = || !ended.load(std::sync::atomic::Ordering::Relaxed);
-                logs::send(request, to, files, running).await;
-            });
+                    logs::Look { files: node.runtime.log_files(&id).await.unwrap_or_default(), running }
+                }
+                .boxed()
+            };
+            self.node.tasks.spawn("log reader", logs::send(request, to, look));
             Ok(from)
         }
         .boxed()

@@ -14,7 +14,7 @@ use super::spec::{self, RestartPolicy, Role};
 use super::status::container_id;
 
 /// Fills what is remembered of the pod's containers from the runtime's records and the pod's status.
-pub fn adopt(pod: &Pod, observed: &mut Observed, now: Timestamp) {
+pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Timestamp) {
     let containers: Vec<(Role, Container)> =
         spec::all_containers(pod).map(|(role, c)| (role, c.into_owned())).collect();
     for (role, container) in containers {
@@ -42,7 +42,7 @@ fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
 }
 
 /// Remembers a container that runs and was not started by this kubelet.
-pub fn adopt_running(
+pub(super) fn adopt_running(
     container: &Container,
     status: Option<&ContainerStatus>,
     record: &ContainerRecord,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc;
@@ -43,36 +44,33 @@ fn entry(line: &[u8]) -> Entry<'_> {
     }
 }
 
+/// Where a container's log is, and whether more may come.
+pub(super) struct Look {
+    /// The log files, oldest first.
+    pub(super) files: Vec<PathBuf>,
+    /// The container ran when it was asked, before the files were listed.
+    pub(super) running: bool,
+}
+
 /// Sends a container's log to a client until its end, its limit, or until the client has gone.
-///
-/// `files` gives the log files, oldest first; `running` whether more may come.
-pub(super) async fn send<F, R>(
+pub(super) async fn send(
     request: LogRequest,
     to: mpsc::Sender<Bytes>,
-    mut files: F,
-    mut running: R,
-) where
-    F: AsyncFnMut() -> Vec<PathBuf>,
-    R: FnMut() -> bool,
-{
+    mut look: impl FnMut() -> BoxFuture<'static, Look> + Send,
+) {
     let mut output = Output { to, piece: Vec::new(), left: request.limit_bytes, at_line_start: true, request };
-    let known = files().await;
-    let mut position = Position::default();
-    if let Some(lines) = output.request.tail_lines {
-        position = tail_position(&known, lines).await;
-    }
+    let mut position = match output.request.tail_lines {
+        Some(lines) => tail_position(&look().await.files, lines).await,
+        None => Position::default(),
+    };
     loop {
-        let alive = running();
-        let known = files().await;
-        let more = position.read(&known, &mut output).await;
+        let seen = look().await;
+        position.read(&seen.files, &mut output).await;
         if output.flush().await.is_err() || output.left == Some(0) {
             return;
         }
-        if more {
-            continue;
-        }
-        // Asked before reading: a container that ended meanwhile has written everything it will.
-        if !output.request.follow || !alive {
+        // It had ended before the files were listed: it has written everything it will.
+        if !output.request.follow || !seen.running {
             return;
         }
         tokio::select! {
@@ -148,8 +146,8 @@ fn inode(path: &Path) -> Option<u64> {
 }
 
 impl Position {
-    /// Reads what is new; true when it should be called again at once.
-    async fn read(&mut self, files: &[PathBuf], output: &mut Output) -> bool {
+    /// Reads what is new.
+    async fn read(&mut self, files: &[PathBuf], output: &mut Output) {
         let here = files.iter().position(|path| self.inode.is_some() && inode(path) == self.inode);
         let start = match (self.inode, here) {
             (_, Some(index)) => index,
@@ -165,10 +163,9 @@ impl Position {
             }
             if self.read_file(path, output).await.is_err() {
                 output.left = Some(0);
-                return false;
+                return;
             }
         }
-        false
     }
 
     async fn read_file(&mut self, path: &Path, output: &mut Output) -> Result<(), Over> {
@@ -260,6 +257,8 @@ fn last_lines(text: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
     async fn read(request: LogRequest) -> String {
@@ -269,7 +268,11 @@ mod tests {
         std::fs::write(&new, "2026-01-01T00:00:02Z stderr F o\n2026-01-01T00:00:03Z stdout F three\n2026-")
             .unwrap();
         let (to, mut from) = mpsc::channel(8);
-        send(request, to, async || vec![old.clone(), new.clone()], || false).await;
+        let look = move || {
+            let files = vec![old.clone(), new.clone()];
+            async move { Look { files, running: false } }.boxed()
+        };
+        send(request, to, look).await;
         let mut all = Vec::new();
         while let Ok(piece) = from.try_recv() {
             all.extend_from_slice(&piece);

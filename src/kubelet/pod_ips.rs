@@ -7,7 +7,7 @@ use crate::api::AddressRange;
 
 /// The pool of one node.
 #[derive(Debug)]
-pub struct PodIps {
+pub(super) struct PodIps {
     range: AddressRange,
     taken: HashSet<u32>,
     /// Where the next search begins, so that an address rests long before it is used again.
@@ -16,7 +16,7 @@ pub struct PodIps {
 
 impl PodIps {
     /// All addresses of `range` but its first (the network), its second (the node) and its last.
-    pub fn new(range: AddressRange) -> Self {
+    pub(super) fn new(range: AddressRange) -> Self {
         Self { range, taken: HashSet::new(), next: 2 }
     }
 
@@ -25,7 +25,7 @@ impl PodIps {
     }
 
     /// An address nobody has; none when all are taken.
-    pub fn take(&mut self) -> Option<IpAddr> {
+    pub(super) fn take(&mut self) -> Option<IpAddr> {
         let usable = self.size().saturating_sub(3);
         for _ in 0..usable {
             let offset = self.next;
@@ -38,7 +38,7 @@ impl PodIps {
     }
 
     /// Marks an address as taken: a pod found running after a restart has it (SAFE-7).
-    pub fn reserve(&mut self, ip: IpAddr) {
+    pub(super) fn reserve(&mut self, ip: IpAddr) {
         if let Some(offset) = self.offset(ip) {
             self.taken.insert(offset);
             if offset >= self.next {
@@ -48,7 +48,7 @@ impl PodIps {
     }
 
     /// Gives an address back.
-    pub fn give_back(&mut self, ip: IpAddr) {
+    pub(super) fn give_back(&mut self, ip: IpAddr) {
         if let Some(offset) = self.offset(ip) {
             self.taken.remove(&offset);
         }

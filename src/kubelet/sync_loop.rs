@@ -200,11 +200,6 @@ impl Engine {
         self.pods.lock().values().filter(|s| s.node.config.name == node && !s.released).count()
     }
 
-    /// What is known of a pod at rest; none while a pass works on it or when it is not here.
-    pub(super) fn with_observed<T>(&self, pod: &str, read: impl FnOnce(&Observed) -> T) -> Option<T> {
-        let pods = self.pods.lock();
-        pods.get(pod)?.state.as_ref().map(|state| read(&state.observed))
-    }
 
     /// Whether the API knows a pod of this uid on this node.
     pub(super) fn knows(&self, pod: &str) -> bool {

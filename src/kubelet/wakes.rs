@@ -13,7 +13,7 @@ use crate::base::clock::Clock;
 
 /// Times on the clock's monotonic scale by pod; a pod has one at most.
 #[derive(Debug, Default)]
-pub struct Wakes {
+pub(super) struct Wakes {
     // A mutex, never held across an await: every call is a map change.
     inner: Mutex<Inner>,
     earlier: Notify,
@@ -35,7 +35,7 @@ impl Inner {
 
 impl Wakes {
     /// Replaces when the pod is looked at; `None` forgets it.
-    pub fn set(&self, pod: &PodUid, at: Option<Duration>) {
+    pub(super) fn set(&self, pod: &PodUid, at: Option<Duration>) {
         let mut inner = self.inner.lock();
         inner.forget(pod);
         if let Some(at) = at {
@@ -48,7 +48,7 @@ impl Wakes {
     }
 
     /// Waits until some pods are due and gives them.
-    pub async fn due(&self, clock: &Clock) -> Vec<PodUid> {
+    pub(super) async fn due(&self, clock: &Clock) -> Vec<PodUid> {
         loop {
             let now = clock.monotonic();
             let next = {

@@ -106,6 +106,10 @@ impl Pass<'_> {
             }
         }
         self.write_status(Moment::Now);
+        if spec::spec(&self.pod).active_deadline_seconds.is_some() {
+            // The first status has the start time that the deadline counts from.
+            wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
+        }
         PassEnd::Wait(wake)
     }
 
@@ -380,7 +384,7 @@ impl Pass<'_> {
     }
 
     /// The record of a container's newest attempt.
-    fn latest(&self, name: &str) -> Option<&ContainerRecord> {
+    fn latest<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
         self.state.observed.latest(name)
     }
 }

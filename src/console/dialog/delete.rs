@@ -1,5 +1,7 @@
 //! Delete and kill: what goes, how, and what a force delete risks.
 
+use std::fmt::Write as _;
+
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 
 use super::{Dialog, Field, Note};
@@ -161,7 +163,7 @@ pub fn action(target: &ObjectRef, policy: PropagationPolicy, grace: Option<u32>,
         PropagationPolicy::Orphan => kubectl.push_str(" --cascade=orphan"),
     }
     if let Some(grace) = grace {
-        kubectl.push_str(&format!(" --grace-period={grace}"));
+        let _ = write!(kubectl, " --grace-period={grace}");
     }
     if force {
         kubectl.push_str(" --force");

@@ -268,11 +268,7 @@ impl Edit {
                 }
                 _ => {}
             },
-            Stage::Typing => {
-                if self.area.input(key) {
-                    self.problem = None;
-                }
-            }
+            Stage::Typing if self.area.input(key) => self.problem = None,
             _ => {}
         }
         Vec::new()

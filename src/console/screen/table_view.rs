@@ -327,8 +327,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     let theme = cx.theme;
     match cell {
         Cell::Status(_, look) => theme.look(*look),
-        Cell::Dim(_) | Cell::Age(_) => theme.body.dim,
-        Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
+        Cell::Dim(_) | Cell::Age(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
         Cell::Restarts(..) => theme.status.crashing,
         Cell::Ratio(have, want) if have < want && row.look != Some(Look::Succeeded) => theme.status.pending,
         _ if matches!(row.look, Some(Look::Succeeded | Look::Terminating)) => theme.body.dim,

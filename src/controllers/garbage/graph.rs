@@ -65,8 +65,11 @@ impl Graph {
         }
         for (owner, blocks) in &owners {
             self.dependents.entry(owner.clone()).or_default().insert(uid.clone());
-            let is_gone_or_waits = self.nodes.get(owner).is_none_or(|o| o.foreground);
-            if before.is_none() && is_gone_or_waits {
+            let is_solid = self.nodes.get(owner).is_some_and(|o| {
+                let place = &o.place.key.namespace;
+                !o.foreground && (place.is_empty() || place == object.namespace())
+            });
+            if before.is_none() && !is_solid {
                 look_at.push(uid.clone());
             }
             if before_owners.iter().any(|(o, b)| o == owner && b != blocks) {

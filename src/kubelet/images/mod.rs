@@ -7,8 +7,10 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod entry;
+mod program;
 pub mod reference;
 
 pub use catalogue::{Catalogue, Program, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv};
+pub use program::image_program_main;
 pub use reference::{ImageReference, InvalidReference};

@@ -10,7 +10,7 @@ use podium::object::{Kind, Object, Revision};
 use podium::store::{Change, ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
 
-use super::cluster::{Cluster, deployment, key, set_image};
+use super::cluster::{Cluster, NO_NODES, deployment, key, set_image};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -104,7 +104,7 @@ impl Witness {
 }
 
 async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 4, surge, unavailable));
     let mut witness = Witness {
         pods: cluster.api.watch(Kind::Pod, Revision(0), Visibility::Applied),

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
@@ -62,7 +61,7 @@ impl Container {
                 exit_code: 137,
                 signal: Some(libc::SIGKILL),
                 oom_killed: false,
-                finished_at: Timestamp::now(),
+                finished_at: super::now(),
                 message: message(&dir),
             });
             store(&dir.join("record.json"), &stored)?;
@@ -154,7 +153,7 @@ impl Container {
     /// From the main process' end to "nothing is left of it".
     async fn bury(self: Rc<Self>, host: Rc<Host>, ended: oneshot::Receiver<Ended>, init: Option<Init>) {
         let ended = ended.await.unwrap_or(Ended { code: 255, signal: None });
-        let finished_at = Timestamp::now();
+        let finished_at = super::now();
         self.main.set(None);
         if let Some(init) = init {
             os::signal(init.pid, libc::SIGKILL);
@@ -350,7 +349,7 @@ impl Host {
             image: launch.spec.image.clone(),
             image_id: launch.image_id.clone(),
             pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
-            started_at: Timestamp::now(),
+            started_at: super::now(),
             exit: None,
         };
         let mut launch = launch;
