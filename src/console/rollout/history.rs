@@ -7,6 +7,8 @@ use similar::{ChangeTag, TextDiff};
 
 use jiff::Timestamp;
 
+use crate::manifest::to_yaml;
+
 /// Where the revision of a Deployment or ReplicaSet is kept.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
 const CHANGE_CAUSE: &str = "kubernetes.io/change-cause";
@@ -105,9 +107,7 @@ pub fn template_diff(from: Option<&PodTemplateSpec>, to: Option<&PodTemplateSpec
     let text = |template: Option<&PodTemplateSpec>| {
         let value = template.map(|template| without_hash(template.clone()));
         let value = value.and_then(|template| serde_json::to_value(template).ok()).unwrap_or(Value::Null);
-        let mut lines = String::new();
-        yaml(&pruned(value), 0, &mut lines);
-        lines
+        to_yaml(&pruned(value))
     };
     let (from, to) = (text(from), text(to));
     let diff = TextDiff::from_lines(&from, &to);
@@ -139,60 +139,6 @@ fn pruned(value: Value) -> Value {
         ),
         Value::Array(list) => Value::Array(list.into_iter().map(pruned).collect()),
         other => other,
-    }
-}
-
-/// Writes a value as block YAML, for reading only: strings keep their quotes where they need them.
-fn yaml(value: &Value, depth: usize, out: &mut String) {
-    let indent = "  ".repeat(depth);
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                out.push_str(&format!("{indent}{key}:"));
-                nested(value, depth + 1, out);
-            }
-        }
-        Value::Array(list) => {
-            for value in list {
-                let mut item = String::new();
-                yaml(value, depth + 1, &mut item);
-                // The dash takes the place of the first line's indent.
-                let body = item.get(2 * (depth + 1)..).unwrap_or(&item);
-                out.push_str(&format!("{indent}- {body}"));
-            }
-        }
-        scalar => out.push_str(&format!("{indent}{}\n", scalar_text(scalar))),
-    }
-}
-
-fn nested(value: &Value, depth: usize, out: &mut String) {
-    match value {
-        Value::Object(map) if map.is_empty() => out.push_str(" {}\n"),
-        Value::Array(list) if list.is_empty() => out.push_str(" []\n"),
-        Value::Object(_) => {
-            out.push('\n');
-            yaml(value, depth, out);
-        }
-        Value::Array(_) => {
-            out.push('\n');
-            yaml(value, depth - 1, out);
-        }
-        scalar => out.push_str(&format!(" {}\n", scalar_text(scalar))),
-    }
-}
-
-fn scalar_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => {
-            let plain = !text.is_empty()
-                && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@$()=, ".contains(c))
-                && !text.contains(": ")
-                && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
-                && !matches!(text.as_str(), "true" | "false" | "null" | "yes" | "no")
-                && !text.ends_with([' ', ':']);
-            if plain { text.clone() } else { value.to_string() }
-        }
-        other => other.to_string(),
     }
 }
 
