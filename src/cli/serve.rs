@@ -40,7 +40,7 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     outcome
 }
 
-async fn until_ready(cluster: &Cluster, manifests: Vec<serde_json::Value>) -> Result<()> {
+async fn until_ready(cluster: &Cluster, manifests: Vec<crate::manifest::Document>) -> Result<()> {
     cluster.ready().await;
     apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await?;
     // The one line on stdout. A reader that is gone is no reason to stop.
@@ -80,7 +80,12 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         None => ConfigFile::default(),
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            crate::manifest::read_config(&text).with_context(|| path.display().to_string())?
+            let value = crate::manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
+            // An empty file is all defaults.
+            match value {
+                serde_json::Value::Null => ConfigFile::default(),
+                value => serde_json::from_value(value).with_context(|| path.display().to_string())?,
+            }
         }
     };
     Ok(ClusterConfig {

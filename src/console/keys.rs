@@ -46,7 +46,11 @@ impl Key {
 
     /// An event of this key, as scripts and tests press it.
     pub fn event(self) -> KeyEvent {
-        KeyEvent::new(self.code, self.modifiers)
+        let code = match self.code {
+            KeyCode::Tab if self.modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
+            code => code,
+        };
+        KeyEvent::new(code, self.modifiers)
     }
 
     /// Reads `ctrl-d`, `shift-left`, `J`, `space`, `f5`.

@@ -78,7 +78,6 @@ fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
         Some(Watched::Nodes) => vec![Effect::open(pods().only(Only::OnNode(object.name)))],
         Some(Watched::Namespaces) => vec![Effect::open(pods().only(Only::In(object.name)))],
         Some(Watched::Services | Watched::Budgets) => vec![Effect::open(pods().only(Only::Selected(object)))],
-        Some(Watched::Pods) => vec![Effect::open(Describe::new(object))],
         Some(Watched::Events) => event_object(cx, &object),
         None if matches!(
             object.kind.kind.as_str(),
@@ -87,7 +86,7 @@ fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
         {
             vec![Effect::open(pods().only(Only::OwnedBy(object)))]
         }
-        None => vec![Effect::open(Describe::new(object))],
+        Some(Watched::Pods) | None => vec![Effect::open(Describe::new(object))],
     }
 }
 

@@ -141,8 +141,10 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     let theme = cx.theme;
     let stores = cx.stores;
     let mut spans = Vec::new();
-    if let Some((kind, _)) = model.broken.iter().next() {
-        spans.push(Span::styled(format!("✖ cannot watch {}  ", kind.kind().plural), theme.status.failed));
+    if let Some((kind, why)) = model.broken.iter().next() {
+        let why = clean(why);
+        let text = format!("✖ {}: {}  ", kind.kind().plural, fit(&why, 40));
+        spans.push(Span::styled(text, theme.status.failed));
     }
     if !stores.synced() {
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
@@ -159,7 +161,10 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     spans.push(Span::styled("pods ", theme.body.dim));
     for look in Look::ALL {
         if let Some(count) = stores.looks().get(&look) {
-            spans.push(Span::styled(format!("{} {count} ", look.glyph()), theme.look(look)));
+            spans.push(Span::styled(
+                format!("{} {} ", look.glyph(), grouped(*count as u64)),
+                theme.look(look),
+            ));
         }
     }
     let mut revision = Vec::new();
@@ -251,7 +256,8 @@ fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rec
 }
 
 fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
-    let mut bottom = body.bottom();
+    // Inside the frame of the screen, so that the corner stays whole.
+    let mut bottom = body.bottom().saturating_sub(1);
     for (toast, ends) in model.toasts.iter().rev() {
         cx.redraw_at(*ends);
         let (glyph, style) = match toast.mood {
@@ -261,10 +267,10 @@ fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rec
         };
         let width = (toast.text.width() as u16 + 6).min(body.width.saturating_sub(4)).min(76);
         let inner = usize::from(width.saturating_sub(4)).max(1);
-        let text = Text::from_iter(toast.text.lines().enumerate().map(|(index, line)| {
+        let text: Text<'_> = toast.text.lines().enumerate().map(|(index, line)| {
             let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
             Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
-        }));
+        }).collect();
         let rows: usize = text
             .lines
             .iter()
@@ -275,7 +281,7 @@ fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rec
             break;
         }
         bottom -= height;
-        let place = Rect { x: body.right().saturating_sub(width + 1), y: bottom, width, height };
+        let place = Rect { x: body.right().saturating_sub(width + 2), y: bottom, width, height };
         frame.render_widget(Clear, place);
         let block = cx.theme.block("").border_style(style).style(cx.theme.dialog.text);
         frame.render_widget(Paragraph::new(text).block(block).wrap(Wrap { trim: false }), place);

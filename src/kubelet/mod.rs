@@ -1,8 +1,169 @@
 //! The node agent: runs the pods bound to its node.
+//!
+//! `plan` decides, `worker` does, `status` tells; `sync_loop` brings every pod its turn. [`Kubelets`] is the
+//! face: one per process, with any number of nodes.
+
+mod access;
+mod adopt;
+pub mod environment;
+mod hooks;
 pub mod images;
+mod logs;
+mod node;
 pub mod observed;
 pub mod plan;
+mod pod_ips;
 pub mod probe;
 pub mod runtime;
+mod sandbox;
 pub mod spec;
 pub mod status;
+mod sync_loop;
+#[cfg(test)]
+mod tests;
+pub mod volumes;
+mod wakes;
+mod worker;
+
+use std::sync::Arc;
+
+use crate::api::{Api, ApiError};
+use crate::base::task::Tasks;
+use crate::reconcile::Caches;
+use node::Node;
+pub use node::NodeConfig;
+use runtime::{Runtime, RuntimeError};
+use sync_loop::{Engine, Note};
+
+/// A node could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The runtime does not answer.
+    #[error("the runtime of node {node} does not answer: {error}")]
+    Runtime {
+        /// The node's name.
+        node: String,
+        /// What it said.
+        error: RuntimeError,
+    },
+    /// The Node object could not be written.
+    #[error("node {node} could not be registered: {error:?}")]
+    Register {
+        /// The node's name.
+        node: String,
+        /// What the API said.
+        error: ApiError,
+    },
+}
+
+/// All kubelets of this process; cheap to clone.
+#[derive(Clone)]
+pub struct Kubelets {
+    engine: Arc<Engine>,
+}
+
+impl Kubelets {
+    /// No node yet.
+    pub fn new(api: &Api, caches: &Caches, tasks: &Tasks) -> Self {
+        Self { engine: Engine::new(api, caches, tasks) }
+    }
+
+    /// Starts a node: finds what runs there, registers the Node object, runs its pods.
+    pub async fn start_node(
+        &self,
+        config: NodeConfig,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Kubelet, StartError> {
+        let engine = &self.engine;
+        let name = config.name.clone();
+        let node = Arc::new(Node::new(&engine.api, config, runtime, engine.tasks.child()));
+        let found = node
+            .runtime
+            .list()
+            .await
+            .map_err(|error| StartError::Runtime { node: name.clone(), error })?;
+        for sandbox in &found {
+            node.ips.lock().reserve(sandbox.spec.ip);
+            node.images.lock().extend(sandbox.containers.iter().map(|c| c.image.clone()));
+        }
+        node::report(engine, &node).map_err(|error| StartError::Register { node: name.clone(), error })?;
+        engine.api.set_node_access(&name, Arc::new(access::Access { node: node.clone() }));
+        engine.config_maps.synced().await;
+        engine.secrets.synced().await;
+        engine.services.synced().await;
+        engine.add_node(&node);
+        // What the API does not know must not run (SAFE-3).
+        for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
+            let (node, uid) = (node.clone(), sandbox.spec.pod_uid.clone());
+            node.tasks.clone().spawn("stray pod", async move {
+                let gone = match node.runtime.stop_sandbox(&uid).await {
+                    Ok(()) => node.runtime.remove_sandbox(&uid).await,
+                    error => error,
+                };
+                match gone {
+                    Ok(()) => tracing::info!(pod = uid, "a pod that the API does not know was removed"),
+                    Err(error) => tracing::warn!(pod = uid, "a stray pod was not removed: {error}"),
+                }
+            });
+        }
+        let follower = (engine.clone(), node.clone());
+        node.tasks.spawn("runtime events", follower.0.follow_runtime(follower.1));
+        let (beat_engine, beat_node) = (engine.clone(), node.clone());
+        node.tasks.spawn_restarting("node heartbeat", move || {
+            node::heartbeat(beat_engine.clone(), beat_node.clone())
+        });
+        Ok(Kubelet { engine: engine.clone(), node })
+    }
+}
+
+/// One node's kubelet.
+#[derive(Clone)]
+pub struct Kubelet {
+    engine: Arc<Engine>,
+    node: Arc<Node>,
+}
+
+impl Kubelet {
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.node.config.name
+    }
+
+    /// How many pods still have something on the node.
+    pub fn live_pods(&self) -> usize {
+        self.engine.live_pods(self.name())
+    }
+
+    /// Ends every pod within its grace (POD-7) and answers when all are gone; tells how many are left each
+    /// time it changes. The pods' objects stay: they come back with the next start.
+    pub async fn shutdown(&self, mut progress: impl FnMut(usize)) {
+        self.engine.note_all(self.name(), &Note::Shutdown { force: false });
+        let mut told = None;
+        loop {
+            let fewer = self.engine.fewer.notified();
+            tokio::pin!(fewer);
+            fewer.as_mut().enable();
+            let left = self.live_pods();
+            if told != Some(left) {
+                progress(left);
+                told = Some(left);
+            }
+            if left == 0 {
+                break;
+            }
+            fewer.await;
+        }
+        self.detach().await;
+    }
+
+    /// Cuts the grace of a running [`Kubelet::shutdown`] short: everything is killed now.
+    pub fn force(&self) {
+        self.engine.note_all(self.name(), &Note::Shutdown { force: true });
+    }
+
+    /// Stops the kubelet and leaves what runs alone; the next start finds it again (SAFE-7).
+    pub async fn detach(&self) {
+        self.node.tasks.stop().await;
+        self.engine.forget_node(self.name());
+    }
+}

@@ -94,8 +94,8 @@ impl PodStop {
 /// What is remembered of one container of a pod.
 #[derive(Clone, Debug, Default)]
 pub struct ContainerMemory {
-    /// The last attempt that failed before it had a process; the runtime has no record of it.
-    pub failed_start: Option<ContainerRecord>,
+    /// An attempt that the runtime has no record of.
+    pub unrecorded: Option<Unrecorded>,
     /// How long the next restart waits.
     pub back_off: Option<RestartBackOff>,
     /// What is known of its image.
@@ -108,6 +108,15 @@ pub struct ContainerMemory {
     pub told_back_off: Option<Timestamp>,
     /// The last lines of the log of an attempt that failed without a message, by its id.
     pub log_message: Option<(ContainerId, String)>,
+}
+
+/// An attempt that failed before it had a process, or one that only the pod's status still tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrecorded {
+    /// As the runtime would have recorded it.
+    pub record: ContainerRecord,
+    /// Why it ended: `StartError`, `ContainerStatusUnknown`, or what the status says.
+    pub reason: String,
 }
 
 /// How long the next restart of a container waits: doubles while it keeps failing.
@@ -206,7 +215,7 @@ impl ContainerStop {
 }
 
 static NO_MEMORY: ContainerMemory = ContainerMemory {
-    failed_start: None,
+    unrecorded: None,
     back_off: None,
     image: ImageState::Unknown,
     error: None,
@@ -228,10 +237,10 @@ impl Observed {
 
     /// Every known attempt of a container, oldest first.
     pub fn attempts<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a ContainerRecord> {
-        let failed = self.memory(name).failed_start.as_ref();
         let known = self.sandbox.iter().flat_map(|s| &s.containers).filter(move |c| c.name == name);
-        // A failed start is always newer than what the runtime knows: a later success clears it.
-        known.chain(failed)
+        let unrecorded = self.memory(name).unrecorded.as_ref().map(|u| &u.record);
+        let superseded = unrecorded.is_some_and(|u| known.clone().any(|c| c.attempt > u.attempt));
+        unrecorded.filter(|_| superseded).into_iter().chain(known).chain(unrecorded.filter(|_| !superseded))
     }
 
     /// The newest attempt of a container.

@@ -107,7 +107,7 @@ pub enum Action {
         /// How long it may take.
         grace: Duration,
     },
-    /// Every process is gone and the object may go: write the last status, remove the object, release the rest.
+    /// Every process is gone: release all that the pod has, and its object where it is to go.
     Remove,
 }
 

@@ -1,9 +1,42 @@
-//! YAML and JSON documents; the only user of `serde_yaml`.
+//! Manifests: YAML and JSON text to documents that know where each of their fields stands, and back.
+//!
+//! Architecture Invariant: the only user of YAML; everything else sees JSON values. Nothing here talks to
+//! the API, and nothing a text holds makes it use unbounded memory.
 
-/// Reads a configuration file; an empty one is all defaults.
-pub fn read_config<T: serde::de::DeserializeOwned + Default>(text: &str) -> Result<T, serde_yaml::Error> {
-    if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
-        return Ok(T::default());
+mod document;
+mod error;
+mod files;
+mod node;
+mod order;
+mod parse;
+mod scalar;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use document::Document;
+pub use error::{ManifestError, Position};
+pub use files::{Source, collect};
+pub use order::in_apply_order;
+pub use parse::{from_yaml, parse, parse_bytes};
+pub use write::to_yaml;
+
+/// Reads every manifest below these paths (`-` is standard input), in apply order; documents that cannot
+/// be read are errors beside the good ones.
+pub fn read_all(paths: &[String], recursive: bool) -> (Vec<Document>, Vec<ManifestError>) {
+    let (mut documents, mut errors) = (Vec::new(), Vec::new());
+    for path in paths {
+        match collect(path, recursive) {
+            Ok(sources) => {
+                for result in sources.iter().flat_map(|source| parse_bytes(&source.bytes, &source.name)) {
+                    match result {
+                        Ok(document) => documents.push(document),
+                        Err(error) => errors.push(error),
+                    }
+                }
+            }
+            Err(error) => errors.push(error),
+        }
     }
-    serde_yaml::from_str(text)
+    (in_apply_order(documents), errors)
 }

@@ -118,6 +118,13 @@ impl Selector {
         selector.map_or_else(Self::nothing, Self::from_field)
     }
 
+    /// These requirements as well.
+    #[must_use]
+    pub fn and(mut self, more: Vec<Requirement>) -> Self {
+        self.requirements.extend(more);
+        self
+    }
+
     /// The query form: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>3`.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         parse::selector(text).map(Self::all_of)

@@ -58,6 +58,8 @@ plugins! {
     NodePorts = "NodePorts", weight 0;
     /// What a pod requests must be free.
     NodeResourcesFit = "NodeResourcesFit", weight 1;
+    /// Pods of a kind spread over domains.
+    PodTopologySpread = "PodTopologySpread", weight 2;
     /// The resources of a node should fill up alike.
     NodeResourcesBalancedAllocation = "NodeResourcesBalancedAllocation", weight 1;
     /// Evicts pods of lower priority.
@@ -206,11 +208,13 @@ pub trait Plugin: Send + Sync {
         None
     }
 
-    /// Looks at the pod before nodes are scored; None when all nodes are the same to it.
+    /// Looks at the pod before nodes are scored; None when all nodes are the same to it. `feasible` are the
+    /// positions of the nodes that take the pod.
     fn pre_score<'a>(
         &'a self,
         _pod: &'a PodInfo,
         _snapshot: &'a Snapshot,
+        _feasible: &[usize],
     ) -> Option<Box<dyn NodeScore + 'a>> {
         None
     }
@@ -230,12 +234,16 @@ pub trait Plugin: Send + Sync {
 pub fn normalize(scores: &mut [i64]) {
     let best = scores.iter().copied().max().unwrap_or(0);
     if best > 0 {
-        scores.iter_mut().for_each(|score| *score = *score * MAX_SCORE / best);
+        for score in scores {
+            *score = *score * MAX_SCORE / best;
+        }
     }
 }
 
 /// The same where less is better: nothing becomes [`MAX_SCORE`].
 pub fn normalize_reversed(scores: &mut [i64]) {
     normalize(scores);
-    scores.iter_mut().for_each(|score| *score = MAX_SCORE - *score);
+    for score in scores {
+        *score = MAX_SCORE - *score;
+    }
 }

@@ -23,6 +23,7 @@ mod report;
 pub mod requests;
 mod run;
 pub mod snapshot;
+pub mod spread;
 #[cfg(test)]
 mod test_objects;
 pub mod verdict;

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, PreferredSchedulingTerm, Tolerati
 
 use super::ports::HostPort;
 use super::requests::Resources;
+use super::spread::Spread;
 use crate::object::node_selector::{NodeTerm, RequiredNodes};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Shared};
@@ -29,6 +30,8 @@ pub struct PodInfo {
     pub required_nodes: RequiredNodes,
     /// The nodes it would rather run on, with the weight of each wish.
     pub preferred_nodes: Vec<(i64, NodeTerm)>,
+    /// How it spreads with others over domains.
+    pub spread: Vec<Spread>,
 }
 
 impl PodInfo {
@@ -42,6 +45,7 @@ impl PodInfo {
             ports: HostPort::of(&pod),
             required_nodes: spec.map(RequiredNodes::of).unwrap_or_default(),
             preferred_nodes: spec.map(preferred_nodes).unwrap_or_default(),
+            spread: Spread::of(&pod),
             pod,
         }
     }
@@ -86,6 +90,7 @@ impl PodInfo {
     pub fn decides_like(&self, version: &Pod) -> bool {
         let (Some(a), Some(b)) = (&self.pod.spec, &version.spec) else { return false };
         self.pod.metadata.labels == version.metadata.labels
+            && self.is_terminating() == is_terminating(&version.metadata)
             && a.containers == b.containers
             && a.init_containers == b.init_containers
             && a.overhead == b.overhead

@@ -27,6 +27,10 @@ pub enum Reason {
     TooManyPods,
     /// Not enough of a resource is free.
     Insufficient(ResourceName),
+    /// The node's domain would be too full.
+    Spread,
+    /// The node lacks a label that a spread constraint names.
+    SpreadLabelMissing,
     /// A plugin had named the only nodes to look at, and this is none of them.
     NotNamedBy(&'static str),
     /// Evicting pods would not change the verdict.
@@ -74,6 +78,10 @@ impl fmt::Display for Reason {
             Self::AffinityConflict => "pod affinity terms conflict",
             Self::Ports => "node(s) didn't have free ports for the requested pod ports",
             Self::TooManyPods => "Too many pods",
+            Self::Spread => "node(s) didn't match pod topology spread constraints",
+            Self::SpreadLabelMissing => {
+                "node(s) didn't match pod topology spread constraints (missing required label)"
+            }
             Self::PreemptionNotHelpful => "Preemption is not helpful for scheduling",
             Self::NoVictims => "No preemption victims found for incoming pod",
         })

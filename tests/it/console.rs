@@ -2,29 +2,308 @@
 
 mod stage;
 
-use podium::console::command::Command;
+use podium::console::action::Outcome;
+use podium::console::effect::Scope;
+use podium::console::message::Message;
 use podium::console::model::Job;
-use stage::{Stage, cluster};
+use podium::console::store::{Change, Delta};
+use podium::console::toast::Toast;
+use stage::{Stage, cluster, objects, pod};
+
+/// Whether every line of `wanted` is on the screen, in this order.
+fn shows(screen: &str, wanted: &[&str]) {
+    let mut lines = screen.lines();
+    for want in wanted {
+        assert!(lines.any(|line| line.contains(want)), "{want:?} is not (there) in\n{screen}");
+    }
+}
+
+fn acted(jobs: &[Job]) -> Vec<String> {
+    let command = |job: &Job| match job {
+        Job::Act(action) => Some(action.kubectl.clone()),
+        _ => None,
+    };
+    jobs.iter().filter_map(command).collect()
+}
+
+/// Carries the actions among jobs out in thought: the server said yes.
+fn succeed(stage: &mut Stage, jobs: Vec<Job>) {
+    for job in jobs {
+        if let Job::Act(action) = job {
+            stage.send(Message::Acted(Box::new(Outcome { action: *action, error: None })));
+        }
+    }
+}
 
 #[test]
-fn look() {
-    for (w, h) in [(120, 36), (80, 24)] {
-        let mut stage = Stage::new(w, h);
-        stage.feed(cluster());
-        println!("{}", stage.screen());
-        stage.press("p");
-        println!("{}", stage.screen());
-        stage.press("~ d");
-        println!("{}", stage.screen());
-        stage.press("s");
-        println!("{}", stage.screen());
-        stage.press("esc ~ n");
-        println!("{}", stage.screen());
-        stage.press(":");
-        println!("{}", stage.screen());
-        stage.press("esc ?");
-        println!("{}", stage.screen());
-        stage.press("esc ~ e");
-        println!("{}", stage.screen());
+fn con_2_the_overview_tells_what_moves_and_what_hurts() {
+    let mut stage = Stage::new(120, 36);
+    shows(&stage.screen(), &["connecting…", "waiting for the first list…"]);
+    stage.feed(cluster());
+    shows(
+        &stage.screen(),
+        &[
+            " podium in process ▸ Overview                                 3 nodes ● 2 ✖ 1   10 pods ● 5 ◐ 2 ✔ 1 ↻ 1 ✖ 1   rev 1 204",
+            "╭ Pods ────────────────────────── 10 ╮╭ Deployments ──────────────────────────────────────────────── 2 of 3 on the way ╮",
+            "│ ● Running      5 ████████▌········ ││ ◐ cart  ················ 0/1  Unavailable  ImagePullBackOff",
+            "│ ◐ Pending      2 ███▍············· ││ ◐ web   ████············ 1/4  old ██████·· 3  Progressing",
+            "│ ✔ Succeeded    1 █▊··············· ││ ● api   ████████████████ 2/2  Available",
+            "│ ● node-1   Ready     zone-a  pods",
+            "│ ◌ node-2   cordoned  zone-b  pods",
+            "│ ? node-10  NotReady  zone-a  pods",
+            "following · 2 in the last minute ╮",
+            "│     3s   deployment/web  ScalingReplicaSet  Scaled up replica set web-new from 1 to 2",
+            "│    12s ⚠ pod/cart-1-a    BackOff            Back-off pulling image \"nginx:1.91\"",
+            " <p>pods  <d>deployments  <n>nodes  <e>events  <s>services  <:>command  </>filter  <?>help",
+        ],
+    );
+}
+
+#[test]
+fn con_1_every_screen_fits_a_small_terminal() {
+    let mut stage = Stage::new(80, 24);
+    stage.feed(cluster());
+    shows(&stage.screen(), &["podium in process ▸ Overview     3 nodes", "│ ● Running      5 ████▌···· │"]);
+    for keys in ["p", "~ d", "~ n", "~ e", "~ s", "~ ?", "~ U", "~ ctrl-a", "~ d y", "~ n d"] {
+        stage.press(keys);
+        let screen = stage.screen();
+        assert_eq!(screen.lines().count(), 24);
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{keys}\n{screen}");
     }
+    stage.resize(40, 10);
+    shows(&stage.screen(), &["podium needs a little more room", "60×15 at least, this is 40×10"]);
+    stage.resize(80, 24);
+    assert!(!stage.screen().contains("more room"));
+}
+
+#[test]
+fn con_4_pods_are_told_as_kubectl_tells_them() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press("p");
+    shows(
+        &stage.screen(),
+        &[
+            "╭ Pods all 10 ─",
+            "│   NAMESPACE      NAME ↑         READY      STATUS                   RESTARTS         NODE        IP            AGE",
+            "│ ▸ default        api-1-a        1/1        ● Running                0                node-1      10.0.0.7      118m",
+            "│   default        cart-1-a       0/1        ✖ ImagePullBackOff       0                node-2      10.0.0.8      2m13s",
+            "│   default        web-new-b      0/1        ◐ ContainerCreating      0                node-1      10.0.0.9      3s",
+            "│   shop           crash          0/1        ↻ CrashLoopBackOff       4 (30s ago)      node-1      10.0.0.5      5m",
+            "│   shop           seed           0/1        ✔ Completed              0                node-1      10.0.0.4      8m20s",
+            "│   shop           waiting        0/1        ◐ Pending                0                <none>      <none>        12s",
+        ],
+    );
+}
+
+#[test]
+fn con_3_keys_do_what_the_footer_says() {
+    // Before: the overview. Keys, then what the screen shows.
+    for (keys, wanted) in [
+        ("p /", vec!["Pods all 10", " /   regex"]),
+        ("p / \"web\" enter", vec!["Pods all 4 of 10 /web"]),
+        ("p / \"!web\" enter", vec!["Pods all 6 of 10 /!web"]),
+        ("p / \"-l_app=web\" enter", vec!["Pods all 4 of 10"]),
+        ("p / \"web(\"", vec!["✖ unclosed group"]),
+        ("p / \"web\" enter esc", vec!["Pods all 10 ─"]),
+        ("p ctrl-z", vec!["Pods all 4 of 10 faults only"]),
+        ("p 1", vec!["Pods default 7"]),
+        ("p 3", vec!["Pods shop 3"]),
+        ("p 3 0", vec!["Pods all 10"]),
+        ("p S", vec!["STATUS ↑", "seed", "web-new-b", "crash", "cart-1-a", "waiting", "api-1-b"]),
+        ("p S S", vec!["STATUS ↓", "api-1-a", "waiting", "seed"]),
+        ("p space space", vec!["◆ 2 marked", "◆ default", "◆ default", "▸ default        cart"]),
+        ("p space / \"crash\" enter", vec!["◆ 1 marked, 1 hidden"]),
+        ("p J", vec!["ReplicaSets all 4", "▸ default        api-1"]),
+        ("p o", vec!["Nodes 3", "▸ node-1"]),
+        ("d enter", vec!["Pods of api 2", "api-1-a", "api-1-b"]),
+        ("d j j z", vec!["ReplicaSets of web 2", "web-new", "web-old"]),
+        ("n enter", vec!["Pods on node-1 6"]),
+        ("tab enter", vec!["Pods on node-1 6"]),
+        ("e o", vec!["Deployments all 3", "▸ default        web"]),
+        ("e p", vec!["‖ held"]),
+        ("e w", vec!["Events all 1 warnings only", "Back-off pulling image"]),
+        (": \"po\" enter", vec!["Pods all 10"]),
+        (": \"po_shop\" enter", vec!["Pods shop 3"]),
+        (": \"po_/cart\" enter", vec!["Pods all 1 of 10 /cart"]),
+        (": \"depl\"", vec!["│ deployments", " :deployments"]),
+        (": \"depl\" enter", vec!["Deployments all 3"]),
+        (": \"wobble\" enter", vec!["✖ no kind or command \"wobble\""]),
+        (": \"po_shpo\" enter", vec!["✖ no namespace \"shpo\"; did you mean \"shop\"?"]),
+        ("p : \"nodes\" enter -", vec!["Nodes 3"]),
+        ("d ?", vec!["Deployments", "Rollout: progress, history, undo", "Any table"]),
+        ("ctrl-a", vec!["poddisruptionbudgets", "pdb", "policy/v1"]),
+        ("U", vec!["nothing was changed from here yet"]),
+    ] {
+        let mut stage = Stage::new(120, 36);
+        stage.feed(cluster());
+        stage.press(keys);
+        let screen = stage.screen();
+        shows(&screen, &wanted);
+    }
+}
+
+#[test]
+fn con_6_changes_ask_act_and_are_remembered() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press("d j j s");
+    shows(&stage.screen(), &["Scale Deployment default/web", "▸ replicas   4▏   now 4", "Cancel      Scale"]);
+    assert!(acted(&stage.press("esc")).is_empty(), "leaving a dialog changes nothing");
+
+    let jobs = stage.press("s 9 enter");
+    assert_eq!(acted(&jobs), ["kubectl scale deployment/web -n default --replicas=9"]);
+    succeed(&mut stage, jobs);
+    shows(&stage.screen(), &["✔ scale Deployment default/web 4 → 9"]);
+
+    stage.press("U");
+    shows(
+        &stage.screen(),
+        &[
+            "✔ scale Deployment default/web 4 → 9                                                              <u> undo",
+            "kubectl scale deployment/web -n default --replicas=9",
+        ],
+    );
+    assert_eq!(acted(&stage.press("u")), ["kubectl scale deployment/web -n default --replicas=4"]);
+    assert!(acted(&stage.press("u")).is_empty(), "an action is taken back once");
+}
+
+#[test]
+fn con_6_marked_sets_keep_each_their_own_count() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press("d space space s");
+    shows(&stage.screen(), &["Scale 2 workloads", "▸ api    2▏   now 2", "  cart   1    now 1"]);
+    let jobs = stage.press("3 enter enter");
+    assert_eq!(
+        acted(&jobs),
+        ["kubectl scale deployment/api -n default --replicas=3"],
+        "the unchanged one is left alone"
+    );
+}
+
+#[test]
+fn con_6_deleting_names_what_goes_and_starts_on_cancel() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press("d j j ctrl-d");
+    shows(
+        &stage.screen(),
+        &[
+            "Delete Deployment default/web",
+            "dependants",
+            "web: 2 replica sets and 4 pods go with it",
+            "▸ Cancel      Delete",
+        ],
+    );
+    assert!(acted(&stage.press("enter")).is_empty(), "the first enter is Cancel");
+    let jobs = stage.press("ctrl-d tab enter");
+    assert_eq!(acted(&jobs), ["kubectl delete deployment/web -n default"]);
+
+    stage.press("~ p / \"crash\" enter ctrl-d shift-tab space");
+    shows(
+        &stage.screen(),
+        &["crash: no controller; nothing will replace it", "Force: the API forgets the pod at once"],
+    );
+    let jobs = stage.press("tab tab enter");
+    assert_eq!(acted(&jobs), ["kubectl delete pod/crash -n shop --grace-period=0 --force"]);
+
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press("p space / \"crash\" enter ctrl-d");
+    shows(&stage.screen(), &["Delete Pod default/api-1-a", "1 of these are marked but hidden by the filter"]);
+}
+
+#[test]
+fn con_6_nodes_and_images() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    assert_eq!(acted(&stage.press("n c")), ["kubectl cordon node-1"]);
+    assert_eq!(acted(&stage.press("space space u")), ["kubectl uncordon node-1", "kubectl uncordon node-2"]);
+    assert_eq!(
+        acted(&stage.press("~ d i ctrl-u \"nginx:1.28\" enter")),
+        ["kubectl set image deployment/api -n default main=nginx:1.28"]
+    );
+    assert_eq!(acted(&stage.press("r enter")), ["kubectl rollout restart deployment/api -n default"]);
+}
+
+#[test]
+fn con_3_read_only_refuses_every_change() {
+    for keys in ["p ctrl-d", "p ctrl-k", "p e", "p s", "d s", "d r", "d ctrl-l", "n c", "n r"] {
+        let mut stage = Stage::with(120, 36, Scope::All, true);
+        stage.feed(cluster());
+        let jobs = stage.press(keys);
+        assert!(acted(&jobs).is_empty());
+        shows(&stage.screen(), &["read-only", "✖ read-only: "]);
+    }
+}
+
+#[test]
+fn con_15_errors_show_the_servers_message_whole() {
+    let mut stage = Stage::new(80, 24);
+    stage.feed(cluster());
+    let message =
+        "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1,\nused: pods=10, limited: pods=10";
+    stage.send(Message::Toast(Toast::failed(message)));
+    shows(
+        &stage.screen(),
+        &[
+            "✖ pods \"x\" is forbidden: exceeded quota: q, requested: pods=1,",
+            "used: pods=10, limited: pods=10",
+        ],
+    );
+    stage.press("esc");
+    assert!(!stage.screen().contains("forbidden"), "escape puts it away");
+}
+
+#[test]
+fn con_1_the_cursor_stays_with_its_object() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press("p j j");
+    shows(&stage.screen(), &["▸ default        cart-1-a"]);
+    let one = |name: &str| objects([pod("default", name, None, Some("node-1"), "Running", 1)]).remove(0);
+    stage.feed(vec![Delta::Pods(vec![Change::Applied(one("aaa"))])]);
+    shows(&stage.screen(), &["  default        aaa", "▸ default        cart-1-a"]);
+    // Its object goes: the cursor stays where it was on the screen.
+    stage.feed(vec![Delta::Pods(vec![Change::Deleted(
+        objects([pod("default", "cart-1-a", None, None, "Pending", 1)]).remove(0),
+    )])]);
+    shows(&stage.screen(), &["▸ default        web-new-a"]);
+}
+
+#[test]
+fn con_1_an_idle_console_says_when_it_next_changes() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press("n");
+    stage.screen();
+    assert!(!stage.model.dirty || stage.model.shared.wake.get().is_some());
+    // The nodes are 150 minutes old: nothing changes for a minute.
+    let wake = stage.model.shared.wake.get().expect("ages are on the screen");
+    assert_eq!(wake.duration_since(stage.now).as_secs(), 60);
+}
+
+#[test]
+fn sec_3_hostile_names_cannot_drive_the_terminal() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    let evil = pod("default", "\u{1b}[2J\u{1b}]0;owned\u{7}", None, Some("node-1"), "Running", 1);
+    stage.feed(vec![Delta::Pods(vec![Change::Applied(objects([evil]).remove(0))])]);
+    stage.press("p");
+    let screen = stage.screen();
+    assert!(!screen.chars().any(|c| c.is_control() && c != '\n'));
+    shows(&screen, &["␛[2J␛]0;owned␇"]);
+}
+
+#[test]
+fn con_1_ten_thousand_pods_are_one_index() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    let many = (0..10_000).map(|n| pod("default", &format!("load-{n}"), None, Some("node-1"), "Running", n));
+    stage.feed(vec![Delta::Pods(vec![Change::Reset(objects(many))])]);
+    stage.press("p G");
+    shows(&stage.screen(), &["Pods all 10 000", "▸ default        load-9999"]);
+    stage.press("/ \"load-77..$\" enter");
+    shows(&stage.screen(), &["Pods all 100 of 10 000", "load-7700"]);
 }

@@ -4,5 +4,6 @@ mod console;
 mod controllers;
 mod crash;
 mod instance;
+mod kubectl;
 mod layers;
 mod runtime;

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
+use super::protobuf;
 use crate::api::ApiError;
 use crate::api::schema::duplicate_fields;
 
@@ -55,6 +56,10 @@ pub(super) async fn read_optional_value(request: Request) -> Result<Option<Value
 fn decode(media_type: &str, bytes: &[u8]) -> Result<ReadValue, ApiError> {
     match media_type {
         "" | "application/json" => json(bytes),
+        protobuf::MEDIA_TYPE => match protobuf::decode(bytes) {
+            Ok(value) => Ok(ReadValue { value, duplicates: Vec::new() }),
+            Err(error) => Err(ApiError::BadRequest(format!("the object provided is unrecognized: {error}"))),
+        },
         other => Err(ApiError::UnsupportedMediaType(format!(
             "the body of the request was in an unknown format - accepted media types include: \
              application/json, application/yaml, application/vnd.kubernetes.protobuf (got {other})"

@@ -7,11 +7,13 @@
 
 mod auth;
 mod body;
-mod discovery;
+pub mod discovery;
 mod list;
 mod logs;
 mod negotiate;
+pub mod openapi;
 mod patching;
+pub mod protobuf;
 mod request;
 mod resource;
 mod respond;
@@ -26,7 +28,9 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use bytes::Bytes;
 use http::StatusCode;
+use http::header::{ACCEPT, HOST};
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
@@ -85,7 +89,25 @@ impl Server {
 
 /// Discovery, schemas and the version.
 fn documents(request: &Request) -> Result<Response, ApiError> {
-    let (document, media_type) =
-        discovery::document(request.uri().path(), request.headers()).ok_or(ApiError::NoSuchResource)?;
-    Ok(Answer::typed(StatusCode::OK, media_type, document.to_string().into()))
+    let header = |name| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or("");
+    let path = request.uri().path();
+    let json =
+        |body: &Bytes| -> Result<Response, ApiError> { Ok(Answer::bytes(StatusCode::OK, body.clone())) };
+    match path.strip_prefix("/openapi/") {
+        Some("v3") => json(openapi::index()),
+        // Only JSON: old kubectls that ask for the protobuf form do without it.
+        Some("v2") if header(ACCEPT).contains("json") || matches!(header(ACCEPT), "" | "*/*") => {
+            json(openapi::version_2())
+        }
+        Some("v2") => Err(ApiError::NotAcceptable(
+            "only the following media types are accepted: application/json".into(),
+        )),
+        Some(rest) => {
+            let document = rest.strip_prefix("v3/").and_then(openapi::version_3);
+            document.map_or(Err(ApiError::NoSuchResource), |(body, _)| json(body))
+        }
+        None => discovery::document(path, header(ACCEPT), header(HOST))
+            .map(|document| Answer::typed(StatusCode::OK, document.content_type, document.body.into()))
+            .ok_or(ApiError::NoSuchResource),
+    }
 }

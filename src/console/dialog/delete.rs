@@ -1,5 +1,7 @@
 //! Delete and kill: what goes, how, and what a force delete risks.
 
+use std::fmt::Write as _;
+
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 
 use super::{Dialog, Field, Note};
@@ -46,7 +48,7 @@ pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     }
     let options = ["background", "foreground", "orphan"].map(String::from).to_vec();
     dialog
-        .field(Field::choice("dependants", options).hint("what it owns: after, before, or kept"))
+        .field(Field::choice("dependants", options).hint("when what it owns goes"))
         .field(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }))
         .field(Field::switch("force").hint("space turns it on"))
         .careful()
@@ -140,7 +142,7 @@ fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
         }
         Watched::Nodes => {
             let pods = cx.stores.pod_count_on(&target.name);
-            Some(Note::Warning(format!("the node is gone for good: its {pods} pods are removed")))
+            Some(Note::Warning(format!("{}: gone for good, its {pods} pods are removed", target.name)))
         }
         _ => None,
     }
@@ -161,7 +163,7 @@ pub fn action(target: &ObjectRef, policy: PropagationPolicy, grace: Option<u32>,
         PropagationPolicy::Orphan => kubectl.push_str(" --cascade=orphan"),
     }
     if let Some(grace) = grace {
-        kubectl.push_str(&format!(" --grace-period={grace}"));
+        let _ = write!(kubectl, " --grace-period={grace}");
     }
     if force {
         kubectl.push_str(" --force");

@@ -65,8 +65,7 @@ fn note_lines<'a>(note: &Note, cx: &Context<'_>) -> Vec<Line<'a>> {
 fn field_line<'a>(field: &Field, focused: bool, labels: usize, cx: &Context<'_>) -> Line<'a> {
     let theme = cx.theme;
     let shown = match &field.value {
-        Value::Text(text) => format!(" {text}{} ", if focused { "▏" } else { "" }),
-        Value::Number(text) => format!(" {text:>4}{} ", if focused { "▏" } else { "" }),
+        Value::Text(text) | Value::Number(text) => format!(" {text}{} ", if focused { "▏" } else { " " }),
         Value::Switch(true) => "[x]".to_owned(),
         Value::Switch(false) => "[ ]".to_owned(),
         Value::Choice { .. } => format!("‹ {} ›", field.value.text()),

@@ -14,13 +14,20 @@ use crate::console::text::clean;
 /// `Accept` that asks for a Table.
 pub const ACCEPT: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// A `meta.k8s.io/v1` Table.
+/// A `meta.k8s.io/v1` Table; or what a server that makes none answers in its place: a plain list, or in
+/// a watch a plain object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerTable {
+    /// `Table`, or another kind.
+    #[serde(default)]
+    kind: String,
     /// Where the list stands.
     #[serde(default)]
-    pub metadata: ListMeta,
+    pub metadata: ObjectMeta,
+    /// The objects of a plain list.
+    #[serde(default)]
+    items: Vec<Partial>,
     /// The columns; empty on later watch events.
     #[serde(default)]
     pub column_definitions: Vec<ColumnDefinition>,
@@ -29,13 +36,28 @@ pub struct ServerTable {
     pub rows: Vec<TableRow>,
 }
 
-/// What is needed of a list's metadata.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ListMeta {
-    /// Where a watch can go on.
-    #[serde(default)]
-    pub resource_version: String,
+impl ServerTable {
+    /// As a table: a plain answer gets the columns NAME and AGE.
+    #[must_use]
+    pub fn as_table(mut self) -> Self {
+        if self.kind == "Table" {
+            return self;
+        }
+        let column = |name: &str| ColumnDefinition { name: name.into(), kind: "string".into(), priority: 0 };
+        self.column_definitions = vec![column("Name"), column("Age")];
+        let objects = match self.kind.strip_suffix("List") {
+            Some(_) => std::mem::take(&mut self.items),
+            None => vec![Partial { metadata: self.metadata.clone() }],
+        };
+        self.rows = objects
+            .into_iter()
+            .map(|object| {
+                let name = object.metadata.name.clone().unwrap_or_default();
+                TableRow { cells: vec![Value::String(name), Value::Null], object }
+            })
+            .collect();
+        self
+    }
 }
 
 /// One column.

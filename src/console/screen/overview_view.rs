@@ -211,6 +211,10 @@ fn draw_nodes(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area
         waiting(cx, frame, inner);
         return;
     }
+    if all.is_empty() {
+        frame.render_widget(Line::styled("no nodes yet", theme.body.dim), inner);
+        return;
+    }
     let at = overview.node.as_ref().and_then(|uid| all.iter().position(|known| known == uid));
     let (top, shown) = window(&all, at, usize::from(inner.height));
     let shown: Vec<_> = shown.iter().filter_map(|uid| cx.stores.nodes.get(uid)).collect();

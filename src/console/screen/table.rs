@@ -355,7 +355,7 @@ impl Table {
     }
 
     fn column_named(&self, names: &[&str]) -> Option<usize> {
-        self.columns.iter().position(|column| names.contains(&column.name.as_ref()))
+        names.iter().find_map(|name| self.columns.iter().position(|column| column.name == **name))
     }
 
     fn pick_column(&mut self, by: isize) {
@@ -403,7 +403,7 @@ impl Table {
             Command::PageDown => self.go(place + page),
             Command::Left => self.shift.set(self.shift.get().saturating_sub(1)),
             Command::Right => {
-                self.shift.set((self.shift.get() + 1).min(self.columns.len().saturating_sub(1)))
+                self.shift.set((self.shift.get() + 1).min(self.columns.len().saturating_sub(1)));
             }
             Command::Mark => {
                 if let Some(row) = self.index.at(place) {
@@ -499,16 +499,11 @@ impl View for Table {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened => return self.open(cx),
             ScreenMessage::Shown => self.rebuild(cx),
-            ScreenMessage::Scoped => return self.open(cx),
+            ScreenMessage::Opened | ScreenMessage::Scoped => return self.open(cx),
             ScreenMessage::Changed(kind, touched) => self.changed(cx, kind, &touched),
             ScreenMessage::Command(command) => return self.command(cx, command),
-            ScreenMessage::Mouse(event) => {
-                if self.mouse(event) {
-                    return self.command(cx, Command::Enter);
-                }
-            }
+            ScreenMessage::Mouse(event) if self.mouse(event) => return self.command(cx, Command::Enter),
             ScreenMessage::Data(Data::Table(loaded)) => self.loaded(cx, loaded),
             _ => {}
         }
@@ -525,6 +520,10 @@ impl View for Table {
 
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.query_text(query)?;
+        // An object that the filter hides is no place to stay near; the first match is.
+        if self.cursor.as_ref().and_then(|uid| self.index.place(uid)).is_none() {
+            self.place = 0;
+        }
         self.keep_cursor();
         Ok(())
     }

@@ -32,7 +32,8 @@ pub(super) async fn follow(out: Outbox, kind: Kind, namespace: Option<String>) {
 
 async fn once(out: &Outbox, url: &str) -> Result<(), kube::Error> {
     let list: ServerTable = out.client().request(request(&format!("{url}?includeObject=Metadata"))).await?;
-    let from = list.metadata.resource_version.clone();
+    let list = list.as_table();
+    let from = list.metadata.resource_version.clone().unwrap_or_default();
     out.data(Data::Table(Loaded::List(list.column_definitions, list.rows))).await;
     let watch = format!("{url}?watch=true&includeObject=Metadata&resourceVersion={from}&timeoutSeconds=290");
     let events = out.client().request_events::<ServerTable>(request(&watch)).await?;
@@ -40,12 +41,12 @@ async fn once(out: &Outbox, url: &str) -> Result<(), kube::Error> {
     while let Some(event) = events.try_next().await? {
         match event {
             WatchEvent::Added(table) | WatchEvent::Modified(table) => {
-                for row in table.rows {
+                for row in table.as_table().rows {
                     out.data(Data::Table(Loaded::Applied(row))).await;
                 }
             }
             WatchEvent::Deleted(table) => {
-                for row in table.rows {
+                for row in table.as_table().rows {
                     out.data(Data::Table(Loaded::Deleted(row))).await;
                 }
             }

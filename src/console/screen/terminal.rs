@@ -139,7 +139,10 @@ impl Terminal {
                 match running.as_slice() {
                     [] => vec![
                         Effect::Back,
-                        Effect::failed(format!("no container of {} runs; D starts a debugger", self.pod.name)),
+                        Effect::failed(format!(
+                            "no container of {} runs; D starts a debugger",
+                            self.pod.name
+                        )),
                     ],
                     [only] => {
                         let plan = Plan { opening: opening(purpose, only), debug: None };
@@ -153,9 +156,9 @@ impl Terminal {
 
     fn start(&mut self, plan: Plan) -> Vec<Effect> {
         self.container = match &plan.opening {
-            Opening::Shell { container } | Opening::Exec { container, .. } | Opening::Attach { container } => {
-                container.clone().unwrap_or_default()
-            }
+            Opening::Shell { container }
+            | Opening::Exec { container, .. }
+            | Opening::Attach { container } => container.clone().unwrap_or_default(),
             Opening::Debug { container } => container.clone(),
         };
         let message = match &plan.debug {
@@ -271,16 +274,20 @@ impl Terminal {
             Stage::Asking => ("esc back".to_owned(), cx.theme.terminal.hint),
             Stage::Starting(_) => (format!("esc or {detach} give up"), cx.theme.terminal.hint),
             Stage::Open { .. } if scrolled > 0 => (
-                format!("▲ {scrolled} lines back · {} down · any key returns", key(Command::TerminalScrollDown)),
+                format!(
+                    "▲ {scrolled} lines back · {} down · any key returns",
+                    key(Command::TerminalScrollDown)
+                ),
                 cx.theme.terminal.hint,
             ),
             Stage::Open { stdin: false, .. } => (
                 format!("read only: the container was made without stdin · {detach} leave"),
                 cx.theme.terminal.hint,
             ),
-            Stage::Open { tty: false, .. } => {
-                (format!("no terminal: the container was made without tty · {detach} leave"), cx.theme.terminal.hint)
-            }
+            Stage::Open { tty: false, .. } => (
+                format!("no terminal: the container was made without tty · {detach} leave"),
+                cx.theme.terminal.hint,
+            ),
             Stage::Open { .. } => (
                 format!("{detach} leave · {} scroll back", key(Command::TerminalScrollUp)),
                 cx.theme.terminal.hint,
@@ -349,9 +356,7 @@ impl View for Terminal {
             .border_type(BorderType::Rounded)
             .border_style(border)
             .title(Span::styled(format!(" {} ", fit(&title, width)), cx.theme.frame.title))
-            .title_bottom(
-                Line::styled(format!(" {} ", fit(&hint, width)), hint_style).right_aligned(),
-            );
+            .title_bottom(Line::styled(format!(" {} ", fit(&hint, width)), hint_style).right_aligned());
         let inner = block.inner(area);
         frame.render_widget(block, area);
         if inner.is_empty() {
@@ -364,7 +369,10 @@ impl View for Terminal {
         match &self.stage {
             Stage::Open { .. } => {
                 let emulator = self.emulator.borrow();
-                frame.render_widget(TerminalView::new(&emulator).style(cx.theme.body.text).cursor(true), inner);
+                frame.render_widget(
+                    TerminalView::new(&emulator).style(cx.theme.body.text).cursor(true),
+                    inner,
+                );
             }
             Stage::Over(outcome) if self.emulator.borrow().text().trim().is_empty() => {
                 let text = vec![
@@ -379,7 +387,10 @@ impl View for Terminal {
             }
             Stage::Asking => {}
             Stage::Starting(progress) => {
-                frame.render_widget(Paragraph::new(start_lines(cx, progress)).wrap(Wrap { trim: false }), inner);
+                frame.render_widget(
+                    Paragraph::new(start_lines(cx, progress)).wrap(Wrap { trim: false }),
+                    inner,
+                );
             }
         }
     }

@@ -81,10 +81,7 @@ impl Yaml {
         {
             meta.remove("managedFields");
         }
-        match yaml_text::write(&object) {
-            Ok(text) => self.lines = text.lines().map(str::to_owned).collect(),
-            Err(error) => self.failed = Some(error),
-        }
+        self.lines = yaml_text::write(&object).lines().map(str::to_owned).collect();
     }
 
     fn matches(&self) -> Vec<usize> {

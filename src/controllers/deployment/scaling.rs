@@ -70,7 +70,27 @@ fn proportional(fleet: &Fleet) -> Vec<Resize> {
     if let Some(largest) = resizes.first_mut() {
         largest.to = (largest.to + to_add - added).max(0);
     }
+    keep_available(&mut resizes, &active, budget.min_available());
     resizes
+}
+
+/// Where the split would take available pods below the least there must be, it takes unavailable ones of
+/// other ReplicaSets instead. (Kubernetes lets its rounding break the bound here.)
+fn keep_available(resizes: &mut [Resize], members: &[&Member], min_available: i32) {
+    let before: i32 = members.iter().map(|m| m.available_within_size()).sum();
+    let after: i32 = resizes.iter().zip(members).map(|(r, m)| m.available.min(r.to)).sum();
+    let mut missing = min_available.min(before) - after;
+    for (resize, member) in resizes.iter_mut().zip(members) {
+        let back = missing.min(member.available_within_size() - resize.to).max(0);
+        resize.to += back;
+        missing -= back;
+    }
+    let mut over = min_available.min(before) - after - missing;
+    for (resize, member) in resizes.iter_mut().zip(members).rev() {
+        let unavailable = over.min(resize.to - member.available).max(0);
+        resize.to -= unavailable;
+        over -= unavailable;
+    }
 }
 
 /// What a ReplicaSet of this size gets of `to_add` pods, of which `added` are given already.
@@ -115,29 +135,11 @@ mod tests {
     fn a_change_of_size_is_spread_in_proportion_dep_3() {
         for (rule, bounds, sized_for, members, expected) in [
             // The example of the Deployment page: 8 + 5 of 13 become 11 + 7 of 18.
-            (
-                "10 to 15 in a stuck rollout",
-                (15, 3, 2),
-                10,
-                vec![("a", 8, 8), ("new", 5, 0)],
-                "a:8>11 new:5>7",
-            ),
+            ("10 to 15 in a stuck rollout", (15, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>11 new:5>7"),
             ("10 to 5", (5, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>5 new:5>3"),
             ("to nothing", (0, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>0 new:5>0"),
-            (
-                "equal sizes: the younger grows",
-                (5, 0, 1),
-                4,
-                vec![("a", 2, 2), ("new", 2, 0)],
-                "new:2>3 a:2>2",
-            ),
-            (
-                "equal sizes: the older shrinks",
-                (3, 0, 1),
-                4,
-                vec![("a", 2, 2), ("new", 2, 0)],
-                "a:2>1 new:2>2",
-            ),
+            ("equal sizes: the younger grows", (5, 0, 1), 4, vec![("a", 2, 2), ("new", 2, 0)], "new:2>3 a:2>2"),
+            ("equal sizes: the older shrinks", (3, 0, 1), 4, vec![("a", 2, 2), ("new", 2, 2)], "a:2>1 new:2>2"),
             ("one alone takes all", (7, 1, 0), 3, vec![("a", 0, 0), ("new", 3, 3)], "new:3>7"),
             ("none active: the new one", (2, 1, 0), 0, vec![("a", 0, 0), ("new", 0, 0)], "new:0>2"),
             ("none active, none new: the youngest", (2, 1, 0), 0, vec![("a", 0, 0), ("b", 0, 0)], "b:0>2"),
@@ -145,6 +147,13 @@ mod tests {
         ] {
             assert_eq!(told(&next_step(&fleet(bounds, sized_for, &members))), expected, "{rule}");
         }
+    }
+
+    #[test]
+    fn rounding_never_takes_the_last_available_pods_dep_2() {
+        let stuck = fleet((2, 1, 0), 4, &[("a", 3, 3), ("b", 1, 0), ("new", 1, 0)]);
+        // Kubernetes' arithmetic alone would leave a:1, one available pod of two.
+        assert_eq!(told(&next_step(&stuck)), "a:3>2 b:1>1 new:1>0");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::{Action, Plan};
 use crate::base::clock::saturating_after;
-use crate::kubelet::observed::{ContainerStop, HookState, Observed, PodStop};
+use crate::kubelet::observed::{ContainerStop, HookState, Observed, PodStop, StopCause};
 use crate::kubelet::runtime::ContainerRecord;
 use crate::kubelet::spec::{self, Role};
 use crate::object::config::Timings;
@@ -61,7 +61,7 @@ pub(super) fn whole_pod(
     {
         // Nothing that the pod's spec names runs: what is left of it is killed with the sandbox (POD-10).
         plan.push(Action::StopSandbox);
-    } else if stop.cause.removes_pod() {
+    } else if stop.cause.removes_pod() || stop.cause == StopCause::Shutdown {
         plan.push(Action::Remove);
     }
 }

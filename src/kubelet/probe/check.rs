@@ -1,1 +1,120 @@
-//! Asking a container.
+//! Asking a container: exec, httpGet, tcpSocket, grpc, with the texts of Kubernetes' prober.
+
+mod grpc;
+mod http;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container, Probe, TCPSocketAction};
+use tokio::net::TcpStream;
+
+use super::ProbeOutcome;
+use crate::kubelet::runtime::{ContainerId, Runtime, RuntimeError};
+use crate::kubelet::spec;
+pub use http::http_get;
+
+/// Whom to ask.
+#[derive(Clone)]
+pub struct Target {
+    /// The node's runtime, for commands.
+    pub runtime: Arc<dyn Runtime>,
+    /// The container attempt.
+    pub id: ContainerId,
+    /// The pod's address: where ports are asked unless the probe names a host.
+    pub ip: IpAddr,
+    /// There is no process behind the address: asking over the network counts as answered.
+    pub hollow: bool,
+}
+
+/// Output of a failed command that goes into the event.
+const SHOWN_OUTPUT: usize = 1024;
+
+/// Asks once.
+pub async fn ask(target: &Target, container: &Container, probe: &Probe) -> ProbeOutcome {
+    let limit = Duration::from_secs(
+        probe.timeout_seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0).unwrap_or(1),
+    );
+    if let Some(exec) = &probe.exec {
+        return run(target, exec.command.clone().unwrap_or_default(), limit).await;
+    }
+    if target.hollow {
+        return ProbeOutcome::Success;
+    }
+    if let Some(get) = &probe.http_get {
+        let asked = http_get(target.ip, container, get, "kube-probe/1.37");
+        return match tokio::time::timeout(limit, asked).await {
+            Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,
+            Ok(Ok(status)) => {
+                ProbeOutcome::Failure(format!("HTTP probe failed with statuscode: {status}"))
+            }
+            Ok(Err(text)) => ProbeOutcome::Failure(text),
+            Err(_) => ProbeOutcome::Failure(format!(
+                "Get \"{}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+                http::url(target.ip, container, get)
+            )),
+        };
+    }
+    if let Some(socket) = &probe.tcp_socket {
+        return match tokio::time::timeout(limit, tcp_connect(target.ip, container, socket)).await {
+            Ok(Ok(())) => ProbeOutcome::Success,
+            Ok(Err(text)) => ProbeOutcome::Failure(text),
+            Err(_) => {
+                let (host, port) = tcp_address(target.ip, container, socket);
+                ProbeOutcome::Failure(format!("dial tcp {host}:{}: i/o timeout", port.unwrap_or(0)))
+            }
+        };
+    }
+    if let Some(action) = &probe.grpc {
+        return match tokio::time::timeout(limit, grpc::check(target.ip, action)).await {
+            Ok(outcome) => outcome,
+            Err(_) => ProbeOutcome::Failure(format!(
+                "timeout: failed to connect service \"{}:{}\" within {limit:?}: context deadline exceeded",
+                target.ip, action.port
+            )),
+        };
+    }
+    ProbeOutcome::Unknown("missing probe handler".into())
+}
+
+async fn run(target: &Target, command: Vec<String>, limit: Duration) -> ProbeOutcome {
+    let shown = command.join(" ");
+    match target.runtime.exec_sync(&target.id, command, limit).await {
+        Ok(output) if output.exit_code == 0 => ProbeOutcome::Success,
+        Ok(output) => {
+            let end = output.output.len().min(SHOWN_OUTPUT);
+            ProbeOutcome::Failure(String::from_utf8_lossy(&output.output[..end]).trim_end().to_string())
+        }
+        Err(RuntimeError::Timeout(limit)) => {
+            ProbeOutcome::Failure(format!("command timed out: \"{shown}\" timed out after {limit:?}"))
+        }
+        Err(RuntimeError::StartFailed(text)) => ProbeOutcome::Failure(text),
+        Err(error) => ProbeOutcome::Unknown(error.to_string()),
+    }
+}
+
+fn tcp_address(ip: IpAddr, container: &Container, socket: &TCPSocketAction) -> (String, Option<u16>) {
+    let host = socket.host.clone().filter(|h| !h.is_empty()).unwrap_or_else(|| ip.to_string());
+    (host, spec::port_number(container, &socket.port))
+}
+
+/// Opens a connection and closes it.
+pub async fn tcp_connect(ip: IpAddr, container: &Container, socket: &TCPSocketAction) -> Result<(), String> {
+    let (host, port) = tcp_address(ip, container, socket);
+    let port = port.ok_or_else(|| format!("couldn't find port: {:?}", socket.port))?;
+    match TcpStream::connect((host.as_str(), port)).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("dial tcp {host}:{port}: {}", connect_error(&error))),
+    }
+}
+
+/// A connection error in the words users know from `kubectl describe`.
+fn connect_error(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => "connect: connection refused".into(),
+        std::io::ErrorKind::ConnectionReset => "read: connection reset by peer".into(),
+        std::io::ErrorKind::HostUnreachable => "connect: no route to host".into(),
+        _ => error.to_string(),
+    }
+}

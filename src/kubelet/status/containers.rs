@@ -85,7 +85,6 @@ impl View<'_> {
         let last = self.observed.previous(name).and_then(|r| self.terminated(container, r));
         // What ran before the runtime's memory stays as the status had it.
         let last = last.or_else(|| before.and_then(|b| last_known(b, record)));
-        let last = last.or_else(|| self.terminated_of_failed_start(name, record));
         let (state, last) = match (&record.exit, self.verdict(role, container)) {
             (None, _) if hook_runs => (self.waiting(container, initializing && role == Role::App), last),
             (None, _) => (
@@ -249,15 +248,6 @@ impl View<'_> {
         }
     }
 
-    fn terminated_of_failed_start(
-        &self,
-        name: &str,
-        newest: &ContainerRecord,
-    ) -> Option<ContainerStateTerminated> {
-        let failed = self.observed.memory(name).failed_start.as_ref().filter(|f| f.id != newest.id)?;
-        self.terminated(&Container::default(), failed)
-    }
-
     /// How an attempt ended; none while it runs.
     fn terminated(
         &self,
@@ -266,12 +256,12 @@ impl View<'_> {
     ) -> Option<ContainerStateTerminated> {
         let exit = record.exit.as_ref()?;
         let memory = self.observed.memory(&record.name);
-        let start_error = memory.failed_start.as_ref().is_some_and(|f| f.id == record.id);
-        let reason = match exit {
-            _ if start_error => "StartError",
-            exit if exit.oom_killed => "OOMKilled",
-            exit if exit.exit_code == 0 => "Completed",
-            _ => "Error",
+        let unrecorded = memory.unrecorded.as_ref().filter(|u| u.record.id == record.id);
+        let reason = match (unrecorded, exit) {
+            (Some(unrecorded), _) => unrecorded.reason.as_str(),
+            (None, exit) if exit.oom_killed => "OOMKilled",
+            (None, exit) if exit.exit_code == 0 => "Completed",
+            (None, _) => "Error",
         };
         let from_log = memory
             .log_message

@@ -36,7 +36,12 @@ impl Plugin for BalancedAllocation {
     }
 
     /// A pod that asks for neither balances nothing, and would only be drawn to nodes that are balanced.
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         let asked = &pod.requests;
         if asked.milli_cpu == 0 && asked.memory == 0 { None } else { Some(Box::new(Score(asked))) }
     }

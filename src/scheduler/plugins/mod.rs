@@ -7,6 +7,7 @@ mod node_name;
 mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
+mod pod_topology_spread;
 mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub fn all() -> Vec<Arc<dyn Plugin>> {
         Arc::new(node_affinity::NodeAffinity),
         Arc::new(node_ports::NodePorts),
         Arc::new(node_resources_fit::NodeResourcesFit),
+        Arc::new(pod_topology_spread::PodTopologySpread),
         Arc::new(balanced_allocation::BalancedAllocation),
         Arc::new(default_preemption::DefaultPreemption),
     ]

@@ -54,7 +54,12 @@ impl Plugin for NodeAffinity {
         }
     }
 
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         let wishes = &pod.preferred_nodes;
         if wishes.is_empty() { None } else { Some(Box::new(Score(wishes))) }
     }

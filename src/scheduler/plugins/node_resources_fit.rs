@@ -114,7 +114,12 @@ impl Plugin for NodeResourcesFit {
         PreFilter::Check(Box::new(Check::new(pod)))
     }
 
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         Some(Box::new(LeastAllocated(&pod.assumed)))
     }
 
@@ -147,7 +152,9 @@ mod tests {
     }
 
     fn asking(requests: serde_json::Value) -> PodInfo {
-        pod_info(json!({"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}))
+        let mut container = json!({"name": "c"});
+        container["resources"]["requests"] = requests;
+        pod_info(json!({"spec": {"containers": [container]}}))
     }
 
     #[test]

@@ -55,7 +55,12 @@ impl Plugin for TaintToleration {
         PreFilter::Check(Box::new(Check(pod.tolerations())))
     }
 
-    fn pre_score<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> Option<Box<dyn NodeScore + 'a>> {
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        _: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
         let covers_preferences = |toleration: &&Toleration| {
             toleration.effect.as_deref().is_none_or(|e| e.is_empty() || e == effect::PREFER_NO_SCHEDULE)
         };

@@ -21,7 +21,7 @@ pub(super) fn refusal_of(plugin: &dyn Plugin, pod: &PodInfo, node: &NodeInfo) ->
 /// The normalised scores; empty when the plugin has none for the pod.
 pub(super) fn scores_of(plugin: &dyn Plugin, pod: &PodInfo, nodes: &[NodeInfo]) -> Vec<i64> {
     let snapshot = Snapshot::new();
-    let Some(scorer) = plugin.pre_score(pod, &snapshot) else { return Vec::new() };
+    let Some(scorer) = plugin.pre_score(pod, &snapshot, &[]) else { return Vec::new() };
     let mut scores: Vec<i64> = nodes.iter().map(|node| scorer.score(node)).collect();
     scorer.normalize(&mut scores);
     scores

@@ -20,6 +20,9 @@ pub(crate) struct Cluster {
     tasks: Tasks,
 }
 
+/// Disabled where pods run on nodes that have no objects.
+pub(crate) const NO_NODES: &[&str] = &["podgc", "nodelifecycle"];
+
 /// A key in the default namespace.
 pub(crate) fn key(name: &str) -> Key {
     Key::new("default", name)

@@ -1,0 +1,290 @@
+//! Discovery: what the API serves, in the old documents and in the aggregated ones, and the version.
+//!
+//! Everything comes from the Kind table; what is answered but never stored stands in [`served`].
+
+mod served;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+pub(super) use served::{Resource, Served, served};
+
+/// The Kubernetes version whose behaviour and types the API has.
+pub const KUBERNETES_VERSION: &str = "v1.37.0";
+
+/// A finished document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// Its `Content-Type`.
+    pub content_type: &'static str,
+    /// Its JSON.
+    pub body: Bytes,
+}
+
+impl Document {
+    fn json(value: &Value) -> Self {
+        Self { content_type: "application/json", body: value.to_string().into() }
+    }
+}
+
+/// Which of the discovery documents a client can read, best first in its `Accept` header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Legacy,
+    Aggregated(&'static str),
+}
+
+fn preferred(accept: &str) -> Form {
+    for media in accept.split(',') {
+        let parts: Vec<&str> = media.split(';').map(str::trim).collect();
+        let has = |part: &str| parts.contains(&part);
+        if parts.first() != Some(&"application/json") {
+            continue;
+        }
+        if !has("as=APIGroupDiscoveryList") {
+            return Form::Legacy;
+        }
+        if has("g=apidiscovery.k8s.io") && has("v=v2") {
+            return Form::Aggregated("v2");
+        }
+        if has("g=apidiscovery.k8s.io") && has("v=v2beta1") {
+            return Form::Aggregated("v2beta1");
+        }
+    }
+    Form::Legacy
+}
+
+/// The document at a discovery path (`/version`, `/api`, `/apis`, `/api/v1`, `/apis/G`, `/apis/G/V`);
+/// `None` when there is none. `server` is the `host:port` under which clients reach the API.
+pub fn document(path: &str, accept: &str, server: &str) -> Option<Document> {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let served = served();
+    match (parts.as_slice(), preferred(accept)) {
+        (["version"], _) => Some(Document::json(&version())),
+        (["api"], Form::Aggregated(version)) => {
+            Some(aggregated(served.iter().filter(|s| s.is_core()), version))
+        }
+        (["apis"], Form::Aggregated(version)) => {
+            Some(aggregated(served.iter().filter(|s| !s.is_core()), version))
+        }
+        (["api"], Form::Legacy) => Some(Document::json(&json!({
+            "kind": "APIVersions",
+            "versions": served.iter().filter(|s| s.is_core()).map(|s| s.version).collect::<Vec<_>>(),
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server}],
+        }))),
+        (["apis"], Form::Legacy) => Some(Document::json(&json!({
+            "kind": "APIGroupList", "apiVersion": "v1", "groups": groups(served).into_iter().map(group).collect::<Vec<_>>(),
+        }))),
+        (["apis", name], _) => {
+            let versions = groups(served).into_iter().find(|versions| versions[0].group == *name)?;
+            let mut document = group(versions);
+            document["kind"] = "APIGroup".into();
+            document["apiVersion"] = "v1".into();
+            Some(Document::json(&document))
+        }
+        (["api", version], _) => resources(served.iter().find(|s| s.is_core() && s.version == *version)?),
+        (["apis", group, version], _) => {
+            resources(served.iter().find(|s| !s.is_core() && s.group == *group && s.version == *version)?)
+        }
+        _ => None,
+    }
+}
+
+/// The body of `/version`.
+pub fn version() -> Value {
+    let (major, minor) = KUBERNETES_VERSION
+        .trim_start_matches('v')
+        .split_once('.')
+        .map_or(("1", "0"), |(major, rest)| (major, rest.split('.').next().unwrap_or("0")));
+    let platform = format!("{}/{}", std::env::consts::OS, go_arch());
+    json!({
+        "major": major,
+        "minor": minor,
+        "gitVersion": format!("{KUBERNETES_VERSION}+podium"),
+        "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "go1.0", "compiler": "rustc", "platform": platform,
+    })
+}
+
+fn go_arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// The versions of each group but the core group, preferred version first.
+fn groups(served: &[Served]) -> Vec<&[Served]> {
+    served.chunk_by(|a, b| a.group == b.group).filter(|versions| !versions[0].is_core()).collect()
+}
+
+fn group(versions: &[Served]) -> Value {
+    let version = |s: &Served| json!({"groupVersion": s.group_version(), "version": s.version});
+    json!({
+        "name": versions[0].group,
+        "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        "preferredVersion": version(&versions[0]),
+    })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "an arm of `document`")]
+fn resources(served: &Served) -> Option<Document> {
+    let mut list = Vec::new();
+    for resource in &served.resources {
+        let mut entry = json!({
+            "name": resource.plural, "singularName": resource.singular, "namespaced": resource.namespaced,
+            "kind": resource.kind, "verbs": resource.verbs,
+        });
+        if !resource.short_names.is_empty() {
+            entry["shortNames"] = json!(resource.short_names);
+        }
+        if !resource.categories.is_empty() {
+            entry["categories"] = json!(resource.categories);
+        }
+        list.push(entry);
+        for part in &resource.parts {
+            let mut entry = json!({
+                "name": format!("{}/{}", resource.plural, part.name), "singularName": "",
+                "namespaced": resource.namespaced, "kind": part.kind, "verbs": part.verbs,
+            });
+            if (part.group, part.version) != (served.group, served.version) {
+                entry["group"] = json!(part.group);
+                entry["version"] = json!(part.version);
+            }
+            list.push(entry);
+        }
+    }
+    list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    Some(Document::json(&json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": served.group_version(), "resources": list,
+    })))
+}
+
+fn aggregated<'a>(served: impl Iterator<Item = &'a Served>, form: &'static str) -> Document {
+    let mut items: Vec<Value> = Vec::new();
+    for version in served {
+        let document = json!({
+            "version": version.version, "freshness": "Current",
+            "resources": version.resources.iter().map(aggregated_resource).collect::<Vec<_>>(),
+        });
+        match items.last_mut() {
+            Some(last) if last["metadata"]["name"] == version.group => {
+                if let Some(versions) = last["versions"].as_array_mut() {
+                    versions.push(document);
+                }
+            }
+            _ => items.push(json!({
+                "metadata": {"name": version.group, "creationTimestamp": null}, "versions": [document],
+            })),
+        }
+    }
+    let body = json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{form}"), "metadata": {}, "items": items,
+    });
+    let content_type = match form {
+        "v2" => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        _ => "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+    };
+    Document { content_type, ..Document::json(&body) }
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let kind =
+        |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+    let parts: Vec<Value> = resource
+        .parts
+        .iter()
+        .map(|part| {
+            json!({
+                "subresource": part.name, "responseKind": kind(part.group, part.version, part.kind), "verbs": part.verbs,
+            })
+        })
+        .collect();
+    let mut entry = json!({
+        "resource": resource.plural,
+        "responseKind": kind(resource.group, resource.version, resource.kind),
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": resource.verbs,
+    });
+    for (name, values) in [("shortNames", resource.short_names), ("categories", resource.categories)] {
+        if !values.is_empty() {
+            entry[name] = json!(values);
+        }
+    }
+    if !parts.is_empty() {
+        entry["subresources"] = json!(parts);
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(path: &str, accept: &str) -> Value {
+        let document = document(path, accept, "127.0.0.1:6443").expect(path);
+        serde_json::from_slice(&document.body).expect("JSON")
+    }
+
+    #[test]
+    fn the_old_documents_api_6() {
+        assert_eq!(get("/api", "")["versions"], json!(["v1"]));
+        let apis = get("/apis", "application/json");
+        let names: Vec<&str> =
+            apis["groups"].as_array().expect("groups").iter().filter_map(|g| g["name"].as_str()).collect();
+        for group in ["apps", "policy", "discovery.k8s.io", "authorization.k8s.io", "authentication.k8s.io"] {
+            assert!(names.contains(&group), "{group} in {names:?}");
+        }
+        assert_eq!(get("/apis/apps", "")["preferredVersion"]["groupVersion"], "apps/v1");
+        let core = get("/api/v1", "");
+        let find = |name: &str| {
+            core["resources"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .find(|r| r["name"] == name)
+                .cloned()
+                .expect(name)
+        };
+        assert_eq!(find("pods")["shortNames"], json!(["po"]));
+        assert_eq!(find("pods")["verbs"].as_array().map(Vec::len), Some(8));
+        assert_eq!(
+            find("pods/eviction"),
+            json!({"name": "pods/eviction", "singularName": "", "namespaced": true, "group": "policy", "version": "v1",
+                "kind": "Eviction", "verbs": ["create"]})
+        );
+        assert_eq!(find("nodes")["namespaced"], false);
+        assert!(document("/apis/nowhere/v1", "", "").is_none());
+        assert!(document("/apis/apps/v2", "", "").is_none());
+    }
+
+    #[test]
+    fn the_aggregated_documents_api_6() {
+        let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
+                      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
+        let document = document("/apis", accept, "").expect("there");
+        assert_eq!(
+            document.content_type,
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        );
+        let apis = get("/apis", accept);
+        let apps = apis["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .find(|i| i["metadata"]["name"] == "apps")
+            .expect("apps");
+        let resources = apps["versions"][0]["resources"].as_array().expect("resources");
+        let deployments = resources.iter().find(|r| r["resource"] == "deployments").expect("deployments");
+        assert_eq!(deployments["singularResource"], "deployment");
+        let scale = json!({"subresource": "scale", "responseKind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+            "verbs": ["get", "patch", "update"]});
+        assert!(deployments["subresources"].as_array().expect("parts").contains(&scale));
+        let old = get("/api", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList");
+        assert_eq!(old["apiVersion"], "apidiscovery.k8s.io/v2beta1");
+        assert_eq!(old["items"][0]["metadata"]["name"], "");
+        assert_eq!(get("/version", "")["major"], "1");
+    }
+}

@@ -1,0 +1,152 @@
+//! What the API serves, by group and version: the Kind table and what is answered but never stored.
+
+use std::sync::OnceLock;
+
+use crate::object::{Kind, KindInfo, Subresource};
+
+/// One group and version with all its resources.
+#[derive(Debug)]
+pub(in crate::api::http) struct Served {
+    pub(in crate::api::http) group: &'static str,
+    pub(in crate::api::http) version: &'static str,
+    pub(in crate::api::http) resources: Vec<Resource>,
+}
+
+impl Served {
+    pub(in crate::api::http) fn is_core(&self) -> bool {
+        self.group.is_empty()
+    }
+
+    /// `apps/v1`; `v1` for the core group.
+    pub(in crate::api::http) fn group_version(&self) -> String {
+        if self.is_core() { self.version.into() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The path below which everything stands, without the first slash: `apis/apps/v1`.
+    pub(in crate::api::http) fn path(&self) -> String {
+        if self.is_core() {
+            format!("api/{}", self.version)
+        } else {
+            format!("apis/{}", self.group_version())
+        }
+    }
+}
+
+/// Something with a path of its own.
+#[derive(Debug)]
+pub(in crate::api::http) struct Resource {
+    pub(in crate::api::http) group: &'static str,
+    pub(in crate::api::http) version: &'static str,
+    pub(in crate::api::http) kind: &'static str,
+    pub(in crate::api::http) plural: &'static str,
+    pub(in crate::api::http) singular: &'static str,
+    pub(in crate::api::http) namespaced: bool,
+    pub(in crate::api::http) short_names: &'static [&'static str],
+    pub(in crate::api::http) categories: &'static [&'static str],
+    pub(in crate::api::http) verbs: &'static [&'static str],
+    pub(in crate::api::http) parts: Vec<ResourcePart>,
+}
+
+/// A subresource.
+#[derive(Debug)]
+pub(in crate::api::http) struct ResourcePart {
+    pub(in crate::api::http) name: &'static str,
+    /// What a request or answer holds.
+    pub(in crate::api::http) group: &'static str,
+    pub(in crate::api::http) version: &'static str,
+    pub(in crate::api::http) kind: &'static str,
+    pub(in crate::api::http) verbs: &'static [&'static str],
+}
+
+const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update", "watch"];
+const CREATE: &[&str] = &["create"];
+const CHANGE: &[&str] = &["get", "patch", "update"];
+
+/// Questions that are answered at once: group, version, plural, kind.
+const REVIEWS: &[(&str, &str, &str, &str)] = &[
+    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"),
+    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+];
+
+/// Everything served: the core group first, then by group name, the newest version of a group first.
+pub(in crate::api::http) fn served() -> &'static [Served] {
+    static SERVED: OnceLock<Vec<Served>> = OnceLock::new();
+    SERVED.get_or_init(|| {
+        let stored = Kind::ALL.iter().map(|kind| stored(kind.info()));
+        let reviews = REVIEWS.iter().map(|(group, version, plural, kind)| Resource {
+            group,
+            version,
+            kind,
+            plural,
+            singular: plural.trim_end_matches('s'),
+            namespaced: false,
+            short_names: &[],
+            categories: &[],
+            verbs: CREATE,
+            parts: Vec::new(),
+        });
+        let mut all: Vec<Served> = Vec::new();
+        for resource in stored.chain(reviews) {
+            match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
+                Some(served) => served.resources.push(resource),
+                None => all.push(Served {
+                    group: resource.group,
+                    version: resource.version,
+                    resources: vec![resource],
+                }),
+            }
+        }
+        for served in &mut all {
+            served.resources.sort_by_key(|r| r.plural);
+        }
+        all.sort_by(|a, b| a.group.cmp(b.group).then_with(|| age(b.version).cmp(&age(a.version))));
+        all
+    })
+}
+
+fn stored(info: &'static KindInfo) -> Resource {
+    Resource {
+        group: info.group,
+        version: info.version,
+        kind: info.name,
+        plural: info.plural,
+        singular: info.singular,
+        namespaced: info.namespaced(),
+        short_names: info.short_names,
+        categories: info.categories,
+        verbs: if info.kind == Kind::Namespace { NAMESPACE_VERBS } else { VERBS },
+        parts: info.subresources.iter().map(|part| subresource(info, *part)).collect(),
+    }
+}
+
+fn subresource(of: &'static KindInfo, part: Subresource) -> ResourcePart {
+    const STREAM: &[&str] = &["create", "get"];
+    let (group, version, kind, verbs): (_, _, _, &'static [&'static str]) = match part {
+        Subresource::Status | Subresource::EphemeralContainers => (of.group, of.version, of.name, CHANGE),
+        Subresource::Scale => ("autoscaling", "v1", "Scale", CHANGE),
+        Subresource::Eviction => ("policy", "v1", "Eviction", CREATE),
+        Subresource::Binding => ("", "v1", "Binding", CREATE),
+        Subresource::Token => ("authentication.k8s.io", "v1", "TokenRequest", CREATE),
+        Subresource::Log => (of.group, of.version, of.name, &["get"]),
+        Subresource::Finalize => (of.group, of.version, of.name, &["update"]),
+        Subresource::Exec => ("", "v1", "PodExecOptions", STREAM),
+        Subresource::Attach => ("", "v1", "PodAttachOptions", STREAM),
+        Subresource::PortForward => ("", "v1", "PodPortForwardOptions", STREAM),
+    };
+    ResourcePart { name: part.path(), group, version, kind, verbs }
+}
+
+/// Stable before beta before alpha, higher numbers before lower ones.
+fn age(version: &str) -> (u8, u32, u32) {
+    let digits =
+        |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
+    let text = version.trim_start_matches('v');
+    let major = digits(text);
+    match (text.split_once("alpha"), text.split_once("beta")) {
+        (Some((_, minor)), _) => (0, major, digits(minor)),
+        (_, Some((_, minor))) => (1, major, digits(minor)),
+        _ => (2, major, 0),
+    }
+}

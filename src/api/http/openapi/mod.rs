@@ -1,0 +1,171 @@
+//! OpenAPI documents: what kubectl reads to validate, explain and merge.
+//!
+//! Version 3 has one document a group and version and an index with the hash of each, under which clients
+//! keep them for good; version 2 is one document of everything. All are made on first demand and kept encoded.
+
+mod paths;
+mod schemas;
+mod swagger;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha512};
+
+use super::discovery::{KUBERNETES_VERSION, Served, served};
+
+/// The name of a document (`apis/apps/v1`) and the document.
+type Documents = BTreeMap<String, (Bytes, String)>;
+
+fn documents() -> &'static Documents {
+    static DOCUMENTS: OnceLock<Documents> = OnceLock::new();
+    DOCUMENTS.get_or_init(|| {
+        served()
+            .iter()
+            .map(|served| {
+                let body = Bytes::from(document(served).to_string());
+                let hash = Sha512::digest(&body).iter().fold(String::new(), |mut text, byte| {
+                    let _ = write!(text, "{byte:02X}");
+                    text
+                });
+                (served.path(), (body, hash))
+            })
+            .collect()
+    })
+}
+
+fn document(served: &Served) -> Value {
+    json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": KUBERNETES_VERSION},
+        "paths": paths::of(served),
+        "components": {
+            "schemas": schemas::of(served),
+            "securitySchemes": {"BearerToken": {
+                "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header",
+            }},
+        },
+    })
+}
+
+/// `/openapi/v3`: which documents there are.
+pub fn index() -> &'static Bytes {
+    static INDEX: OnceLock<Bytes> = OnceLock::new();
+    INDEX.get_or_init(|| {
+        let paths: Map<String, Value> = documents()
+            .iter()
+            .map(|(path, (_, hash))| {
+                let url = format!("/openapi/v3/{path}?hash={hash}");
+                (path.clone(), json!({"serverRelativeURL": url}))
+            })
+            .collect();
+        json!({"paths": paths}).to_string().into()
+    })
+}
+
+/// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`), with its hash (ETag).
+pub fn version_3(path: &str) -> Option<(&'static Bytes, &'static str)> {
+    documents().get(path.trim_matches('/')).map(|(body, hash)| (body, hash.as_str()))
+}
+
+/// `/openapi/v2` as JSON.
+pub fn version_2() -> &'static Bytes {
+    static SWAGGER: OnceLock<Bytes> = OnceLock::new();
+    SWAGGER.get_or_init(|| swagger::of(served().iter().map(document)).to_string().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Value {
+        serde_json::from_slice(bytes).expect("JSON")
+    }
+
+    #[test]
+    fn kubectl_finds_what_it_looks_for_api_6() {
+        let index = read(index());
+        let url = index["paths"]["apis/apps/v1"]["serverRelativeURL"].as_str().expect("a URL");
+        assert!(url.starts_with("/openapi/v3/apis/apps/v1?hash="), "{url}");
+        let (body, hash) = version_3("apis/apps/v1").expect("there");
+        assert!(url.ends_with(hash));
+        let apps = read(body);
+        let patch = &apps["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
+        assert_eq!(
+            patch["x-kubernetes-group-version-kind"],
+            json!({"group": "apps", "kind": "Deployment", "version": "v1"})
+        );
+        assert_eq!(patch["x-kubernetes-action"], "patch");
+        let names: Vec<&str> = patch["parameters"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|p| p["name"].as_str())
+            .collect();
+        assert_eq!(names, ["dryRun", "fieldManager", "fieldValidation", "force"]);
+        assert!(patch["requestBody"]["content"]["application/strategic-merge-patch+json"].is_object());
+        let pod_spec = &apps["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"];
+        let containers = &pod_spec["properties"]["containers"];
+        assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
+        assert_eq!(containers["x-kubernetes-list-map-keys"], json!(["name"]));
+        let deployment = &apps["components"]["schemas"]["io.k8s.api.apps.v1.Deployment"];
+        assert_eq!(
+            deployment["x-kubernetes-group-version-kind"],
+            json!([{"group": "apps", "kind": "Deployment", "version": "v1"}])
+        );
+        assert_eq!(
+            deployment["properties"]["spec"]["allOf"],
+            json!([{"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentSpec"}])
+        );
+        assert!(deployment["properties"]["spec"]["description"].is_string());
+        let quantity = &apps["components"]["schemas"]["io.k8s.apimachinery.pkg.api.resource.Quantity"];
+        assert_eq!(quantity["oneOf"], json!([{"type": "string"}, {"type": "number"}]));
+    }
+
+    #[test]
+    fn every_reference_has_a_target_api_6() {
+        fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+            match value {
+                Value::Object(entries) => {
+                    found.extend(entries.get("$ref").and_then(Value::as_str));
+                    entries.values().for_each(|v| references(v, found));
+                }
+                Value::Array(elements) => elements.iter().for_each(|v| references(v, found)),
+                _ => {}
+            }
+        }
+        let mut all: Vec<(String, Value)> =
+            documents().iter().map(|(path, (body, _))| (path.clone(), read(body))).collect();
+        all.push(("v2".into(), read(version_2())));
+        for (path, document) in &all {
+            let mut found = Vec::new();
+            references(document, &mut found);
+            assert!(!found.is_empty(), "{path}");
+            for reference in found {
+                // JSON pointers: names have neither `~` nor `/`.
+                assert!(document.pointer(&reference[1..]).is_some(), "{path}: {reference}");
+            }
+        }
+    }
+
+    #[test]
+    fn version_2_has_bodies_and_definitions_api_6() {
+        let document = read(version_2());
+        assert_eq!(document["swagger"], "2.0");
+        let post = &document["paths"]["/api/v1/namespaces/{namespace}/pods"]["post"];
+        assert_eq!(
+            post["parameters"][0],
+            json!({"in": "body", "name": "body", "required": true,
+            "schema": {"$ref": "#/definitions/io.k8s.api.core.v1.Pod"}})
+        );
+        let spec = &document["definitions"]["io.k8s.api.core.v1.Pod"]["properties"]["spec"];
+        assert_eq!(spec["$ref"], "#/definitions/io.k8s.api.core.v1.PodSpec");
+        assert_eq!(
+            document["definitions"]["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]["type"],
+            "string"
+        );
+    }
+}

@@ -1,0 +1,300 @@
+//! The operations of one group and version: verbs, parameters, bodies, answers.
+
+use serde_json::{Map, Value, json};
+
+use super::super::discovery::{Resource, Served};
+use super::schemas::{PATCH, REFERENCE, WATCH_EVENT, name_of};
+
+const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
+const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+
+/// What an operation is about: group, version, kind.
+type About<'a> = (&'a str, &'a str, &'a str);
+
+pub(super) fn of(served: &Served) -> Map<String, Value> {
+    let mut paths = Map::new();
+    let base = format!("/{}", served.path());
+    for resource in &served.resources {
+        collection(&mut paths, &base, resource);
+        single(&mut paths, &base, resource);
+        parts(&mut paths, &base, resource);
+    }
+    paths
+}
+
+fn place(base: &str, resource: &Resource) -> String {
+    let within = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
+    format!("{base}{within}/{}", resource.plural)
+}
+
+fn collection(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
+    let about = (resource.group, resource.version, resource.kind);
+    let Some(schema) = name_of(about.0, about.1, about.2) else { return };
+    let has = |verb: &str| resource.verbs.contains(&verb);
+    let list = || operation(about, "list", &list_parameters(), None, &format!("{schema}List"));
+    let mut item = path_item(resource, false);
+    if has("list") {
+        item["get"] = list();
+    }
+    if has("create") {
+        item["post"] = operation(about, "post", &write_parameters(), Some(&body("*/*", &schema)), &schema);
+    }
+    if has("deletecollection") {
+        item["delete"] = operation(
+            about,
+            "deletecollection",
+            &list_parameters(),
+            Some(&body("*/*", DELETE_OPTIONS)),
+            STATUS,
+        );
+    }
+    paths.insert(place(base, resource), item);
+    if resource.namespaced && has("list") {
+        paths.insert(format!("{base}/{}", resource.plural), json!({"get": list()}));
+    }
+    if has("watch") {
+        let watch = operation(about, "watchlist", &list_parameters(), None, WATCH_EVENT);
+        let mut item = path_item(resource, false);
+        item["get"] = watch;
+        paths.insert(place(&format!("{base}/watch"), resource), item);
+    }
+}
+
+fn single(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
+    let about = (resource.group, resource.version, resource.kind);
+    if !resource.verbs.contains(&"get") {
+        return;
+    }
+    let Some(schema) = name_of(about.0, about.1, about.2) else { return };
+    let mut item = path_item(resource, true);
+    item["get"] = operation(about, "get", &[], None, &schema);
+    change(&mut item, about, &schema, &["patch", "update"]);
+    item["delete"] =
+        operation(about, "delete", &delete_parameters(), Some(&body("*/*", DELETE_OPTIONS)), STATUS);
+    paths.insert(format!("{}/{{name}}", place(base, resource)), item);
+}
+
+fn parts(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
+    for part in &resource.parts {
+        let about = (part.group, part.version, part.kind);
+        let mut item = path_item(resource, true);
+        match name_of(about.0, about.1, about.2) {
+            Some(schema) if part.name != "log" => {
+                if part.verbs.contains(&"get") {
+                    item["get"] = operation(about, "get", &[], None, &schema);
+                }
+                if part.verbs.contains(&"create") {
+                    item["post"] =
+                        operation(about, "post", &write_parameters(), Some(&body("*/*", &schema)), &schema);
+                }
+                change(&mut item, about, &schema, part.verbs);
+            }
+            _ => {
+                let method = if part.verbs.contains(&"create") { "post" } else { "get" };
+                item[method] = stream(about);
+            }
+        }
+        paths.insert(format!("{}/{{name}}/{}", place(base, resource), part.name), item);
+    }
+}
+
+fn change(item: &mut Value, about: About<'_>, schema: &str, verbs: &[&str]) {
+    if verbs.contains(&"update") {
+        item["put"] = operation(about, "put", &write_parameters(), Some(&body("*/*", schema)), schema);
+    }
+    if verbs.contains(&"patch") {
+        let content: Map<String, Value> = [
+            "application/apply-patch+yaml",
+            "application/json-patch+json",
+            "application/merge-patch+json",
+            "application/strategic-merge-patch+json",
+        ]
+        .iter()
+        .map(|media| ((*media).to_string(), json!({"schema": reference(PATCH)})))
+        .collect();
+        let mut parameters = write_parameters();
+        parameters.push(parameter(
+            "force",
+            "boolean",
+            "Force is going to \"force\" Apply requests: it takes over fields that conflict.",
+        ));
+        let body = json!({"required": true, "content": content});
+        item["patch"] = operation(about, "patch", &parameters, Some(&body), schema);
+    }
+}
+
+fn operation(
+    about: About<'_>,
+    action: &str,
+    parameters: &[Value],
+    body: Option<&Value>,
+    answer: &str,
+) -> Value {
+    let (group, version, kind) = about;
+    let answers = |text: &str| json!({"description": text, "content": {"application/json": {"schema": reference(answer)}}});
+    let mut responses = json!({"200": answers("OK"), "401": {"description": "Unauthorized"}});
+    if matches!(action, "post" | "put" | "patch") {
+        responses["201"] = answers("Created");
+    }
+    if matches!(action, "post" | "delete") {
+        responses["202"] = answers("Accepted");
+    }
+    let mut operation = json!({
+        "tags": [tag(group, version)],
+        "description": describe(action, kind),
+        "responses": responses,
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": {"group": group, "kind": kind, "version": version},
+    });
+    if !parameters.is_empty() {
+        operation["parameters"] = json!(parameters);
+    }
+    if let Some(body) = body {
+        operation["requestBody"] = body.clone();
+    }
+    operation
+}
+
+/// A request that becomes a stream has neither body nor schema.
+fn stream((group, version, kind): About<'_>) -> Value {
+    json!({
+        "tags": [tag(group, version)],
+        "description": format!("connect to {kind}"),
+        "responses": {"200": {"description": "OK", "content": {"*/*": {"schema": {"type": "string"}}}}},
+        "x-kubernetes-action": "connect",
+        "x-kubernetes-group-version-kind": {"group": group, "kind": kind, "version": version},
+    })
+}
+
+fn describe(action: &str, kind: &str) -> String {
+    match action {
+        "list" | "watchlist" => format!("list or watch objects of kind {kind}"),
+        "post" => format!("create a {kind}"),
+        "deletecollection" => format!("delete collection of {kind}"),
+        "get" => format!("read the specified {kind}"),
+        "put" => format!("replace the specified {kind}"),
+        "patch" => format!("partially update the specified {kind}"),
+        _ => format!("{action} a {kind}"),
+    }
+}
+
+/// `apps_v1`, `core_v1`, `discovery_v1`.
+fn tag(group: &str, version: &str) -> String {
+    let group = group.split('.').next().filter(|g| !g.is_empty()).unwrap_or("core");
+    format!("{group}_{version}")
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("{REFERENCE}{schema}")})
+}
+
+fn body(media: &str, schema: &str) -> Value {
+    json!({"required": schema != DELETE_OPTIONS, "content": {media: {"schema": reference(schema)}}})
+}
+
+fn path_item(resource: &Resource, named: bool) -> Value {
+    let inside = |name: &str, text: &str| {
+        json!({"name": name, "in": "path", "required": true, "description": text,
+            "schema": {"type": "string", "uniqueItems": true}})
+    };
+    let mut parameters = Vec::new();
+    if named {
+        parameters.push(inside("name", &format!("name of the {}", resource.kind)));
+    }
+    if resource.namespaced {
+        parameters.push(inside("namespace", "object name and auth scope, such as for teams and projects"));
+    }
+    parameters.push(parameter("pretty", "string", "If 'true', then the output is pretty printed."));
+    json!({ "parameters": parameters })
+}
+
+fn parameter(name: &str, type_: &str, text: &str) -> Value {
+    json!({"name": name, "in": "query", "description": text, "schema": {"type": type_, "uniqueItems": true}})
+}
+
+fn write_parameters() -> Vec<Value> {
+    vec![
+        parameter(
+            "dryRun",
+            "string",
+            "When present, indicates that modifications should not be persisted. Valid values are: All",
+        ),
+        parameter(
+            "fieldManager",
+            "string",
+            "fieldManager is a name associated with the actor or entity that is making these changes.",
+        ),
+        parameter(
+            "fieldValidation",
+            "string",
+            "fieldValidation instructs the server on how to handle unknown or duplicate fields: Ignore, Warn or Strict.",
+        ),
+    ]
+}
+
+fn delete_parameters() -> Vec<Value> {
+    vec![
+        parameter(
+            "dryRun",
+            "string",
+            "When present, indicates that modifications should not be persisted. Valid values are: All",
+        ),
+        parameter(
+            "gracePeriodSeconds",
+            "integer",
+            "The duration in seconds before the object should be deleted.",
+        ),
+        parameter(
+            "propagationPolicy",
+            "string",
+            "Whether and how garbage collection will be performed: Orphan, Background or Foreground.",
+        ),
+    ]
+}
+
+fn list_parameters() -> Vec<Value> {
+    vec![
+        parameter(
+            "allowWatchBookmarks",
+            "boolean",
+            "allowWatchBookmarks requests watch events with type \"BOOKMARK\".",
+        ),
+        parameter(
+            "continue",
+            "string",
+            "The continue option should be set when retrieving more results from the server.",
+        ),
+        parameter(
+            "fieldSelector",
+            "string",
+            "A selector to restrict the list of returned objects by their fields.",
+        ),
+        parameter(
+            "labelSelector",
+            "string",
+            "A selector to restrict the list of returned objects by their labels.",
+        ),
+        parameter("limit", "integer", "limit is a maximum number of responses to return for a list call."),
+        parameter(
+            "resourceVersion",
+            "string",
+            "resourceVersion sets a constraint on what resource versions a request may be served from.",
+        ),
+        parameter(
+            "resourceVersionMatch",
+            "string",
+            "resourceVersionMatch determines how resourceVersion is applied to list calls.",
+        ),
+        parameter(
+            "sendInitialEvents",
+            "boolean",
+            "sendInitialEvents=true may be set together with watch=true.",
+        ),
+        parameter("timeoutSeconds", "integer", "Timeout for the list/watch call."),
+        parameter(
+            "watch",
+            "boolean",
+            "Watch for changes to the described resources and return them as a stream.",
+        ),
+    ]
+}

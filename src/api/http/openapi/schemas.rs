@@ -1,0 +1,128 @@
+//! The schemas of one group and version, with what Kubernetes adds to plain JSON schemas.
+
+use serde_json::{Map, Value, json};
+
+use super::super::discovery::Served;
+use crate::api::schema::roots::{self, ROOTS};
+use crate::api::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
+
+/// The prefix of references.
+pub(super) const REFERENCE: &str = "#/components/schemas/";
+
+/// The schema of a kind; `None` for kinds without one (the options of streams).
+pub(super) fn name_of(group: &str, version: &str, kind: &str) -> Option<String> {
+    roots::root_of(group, version, kind).map(|root| (root.schema)())
+}
+
+/// The schemas that the paths of a group and version refer to, and all that those refer to.
+pub(super) fn of(served: &Served) -> Map<String, Value> {
+    let parts = |group: &str, version: &str, kind: &str| {
+        served.resources.iter().any(|r| {
+            (r.group, r.version, r.kind) == (group, version, kind)
+                || r.parts.iter().any(|p| (p.group, p.version, p.kind) == (group, version, kind))
+        })
+    };
+    let mut schemas = roots::definitions(ROOTS.iter().filter(|r| parts(r.group, r.version, r.kind)));
+    for (name, schema) in &mut schemas {
+        complete(name, schema);
+    }
+    for resource in &served.resources {
+        if let Some(name) = name_of(resource.group, resource.version, resource.kind) {
+            let gvk =
+                |kind: &str| json!([{"group": resource.group, "kind": kind, "version": resource.version}]);
+            if let Some(schema) = schemas.get_mut(&name) {
+                schema["x-kubernetes-group-version-kind"] = gvk(resource.kind);
+            }
+            if resource.verbs.contains(&"list") {
+                let kind = format!("{}List", resource.kind);
+                let mut list = list_schema(&name, resource.kind);
+                list["x-kubernetes-group-version-kind"] = gvk(&kind);
+                schemas.insert(format!("{name}List"), list);
+            }
+        }
+        for part in &resource.parts {
+            if let Some(name) = name_of(part.group, part.version, part.kind)
+                && let Some(schema) = schemas.get_mut(&name)
+            {
+                let gvk = json!([{"group": part.group, "kind": part.kind, "version": part.version}]);
+                schema["x-kubernetes-group-version-kind"] = gvk;
+            }
+        }
+    }
+    for name in [PATCH, WATCH_EVENT] {
+        schemas.insert(name.into(), json!({"type": "object"}));
+    }
+    schemas.sort_keys();
+    schemas
+}
+
+/// A patch can be anything.
+pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
+/// One line of a watch.
+pub(super) const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+
+fn list_schema(item: &str, kind: &str) -> Value {
+    json!({
+        "description": format!("{kind}List is a list of {kind} objects."),
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": "APIVersion defines the versioned schema of this representation of an object."},
+            "items": {"type": "array", "items": {"allOf": [{"$ref": format!("{REFERENCE}{item}")}], "default": {}}},
+            "kind": {"type": "string", "description": "Kind is a string value representing the REST resource this object represents."},
+            "metadata": {"allOf": [{"$ref": format!("{REFERENCE}io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta")}], "default": {}},
+        },
+    })
+}
+
+/// Adds to one schema how its fields merge and what they default to.
+fn complete(name: &str, schema: &mut Value) {
+    match name.rsplit('.').next() {
+        Some("IntOrString") => {
+            replace_type(
+                schema,
+                &json!({"format": "int-or-string", "oneOf": [{"type": "integer"}, {"type": "string"}]}),
+            );
+        }
+        Some("Quantity") => replace_type(schema, &json!({"oneOf": [{"type": "string"}, {"type": "number"}]})),
+        _ => {}
+    }
+    let graph = graph();
+    if graph.named(name).is_some_and(|id| graph.get(id).map == MapType::Atomic) {
+        schema["x-kubernetes-map-type"] = "atomic".into();
+    }
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    for (field, property) in properties {
+        let rule = merge_rule(name, field);
+        if rule.strategy != PatchStrategy::Unset {
+            property["x-kubernetes-patch-strategy"] = rule.strategy.text().into();
+        }
+        if !rule.merge_key.is_empty() {
+            property["x-kubernetes-patch-merge-key"] = rule.merge_key.into();
+        }
+        match rule.list {
+            Some(ListType::Atomic) => property["x-kubernetes-list-type"] = "atomic".into(),
+            Some(ListType::Set) => property["x-kubernetes-list-type"] = "set".into(),
+            Some(ListType::Map(keys)) => {
+                property["x-kubernetes-list-type"] = "map".into();
+                property["x-kubernetes-list-map-keys"] = json!(keys);
+            }
+            None => {}
+        }
+        if rule.map == MapType::Atomic {
+            property["x-kubernetes-map-type"] = "atomic".into();
+        }
+        // Without it an apply of a port without a protocol would not find its list key.
+        if field == "protocol" && (name.ends_with(".ContainerPort") || name.ends_with(".ServicePort")) {
+            property["default"] = "TCP".into();
+        }
+    }
+}
+
+fn replace_type(schema: &mut Value, with: &Value) {
+    let Some(entries) = schema.as_object_mut() else { return };
+    entries.shift_remove("x-kubernetes-int-or-string");
+    for (key, value) in with.as_object().into_iter().flatten() {
+        entries.insert(key.clone(), value.clone());
+    }
+}

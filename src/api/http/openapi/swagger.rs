@@ -1,0 +1,116 @@
+//! OpenAPI version 2, derived from the documents of version 3: one document of everything.
+
+use serde_json::{Map, Value, json};
+
+use super::super::discovery::KUBERNETES_VERSION;
+
+pub(super) fn of(documents: impl Iterator<Item = Value>) -> Value {
+    let mut paths = Map::new();
+    let mut definitions = Map::new();
+    for mut document in documents {
+        if let Value::Object(items) = document["paths"].take() {
+            paths.extend(items.into_iter().map(|(path, item)| (path, path_item(item))));
+        }
+        if let Value::Object(schemas) = document["components"]["schemas"].take() {
+            // A kind's own document knows more of it (its GroupVersionKind) than one that only refers to it.
+            for (name, new) in schemas {
+                let better = |old: &Value| old.get("x-kubernetes-group-version-kind").is_none();
+                if definitions.get(&name).is_none_or(better) {
+                    definitions.insert(name, schema(new));
+                }
+            }
+        }
+    }
+    definitions.sort_keys();
+    json!({
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": KUBERNETES_VERSION},
+        "paths": paths,
+        "definitions": definitions,
+        "securityDefinitions": {"BearerToken": {
+            "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header",
+        }},
+        "security": [{"BearerToken": []}],
+    })
+}
+
+fn path_item(item: Value) -> Value {
+    let Value::Object(entries) = item else { return item };
+    let turn = |(name, value): (String, Value)| {
+        let value = if name == "parameters" { parameters(value) } else { operation(value) };
+        (name, value)
+    };
+    Value::Object(entries.into_iter().map(turn).collect())
+}
+
+fn operation(operation: Value) -> Value {
+    let Value::Object(mut entries) = operation else { return operation };
+    let mut all = Vec::new();
+    if let Some(mut body) = entries.shift_remove("requestBody") {
+        let required = body["required"].take();
+        if let Value::Object(content) = body["content"].take() {
+            entries.insert("consumes".into(), content.keys().cloned().collect());
+            if let Some(mut first) = content.into_iter().next().map(|(_, media)| media) {
+                let schema = schema(first["schema"].take());
+                all.push(json!({"in": "body", "name": "body", "required": required, "schema": schema}));
+            }
+        }
+    }
+    if let Some(Value::Array(rest)) = entries.shift_remove("parameters").map(parameters) {
+        all.extend(rest);
+    }
+    if !all.is_empty() {
+        entries.insert("parameters".into(), Value::Array(all));
+    }
+    entries.insert("produces".into(), json!(["application/json"]));
+    if let Some(Value::Object(responses)) = entries.get_mut("responses") {
+        for response in responses.values_mut() {
+            let Some(content) = response.as_object_mut().and_then(|r| r.shift_remove("content")) else {
+                continue;
+            };
+            if let Some(media) = content.as_object().and_then(|c| c.values().next()) {
+                response["schema"] = schema(media["schema"].clone());
+            }
+        }
+    }
+    Value::Object(entries)
+}
+
+/// Parameters have their type beside their name, not in a schema.
+fn parameters(parameters: Value) -> Value {
+    let Value::Array(mut list) = parameters else { return parameters };
+    for parameter in &mut list {
+        let Some(entries) = parameter.as_object_mut() else { continue };
+        if let Some(Value::Object(schema)) = entries.shift_remove("schema") {
+            entries.extend(schema);
+        }
+    }
+    Value::Array(list)
+}
+
+/// No `allOf` around references, no `oneOf`; references point elsewhere.
+fn schema(value: Value) -> Value {
+    match value {
+        Value::Object(mut entries) => {
+            if let Some(Value::Array(mut only)) = entries.shift_remove("allOf")
+                && let Some(Value::Object(reference)) = only.pop()
+            {
+                entries.shift_remove("default");
+                entries.extend(reference);
+            }
+            if entries.shift_remove("oneOf").is_some() {
+                entries.insert("type".into(), "string".into());
+            }
+            entries.shift_remove("nullable");
+            let turn = |(name, value): (String, Value)| match value {
+                Value::String(text) if name == "$ref" => {
+                    (name, Value::String(text.replace(super::schemas::REFERENCE, "#/definitions/")))
+                }
+                value => (name, schema(value)),
+            };
+            Value::Object(entries.into_iter().map(turn).collect())
+        }
+        Value::Array(elements) => Value::Array(elements.into_iter().map(schema).collect()),
+        other => other,
+    }
+}

@@ -1,0 +1,110 @@
+//! Bodies in Kubernetes' protobuf encoding, read into JSON values.
+//!
+//! kubectl sends them for most `create` commands and takes no refusal. The field numbers stand in one table
+//! (`fields.txt`), what a field holds is told by the schema graph, so no generated code is needed.
+//!
+//! Answers are always JSON, so nothing here encodes.
+
+mod fields;
+mod message;
+mod wire;
+
+use serde_json::Value;
+
+use crate::api::schema::{TypeId, graph, roots};
+use fields::fields;
+use message::read_message;
+use wire::{Payload, Reader};
+
+/// The media type of such bodies.
+pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// What every body begins with; a `runtime.Unknown` message follows.
+const MAGIC: &[u8] = b"k8s\0";
+
+/// Why a body could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtobufError {
+    /// It does not begin with the magic bytes.
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    NotProtobuf,
+    /// It ends in the middle of something, or a number is too long.
+    #[error("unexpected EOF")]
+    Truncated,
+    /// A field is encoded in a way its type cannot be.
+    #[error("proto: wrong wireType = {wire} for field {field}")]
+    WrongWire {
+        /// The JSON name.
+        field: String,
+        /// The wire type found.
+        wire: u8,
+    },
+    /// Text that is not UTF-8, or embedded JSON that is none.
+    #[error("proto: invalid content of field {0}")]
+    InvalidContent(String),
+    /// Messages within messages beyond any real object.
+    #[error("proto: nested too deep")]
+    TooDeep,
+    /// The type is none that the API takes.
+    #[error("no kind {kind:?} is registered for version {api_version:?}")]
+    UnknownType {
+        /// As given.
+        api_version: String,
+        /// As given.
+        kind: String,
+    },
+}
+
+/// Reads a whole body: magic, envelope, object. The value has `apiVersion` and `kind`.
+///
+/// Fields that hold their zero value are left out where Kubernetes' types cannot tell it from absence, as
+/// their JSON encoding would leave them out.
+pub fn decode(body: &[u8]) -> Result<Value, ProtobufError> {
+    let envelope = body.strip_prefix(MAGIC).ok_or(ProtobufError::NotProtobuf)?;
+    let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
+    let mut reader = Reader::new(envelope);
+    while let Some((number, payload)) = reader.next()? {
+        match (number, payload) {
+            (1, Payload::Bytes(type_meta)) => {
+                let mut reader = Reader::new(type_meta);
+                while let Some((number, payload)) = reader.next()? {
+                    let Payload::Bytes(text) = payload else { continue };
+                    let text = utf8(text, "typeMeta")?;
+                    match number {
+                        1 => api_version = text,
+                        2 => kind = text,
+                        _ => {}
+                    }
+                }
+            }
+            (2, Payload::Bytes(bytes)) => raw = bytes,
+            _ => {}
+        }
+    }
+    let Some(ty) = type_of(&api_version, &kind) else {
+        return Err(ProtobufError::UnknownType { api_version, kind });
+    };
+    let mut value = read_message(ty, raw)?;
+    if let Value::Object(entries) = &mut value {
+        entries.insert("apiVersion".into(), api_version.into());
+        entries.insert("kind".into(), kind.into());
+    }
+    Ok(value)
+}
+
+fn type_of(api_version: &str, kind: &str) -> Option<TypeId> {
+    // Every group has its own alias of these options.
+    if kind == "DeleteOptions" {
+        return graph().named(roots::DELETE_OPTIONS);
+    }
+    let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+    let ty = graph().root(group, version, kind)?;
+    fields(&graph().get(ty).name).map(|_| ty)
+}
+
+fn utf8(bytes: &[u8], field: &str) -> Result<String, ProtobufError> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| ProtobufError::InvalidContent(field.to_string()))
+}
+
+#[cfg(test)]
+mod tests;

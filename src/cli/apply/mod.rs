@@ -1,0 +1,276 @@
+//! `podium apply`, `podium delete` and `-f`: manifests into a running cluster, over its API (CLI-4, API-12).
+//!
+//! Applying is `kubectl apply`'s three-way merge with the same annotation, so that both can take turns.
+
+mod removal;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use http::{Method, Request};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+use super::args::{InstanceArgs, ManifestRequest};
+use super::serve::runtime;
+use crate::cluster::default_data_dir;
+use crate::manifest::{self, Document};
+use crate::object::Kind;
+
+/// The namespace of objects that name none.
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
+/// Where kubectl keeps what was applied last.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Whether directories below are looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Only the files of the directory itself.
+    Flat,
+    /// Every directory below.
+    Recursive,
+}
+
+/// Whether anything is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Write,
+    DryRun,
+}
+
+/// Reads manifest files, in the order they should be applied; tells every error there is.
+pub(super) fn read_files(paths: &[PathBuf], depth: Depth) -> Result<Vec<Document>> {
+    let (documents, errors) = read(paths, depth);
+    match errors.as_slice() {
+        [] => Ok(documents),
+        errors => bail!(errors.join("\n")),
+    }
+}
+
+/// The good documents, and what is wrong with the others.
+fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
+    let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+    let (documents, errors) = manifest::read_all(&paths, depth == Depth::Recursive);
+    let mut errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let (known, unknown): (Vec<_>, Vec<_>) = documents.into_iter().partition(|d| d.kind().is_ok());
+    errors.extend(unknown.iter().filter_map(|d| d.kind().err()).map(|e| e.to_string()));
+    (known, errors)
+}
+
+/// Applies documents; an invalid one stops nothing before or after it, and all are told.
+pub(super) async fn apply_documents(client: &Client, documents: Vec<Document>, namespace: &str) -> Result<()> {
+    let errors = apply_all(client, &documents, namespace, Mode::Write, |_| {}).await;
+    if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
+}
+
+async fn apply_all(
+    client: &Client,
+    documents: &[Document],
+    namespace: &str,
+    mode: Mode,
+    told: impl Fn(&str),
+) -> Vec<String> {
+    let mut errors = Vec::new();
+    for document in documents {
+        match apply_one(client, document, namespace, mode).await {
+            Ok(what) => told(&format!("{} {what}", label(document))),
+            Err(error) => errors.push(in_place(document, &error)),
+        }
+    }
+    errors
+}
+
+/// `deployment.apps/web`, as kubectl names objects.
+fn label(document: &Document) -> String {
+    let name = document.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
+    match document.kind() {
+        Ok(kind) if kind.info().group.is_empty() => format!("{}/{name}", kind.info().singular),
+        Ok(kind) => format!("{}.{}/{name}", kind.info().singular, kind.info().group),
+        Err(_) => document.label(),
+    }
+}
+
+/// The server's message at the place of each field it is about.
+fn in_place(document: &Document, error: &kube::Error) -> String {
+    let kube::Error::Api(status) = error else { return document.error("", error.to_string()).to_string() };
+    let causes = status.details.as_ref().map(|d| d.causes.as_slice()).unwrap_or_default();
+    let fields: Vec<String> = causes
+        .iter()
+        .filter(|cause| !cause.field.is_empty())
+        .map(|cause| document.error(&cause.field, cause.message.clone()).to_string())
+        .collect();
+    if !fields.is_empty() {
+        return fields.join("\n");
+    }
+    // `strict decoding error: unknown field "spec.replicaz"` names its field in quotes.
+    let named = status.message.split('"').skip(1).step_by(2).find(|part| part.contains('.') && !part.contains(' '));
+    document.error(named.unwrap_or(""), status.message.clone()).to_string()
+}
+
+/// The paths of an object: of its collection, and its own.
+fn paths(kind: Kind, namespace: &str, name: &str) -> (String, String) {
+    let info = kind.info();
+    let root = if info.group.is_empty() { "/api".to_string() } else { format!("/apis/{}", info.group) };
+    let place = if info.namespaced() { format!("/namespaces/{namespace}") } else { String::new() };
+    let collection = format!("{root}/{}{place}/{}", info.version, info.plural);
+    let own = format!("{collection}/{name}");
+    (collection, own)
+}
+
+async fn apply_one(
+    client: &Client,
+    document: &Document,
+    namespace: &str,
+    mode: Mode,
+) -> Result<&'static str, kube::Error> {
+    let Ok(kind) = document.kind() else { return Ok("skipped") };
+    let mut object = document.value.clone();
+    let text = |object: &Value, pointer: &str| {
+        object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_string()
+    };
+    let own_namespace = text(&object, "/metadata/namespace");
+    let namespace = if own_namespace.is_empty() { namespace } else { &own_namespace };
+    let name = text(&object, "/metadata/name");
+    let (collection, own) = paths(kind, namespace, &name);
+    let query = match mode {
+        Mode::Write => "fieldManager=podium&fieldValidation=Strict",
+        Mode::DryRun => "fieldManager=podium&fieldValidation=Strict&dryRun=All",
+    };
+    remember(&mut object);
+    if name.is_empty() {
+        // generateName: there is nothing to merge with.
+        send(client, Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
+        return Ok("created");
+    }
+    match get(client, &own).await? {
+        None => {
+            send(client, Method::POST, &format!("{collection}?{query}"), "application/json", &object).await?;
+            Ok("created")
+        }
+        Some(current) => {
+            let last = current
+                .pointer("/metadata/annotations")
+                .and_then(|a| a.get(LAST_APPLIED))
+                .and_then(Value::as_str)
+                .and_then(|text| serde_json::from_str(text).ok())
+                .unwrap_or_else(|| json!({}));
+            let patch = removal::patch(kind, &last, &object);
+            let media_type = "application/strategic-merge-patch+json";
+            let stored = send(client, Method::PATCH, &format!("{own}?{query}"), media_type, &patch).await?;
+            let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
+            Ok(if version(&stored) == version(&current) { "unchanged" } else { "configured" })
+        }
+    }
+}
+
+/// Writes the manifest down in its own annotation.
+fn remember(object: &mut Value) {
+    let text = format!("{object}\n");
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(LAST_APPLIED.into(), text.into());
+        }
+    }
+}
+
+async fn get(client: &Client, path: &str) -> Result<Option<Value>, kube::Error> {
+    match client.request::<Value>(request(Method::GET, path, "", Vec::new())).await {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    media_type: &str,
+    body: &Value,
+) -> Result<Value, kube::Error> {
+    client.request::<Value>(request(method, path, media_type, body.to_string().into_bytes())).await
+}
+
+fn request(method: Method, path: &str, media_type: &str, body: Vec<u8>) -> Request<Vec<u8>> {
+    Request::builder()
+        .method(method)
+        .uri(percent_encoding::utf8_percent_encode(path, percent_encoding::CONTROLS).to_string().replace(' ', "%20"))
+        .header(http::header::CONTENT_TYPE, media_type)
+        .body(body)
+        .unwrap_or_default()
+}
+
+pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
+    let (documents, mut errors) = read(&asked.filename, depth(asked));
+    let mode = if asked.dry_run { Mode::DryRun } else { Mode::Write };
+    runtime()?.block_on(async {
+        let client = client_of(&asked.instance).await?;
+        let suffix = if asked.dry_run { " (dry run)" } else { "" };
+        errors.extend(
+            apply_all(&client, &documents, &asked.namespace, mode, |line| println!("{line}{suffix}")).await,
+        );
+        if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
+    })
+}
+
+pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
+    let (mut documents, mut errors) = read(&asked.filename, depth(asked));
+    documents.reverse();
+    runtime()?.block_on(async {
+        let client = client_of(&asked.instance).await?;
+        for document in &documents {
+            match delete_one(&client, document, asked).await {
+                Ok(true) => println!("{} deleted", label(document)),
+                Ok(false) => errors.push(format!("{} not found", label(document))),
+                Err(error) => errors.push(in_place(document, &error)),
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
+    })
+}
+
+/// Whether there was anything to delete.
+async fn delete_one(client: &Client, document: &Document, asked: &ManifestRequest) -> Result<bool, kube::Error> {
+    let Ok(kind) = document.kind() else { return Ok(false) };
+    let text = |pointer: &str| document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(&asked.namespace);
+    let (_, own) = paths(kind, namespace, text("/metadata/name"));
+    let path = if asked.dry_run { format!("{own}?dryRun=All") } else { own };
+    match send(client, Method::DELETE, &path, "application/json", &json!({"propagationPolicy": "Background"})).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn depth(asked: &ManifestRequest) -> Depth {
+    if asked.recursive { Depth::Recursive } else { Depth::Flat }
+}
+
+/// Prints the kubeconfig of the instance that runs on a data directory.
+pub(super) fn print_kubeconfig(instance: &InstanceArgs) -> Result<()> {
+    let path = kubeconfig_of(instance)?;
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
+    print!("{text}");
+    Ok(())
+}
+
+fn kubeconfig_of(instance: &InstanceArgs) -> Result<PathBuf> {
+    let directory = match &instance.data_dir {
+        Some(directory) => directory.clone(),
+        None => default_data_dir()?,
+    };
+    Ok(Path::new(&directory).join("kubeconfig"))
+}
+
+/// A client of the instance that runs on a data directory.
+async fn client_of(instance: &InstanceArgs) -> Result<Client> {
+    let path = kubeconfig_of(instance)?;
+    let kubeconfig = Kubeconfig::read_from(&path)
+        .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}

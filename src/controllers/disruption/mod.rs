@@ -1,0 +1,261 @@
+//! PodDisruptionBudgets: how many of their pods may be disrupted now (PDB-1).
+
+mod status;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+
+use super::context::Context;
+use crate::api::{Api, ApiError};
+use crate::object::owner::{controller_of, is_terminating};
+use crate::object::readiness::is_ready;
+use crate::object::selector::Selector;
+use crate::object::{Key, Kind, Object, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::store::{Change, ChangeKind};
+use status::{Disrupted, Expected};
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(Budgets {
+        api: context.api.clone(),
+        budgets: context.caches.of(),
+        pods: context.caches.of(),
+        sets: context.caches.of(),
+        deployments: context.caches.of(),
+        recorder: Recorder::new(&context.api, "controllermanager"),
+        queue: queue.clone(),
+    });
+    // Handlers outlive a controller that is stopped, so they must not keep it alive.
+    let weak: Weak<Budgets> = Arc::downgrade(&controller);
+    let budgets = queue.clone();
+    controller.budgets.on_change(move |change| budgets.add(change.object.key()));
+    let handler = weak.clone();
+    controller.pods.on_change(move |change| {
+        if let Some(controller) = handler.upgrade() {
+            controller.pod_changed(change);
+        }
+    });
+    let handler = weak.clone();
+    controller.sets.on_change(move |change| {
+        if let Some(controller) = handler.upgrade() {
+            controller.owner_changed(change);
+        }
+    });
+    controller.deployments.on_change(move |change| {
+        if let Some(controller) = weak.upgrade() {
+            controller.owner_changed(change);
+        }
+    });
+    let caches = vec![
+        context.synced::<PodDisruptionBudget>(),
+        context.synced::<Pod>(),
+        context.synced::<ReplicaSet>(),
+        context.synced::<Deployment>(),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct Budgets {
+    api: Api,
+    budgets: Cache<PodDisruptionBudget>,
+    pods: Cache<Pod>,
+    sets: Cache<ReplicaSet>,
+    deployments: Cache<Deployment>,
+    recorder: Recorder,
+    queue: WorkQueue<Key>,
+}
+
+/// What the owners of a budget's pods ask for together.
+#[derive(Debug, PartialEq, Eq)]
+enum Scale {
+    Known { replicas: i32, unmanaged: bool },
+    /// A pod's controller has no scale.
+    Unknown { pod: String },
+}
+
+impl Reconciler for Budgets {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "disruption"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(budget) = self.budgets.get(key) else { return Ok(()) };
+        let selector = Selector::from_optional(budget.spec.as_ref().and_then(|s| s.selector.as_ref()));
+        let mut pods = self.pods.in_namespace(&key.namespace);
+        pods.retain(|pod| selector.matches(pod.metadata.labels.as_ref()));
+        if pods.is_empty() {
+            self.recorder.normal(budget.object(), "NoPods", "No matching pods found");
+        }
+        match self.expected(&budget, &pods) {
+            Ok(expected) => self.tell(&budget, &pods, expected)?,
+            Err(message) => self.fail_safe(&budget, &message)?,
+        }
+        Ok(())
+    }
+}
+
+impl Budgets {
+    fn pod_changed(&self, change: &Change) {
+        let facts = |object: &Object| {
+            object.get::<Pod>().map(|pod| {
+                let meta = &pod.metadata;
+                (is_ready(pod), is_terminating(meta), meta.labels.clone(), meta.owner_references.clone())
+            })
+        };
+        let before = change.previous.as_ref();
+        if change.kind == ChangeKind::Modified && before.is_some_and(|b| facts(b) == facts(&change.object)) {
+            return;
+        }
+        for budget in self.budgets.in_namespace(change.object.namespace()) {
+            let selector = Selector::from_optional(budget.spec.as_ref().and_then(|s| s.selector.as_ref()));
+            let covers = |object: &Object| selector.matches(object.meta().labels.as_ref());
+            if covers(&change.object) || before.is_some_and(|b| covers(b)) {
+                self.queue.add(budget.key());
+            }
+        }
+    }
+
+    /// A new size changes what the budgets of the owner's pods expect.
+    fn owner_changed(&self, change: &Change) {
+        let generation = |object: &Object| object.meta().generation;
+        let same_spec = change.previous.as_ref().is_some_and(|b| generation(b) == generation(&change.object));
+        if change.kind == ChangeKind::Modified && same_spec {
+            return;
+        }
+        for budget in self.budgets.in_namespace(change.object.namespace()) {
+            if status::needs_scale(&budget) {
+                self.queue.add(budget.key());
+            }
+        }
+    }
+
+    fn expected(&self, budget: &Shared<PodDisruptionBudget>, pods: &[Shared<Pod>]) -> Result<Expected, String> {
+        let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
+        let scale = if status::needs_scale(budget) { self.scale(pods) } else { Scale::Known { replicas: 0, unmanaged: false } };
+        let told = match scale {
+            Scale::Unknown { pod } => Err(format!("found no controllers for pod \"{pod}\"")),
+            Scale::Known { replicas, unmanaged } => {
+                if unmanaged {
+                    self.warn_of_unmanaged(budget);
+                }
+                status::expected(budget, count, replicas).map_err(|error| error.to_string())
+            }
+        };
+        if let Err(message) = &told {
+            let message = format!("Failed to calculate the number of expected pods: {message}");
+            self.recorder.warning(budget.object(), "CalculateExpectedPodCountFailed", message);
+        }
+        told
+    }
+
+    fn warn_of_unmanaged(&self, budget: &Shared<PodDisruptionBudget>) {
+        let labels = budget.spec.as_ref().and_then(|s| s.selector.as_ref()?.match_labels.clone());
+        self.recorder.warning(
+            budget.object(),
+            "UnmanagedPods",
+            format!(
+                "Pods selected by this PodDisruptionBudget (selector: {labels:?}) were found to be unmanaged. \
+                 As a result, the status of the PDB cannot be calculated correctly, which may result in undefined \
+                 behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an \
+                 integer value."
+            ),
+        );
+    }
+
+    /// Each owner is asked once, however many pods it has here.
+    fn scale(&self, pods: &[Shared<Pod>]) -> Scale {
+        let (mut asked, mut replicas, mut unmanaged) = (HashSet::new(), 0, false);
+        for pod in pods {
+            let Some(controller) = controller_of(&pod.metadata) else {
+                unmanaged = true;
+                continue;
+            };
+            if !asked.insert(controller.uid.clone()) {
+                continue;
+            }
+            let set = self.sets.get(&Key::new(pod.namespace(), controller.name.as_str()));
+            let Some(set) = set.filter(|s| controller.kind == "ReplicaSet" && s.uid() == controller.uid) else {
+                return Scale::Unknown { pod: pod.name().to_string() };
+            };
+            let Some(of_set) = controller_of(&set.metadata).filter(|r| r.kind == "Deployment") else {
+                replicas += set.spec.replicas.unwrap_or(1);
+                continue;
+            };
+            let deployment = self.deployments.get(&Key::new(pod.namespace(), of_set.name.as_str()));
+            match deployment.filter(|d| d.uid() == of_set.uid) {
+                Some(deployment) if asked.insert(of_set.uid.clone()) => {
+                    replicas += deployment.spec.replicas.unwrap_or(1);
+                }
+                Some(_) => {}
+                None => return Scale::Unknown { pod: pod.name().to_string() },
+            }
+        }
+        Scale::Known { replicas, unmanaged }
+    }
+
+    fn tell(
+        &self,
+        budget: &Shared<PodDisruptionBudget>,
+        pods: &[Shared<Pod>],
+        expected: Expected,
+    ) -> Result<(), ApiError> {
+        let mut disrupted = Disrupted::default();
+        // An eviction may have spent from the budget since it was read: the evictions under way are taken
+        // from the version that is written.
+        self.write(budget, |fresh, before, now| {
+            let evictions = before.and_then(|s| s.disrupted_pods.as_ref());
+            let timeout = self.api.timings().disruption_timeout.0;
+            disrupted = status::disrupted(evictions, pods, timeout, now);
+            let healthy = status::count_healthy(pods, &disrupted);
+            status::status(fresh, before, expected, healthy, &disrupted, now)
+        })?;
+        for pod in pods.iter().filter(|p| disrupted.overdue.iter().any(|name| name == p.name())) {
+            let message =
+                format!("Pod was expected by PDB {} to be deleted but it wasn't", budget.key());
+            self.recorder.warning(pod.object(), "NotDeleted", message);
+        }
+        if let Some(delay) = disrupted.recheck {
+            self.queue.add_after(budget.key(), delay);
+        }
+        Ok(())
+    }
+
+    fn fail_safe(&self, budget: &Shared<PodDisruptionBudget>, message: &str) -> Result<(), ApiError> {
+        self.write(budget, |fresh, before, now| status::failed(fresh, before, message, now))
+    }
+
+    fn write(
+        &self,
+        budget: &Shared<PodDisruptionBudget>,
+        mut make: impl FnMut(
+            &PodDisruptionBudget,
+            Option<&PodDisruptionBudgetStatus>,
+            Timestamp,
+        ) -> PodDisruptionBudgetStatus,
+    ) -> Result<(), ApiError> {
+        let now = self.api.clock().now();
+        let written = self.api.modify_status::<PodDisruptionBudget>(&budget.key(), |fresh| {
+            let same = fresh.metadata.uid.as_deref() == Some(budget.uid())
+                && fresh.metadata.generation == budget.metadata.generation;
+            if !same {
+                return Err(ApiError::modified(Kind::PodDisruptionBudget, budget.name()));
+            }
+            let before = fresh.status.take();
+            fresh.status = Some(make(fresh, before.as_ref(), now));
+            Ok(())
+        });
+        match written {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A budget's arithmetic: how many pods there should be, are healthy, and may be disrupted.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use std::time::Duration;
+
+use crate::base::clock::{saturating_after, time, until};
+use crate::object::Shared;
+use crate::object::owner::is_terminating;
+use crate::object::percent::{NotAPercentage, Rounding, scaled};
+use crate::object::readiness::is_ready;
+
+const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
+
+/// The pods a budget counts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Expected {
+    /// How many there should be.
+    pub(super) pods: i32,
+    /// How many of them must be healthy.
+    pub(super) healthy: i32,
+}
+
+/// Whether the expected count comes from the pods' owners rather than from the pods there are.
+pub(super) fn needs_scale(budget: &PodDisruptionBudget) -> bool {
+    let spec = budget.spec.as_ref();
+    spec.is_some_and(|s| {
+        s.max_unavailable.is_some() || matches!(s.min_available, Some(IntOrString::String(_)))
+    })
+}
+
+/// What a budget demands: of `pods` matching ones, or of the `scale` that their owners ask for.
+/// Percentages round up.
+pub(super) fn expected(
+    budget: &PodDisruptionBudget,
+    pods: i32,
+    scale: i32,
+) -> Result<Expected, NotAPercentage> {
+    let spec = budget.spec.clone().unwrap_or_default();
+    if let Some(max_unavailable) = &spec.max_unavailable {
+        let healthy = scale - scaled(max_unavailable, scale, Rounding::Up)?;
+        return Ok(Expected { pods: scale, healthy: healthy.max(0) });
+    }
+    match &spec.min_available {
+        Some(IntOrString::Int(healthy)) => Ok(Expected { pods, healthy: *healthy }),
+        Some(percent) => Ok(Expected { pods: scale, healthy: scaled(percent, scale, Rounding::Up)? }),
+        None => Ok(Expected { pods: 0, healthy: 0 }),
+    }
+}
+
+/// Evicted pods whose deletion has not been seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Disrupted {
+    /// Those that still count as lost, and since when.
+    pub(super) pods: BTreeMap<String, Time>,
+    /// Those that were given up: they were not deleted.
+    pub(super) overdue: Vec<String>,
+    /// When the next one is given up.
+    pub(super) recheck: Option<Duration>,
+}
+
+/// Which evictions are still under way.
+pub(super) fn disrupted(
+    before: Option<&BTreeMap<String, Time>>,
+    pods: &[Shared<Pod>],
+    timeout: Duration,
+    now: Timestamp,
+) -> Disrupted {
+    let mut disrupted = Disrupted::default();
+    let Some(before) = before else { return disrupted };
+    for pod in pods.iter().filter(|p| !is_terminating(&p.metadata)) {
+        let Some(since) = before.get(pod.name()) else { continue };
+        let left = until(now, saturating_after(since.0, timeout));
+        if left.is_zero() {
+            disrupted.overdue.push(pod.name().to_string());
+        } else {
+            disrupted.pods.insert(pod.name().to_string(), since.clone());
+            disrupted.recheck = Some(disrupted.recheck.map_or(left, |r| r.min(left)));
+        }
+    }
+    disrupted
+}
+
+/// Pods that serve and will go on to, as far as is known.
+pub(super) fn count_healthy(pods: &[Shared<Pod>], disrupted: &Disrupted) -> i32 {
+    let healthy = pods.iter().filter(|pod| {
+        !is_terminating(&pod.metadata) && is_ready(pod) && !disrupted.pods.contains_key(pod.name())
+    });
+    i32::try_from(healthy.count()).unwrap_or(i32::MAX)
+}
+
+/// The status that follows; `before` keeps the condition's time.
+pub(super) fn status(
+    budget: &PodDisruptionBudget,
+    before: Option<&PodDisruptionBudgetStatus>,
+    expected: Expected,
+    current_healthy: i32,
+    disrupted: &Disrupted,
+    now: Timestamp,
+) -> PodDisruptionBudgetStatus {
+    // A budget that matches nothing yet allows nothing: its first pods may appear before they are counted.
+    let allowed = if expected.pods > 0 { (current_healthy - expected.healthy).max(0) } else { 0 };
+    let (status, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+    PodDisruptionBudgetStatus {
+        current_healthy: Some(current_healthy),
+        desired_healthy: Some(expected.healthy),
+        expected_pods: Some(expected.pods),
+        disruptions_allowed: Some(allowed),
+        disrupted_pods: (!disrupted.pods.is_empty()).then(|| disrupted.pods.clone()),
+        observed_generation: budget.metadata.generation,
+        conditions: Some(conditions(budget, before, status, reason, "", now)),
+    }
+}
+
+/// The status of a budget that could not be computed: nothing may be disrupted.
+pub(super) fn failed(
+    budget: &PodDisruptionBudget,
+    before: Option<&PodDisruptionBudgetStatus>,
+    message: &str,
+    now: Timestamp,
+) -> PodDisruptionBudgetStatus {
+    PodDisruptionBudgetStatus {
+        disruptions_allowed: Some(0),
+        conditions: Some(conditions(budget, before, "False", "SyncFailed", message, now)),
+        ..before.cloned().unwrap_or_default()
+    }
+}
+
+fn conditions(
+    budget: &PodDisruptionBudget,
+    before: Option<&PodDisruptionBudgetStatus>,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) -> Vec<Condition> {
+    let mut conditions = before.and_then(|s| s.conditions.clone()).unwrap_or_default();
+    let condition = Condition {
+        type_: DISRUPTION_ALLOWED.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: message.into(),
+        observed_generation: budget.metadata.generation,
+        last_transition_time: time(now),
+    };
+    match conditions.iter_mut().find(|c| c.type_ == DISRUPTION_ALLOWED) {
+        Some(current) if current.status == condition.status => {
+            let since = current.last_transition_time.clone();
+            *current = Condition { last_transition_time: since, ..condition };
+        }
+        Some(current) => *current = condition,
+        None => conditions.push(condition),
+    }
+    conditions
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn budget(spec: Value) -> PodDisruptionBudget {
+        serde_json::from_value(json!({"metadata": {"name": "b", "generation": 2}, "spec": spec})).unwrap()
+    }
+
+    fn pod(name: &str, ready: bool, going: bool) -> Shared<Pod> {
+        let deleted = going.then_some("2026-11-21T00:00:00Z");
+        let ready = if ready { "True" } else { "False" };
+        Shared::from_value(
+            serde_json::from_value(json!({"metadata": {"name": name, "deletionTimestamp": deleted},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}}))
+            .unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_budget_is_counted_from_pods_or_their_owners_scale_pdb_1() {
+        // spec, pods there are, scale asked for, expected pods, desired healthy
+        for (spec, pods, scale, expected_pods, healthy) in [
+            (json!({"minAvailable": 2}), 3, 9, 3, 2),
+            (json!({"minAvailable": "50%"}), 3, 7, 7, 4),
+            (json!({"maxUnavailable": 1}), 3, 4, 4, 3),
+            (json!({"maxUnavailable": "30%"}), 3, 4, 4, 2),
+            (json!({"maxUnavailable": 9}), 3, 4, 4, 0),
+            (json!({}), 3, 4, 0, 0),
+        ] {
+            let expected = expected(&budget(spec.clone()), pods, scale).unwrap();
+            assert_eq!((expected.pods, expected.healthy), (expected_pods, healthy), "{spec}");
+        }
+    }
+
+    #[test]
+    fn disruptions_are_what_is_healthy_beyond_the_least_pdb_1() {
+        let budget = budget(json!({"minAvailable": 2}));
+        let now: Timestamp = "2026-11-21T00:01:00Z".parse().unwrap();
+        let pods = [
+            pod("a", true, false),
+            pod("b", true, false),
+            pod("c", true, false),
+            pod("evicted", true, false),
+            pod("overdue", true, false),
+            pod("going", true, true),
+            pod("unready", false, false),
+        ];
+        let evictions: BTreeMap<String, Time> = [
+            ("evicted", "2026-11-21T00:00:30Z"),
+            ("overdue", "2026-11-20T23:58:59Z"),
+            ("going", "2026-11-21T00:00:30Z"),
+            ("gone", "2026-11-21T00:00:30Z"),
+        ]
+        .map(|(name, at)| (name.to_string(), Time(at.parse().unwrap())))
+        .into();
+        let disrupted = disrupted(Some(&evictions), &pods, Duration::from_secs(120), now);
+        assert_eq!(disrupted.pods.keys().collect::<Vec<_>>(), ["evicted"]);
+        assert_eq!((disrupted.overdue.join(" ").as_str(), disrupted.recheck), ("overdue", Some(Duration::from_secs(90))));
+        let healthy = count_healthy(&pods, &disrupted);
+        assert_eq!(healthy, 4);
+        let expected = expected(&budget, 7, 0).unwrap();
+        let told = status(&budget, None, expected, healthy, &disrupted, now);
+        assert_eq!((told.disruptions_allowed, told.desired_healthy, told.expected_pods), (Some(2), Some(2), Some(7)));
+        let condition = &told.conditions.as_ref().unwrap()[0];
+        assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "SufficientPods"));
+        let none = status(&budget, Some(&told), Expected { pods: 0, healthy: 0 }, 3, &disrupted, now);
+        assert_eq!(none.disruptions_allowed, Some(0), "nothing is expected, nothing is allowed");
+    }
+}

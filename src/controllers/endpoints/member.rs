@@ -1,0 +1,186 @@
+//! One pod behind one service: whether it is there, where it is reached, and how useful it is.
+
+use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::object::owner::is_terminating;
+use crate::object::readiness::{is_ready, is_terminal, phase};
+use crate::object::Shared;
+
+/// A port as it is reached on a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Port {
+    pub(super) name: Option<String>,
+    pub(super) port: i32,
+    pub(super) protocol: Option<String>,
+    pub(super) app_protocol: Option<String>,
+}
+
+/// A pod as an endpoint of a service.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Member {
+    pub(super) address: String,
+    pub(super) hostname: Option<String>,
+    pub(super) node: Option<String>,
+    pub(super) target: ObjectReference,
+    /// Sorted; those whose name the pod does not have are left out.
+    pub(super) ports: Vec<Port>,
+    /// For new requests.
+    pub(super) ready: bool,
+    /// Whether the pod passes its probes, terminating or not.
+    pub(super) serving: bool,
+    pub(super) terminating: bool,
+    /// Whether the old Endpoints list it at all.
+    pub(super) in_legacy: bool,
+}
+
+/// The pod as the service's endpoint; none while it has no address, and after it ended.
+pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>) -> Option<Member> {
+    let spec = service.spec.as_ref()?;
+    let publish_not_ready = spec.publish_not_ready_addresses == Some(true);
+    let address = pod.status.as_ref()?.pod_ip.clone().filter(|ip| !ip.is_empty())?;
+    if is_terminal(pod) {
+        return None;
+    }
+    let (serving, terminating) = (is_ready(pod), is_terminating(&pod.metadata));
+    let pod_spec = pod.spec.as_ref()?;
+    let hostname = pod_spec
+        .hostname
+        .clone()
+        .filter(|h| !h.is_empty() && pod_spec.subdomain.as_deref() == Some(service.name()));
+    let may_come_back = match pod_spec.restart_policy.as_deref() {
+        Some("Never") => !matches!(phase(pod), "Failed" | "Succeeded"),
+        Some("OnFailure") => phase(pod) != "Succeeded",
+        _ => true,
+    };
+    let mut ports: Vec<Port> =
+        spec.ports.iter().flatten().filter_map(|port| resolve(port, pod)).collect();
+    ports.sort();
+    ports.dedup();
+    Some(Member {
+        address,
+        hostname,
+        node: pod_spec.node_name.clone(),
+        target: ObjectReference {
+            kind: Some("Pod".into()),
+            namespace: Some(pod.namespace().to_string()),
+            name: Some(pod.name().to_string()),
+            uid: Some(pod.uid().to_string()),
+            ..ObjectReference::default()
+        },
+        ports,
+        ready: publish_not_ready || (serving && !terminating),
+        serving,
+        terminating,
+        in_legacy: if terminating { publish_not_ready } else { publish_not_ready || serving || may_come_back },
+    })
+}
+
+/// The service's port on this pod: a name is looked up among its containers' ports.
+fn resolve(port: &ServicePort, pod: &Pod) -> Option<Port> {
+    let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".into());
+    let number = match &port.target_port {
+        None | Some(IntOrString::Int(0)) => port.port,
+        Some(IntOrString::Int(number)) => *number,
+        Some(IntOrString::String(name)) => {
+            let spec = pod.spec.as_ref()?;
+            let sidecars = spec
+                .init_containers
+                .iter()
+                .flatten()
+                .filter(|c| c.restart_policy.as_deref() == Some("Always"));
+            spec.containers
+                .iter()
+                .chain(sidecars)
+                .flat_map(|c| c.ports.iter().flatten())
+                .find(|p| {
+                    p.name.as_deref() == Some(name) && p.protocol.as_deref().unwrap_or("TCP") == protocol
+                })?
+                .container_port
+        }
+    };
+    Some(Port {
+        name: port.name.clone().filter(|n| !n.is_empty()),
+        port: number,
+        protocol: Some(protocol),
+        app_protocol: port.app_protocol.clone(),
+    })
+}
+
+/// What of a pod an endpoint is made of: a change of nothing else concerns no service.
+pub(super) fn facts(pod: &Pod) -> impl PartialEq + '_ {
+    let spec = pod.spec.as_ref();
+    (
+        pod.status.as_ref().and_then(|s| s.pod_ip.as_ref()),
+        is_ready(pod),
+        phase(pod),
+        is_terminating(&pod.metadata),
+        pod.metadata.labels.as_ref(),
+        spec.map(|s| (&s.node_name, &s.hostname, &s.subdomain)),
+    )
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    pub(in super::super) fn service(spec: Value) -> Shared<Service> {
+        let value = json!({"metadata": {"name": "web", "namespace": "default", "uid": "s", "labels": {"l": "1"}},
+            "spec": spec});
+        Shared::from_value(serde_json::from_value(value).unwrap())
+    }
+
+    pub(in super::super) fn pod(name: &str, ip: &str, ready: bool, differences: Value) -> Shared<Pod> {
+        let mut value = json!({
+            "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c",
+                "ports": [{"name": "http", "containerPort": 8080}]}]},
+            "status": {"phase": "Running", "podIP": ip,
+                "conditions": [{"type": "Ready", "status": if ready { "True" } else { "False" }}]}});
+        json_patch::merge(&mut value, &differences);
+        Shared::from_value(serde_json::from_value(value).unwrap())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::testing::{pod, service};
+    use super::*;
+
+    #[test]
+    fn a_pod_serves_while_ready_and_not_going_svc_1() {
+        let plain = service(json!({"ports": [{"port": 80, "targetPort": "http"}]}));
+        let publish = service(json!({"publishNotReadyAddresses": true}));
+        let going = json!({"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z"}});
+        // (ready, serving, terminating, listed by the old Endpoints)
+        for (rule, service, ready, differences, expected) in [
+            ("ready", &plain, true, json!({}), Some((true, true, false, true))),
+            ("not ready", &plain, false, json!({}), Some((false, false, false, true))),
+            ("terminating", &plain, true, going.clone(), Some((false, true, true, false))),
+            ("published anyway", &publish, false, going, Some((true, false, true, true))),
+            ("ended", &plain, false, json!({"status": {"phase": "Failed"}}), None),
+            ("without address", &plain, true, json!({"status": {"podIP": null}}), None),
+        ] {
+            let member = member(service, &pod("p", "10.0.0.1", ready, differences));
+            let told = member.map(|m| (m.ready, m.serving, m.terminating, m.in_legacy));
+            assert_eq!(told, expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn named_ports_are_the_pods_own_svc_1() {
+        let service = service(json!({"ports": [
+            {"name": "a", "port": 80, "targetPort": "http"},
+            {"name": "b", "port": 81},
+            {"name": "c", "port": 82, "targetPort": 9000, "protocol": "UDP"},
+            {"name": "d", "port": 83, "targetPort": "nobody-has-it"},
+            {"name": "e", "port": 84, "targetPort": "http", "protocol": "UDP"}]}));
+        let member = member(&service, &pod("p", "10.0.0.1", true, json!({}))).unwrap();
+        let ports: Vec<_> = member.ports.iter().map(|p| (p.name.as_deref().unwrap(), p.port)).collect();
+        assert_eq!(ports, [("a", 8080), ("b", 81), ("c", 9000)]);
+    }
+}

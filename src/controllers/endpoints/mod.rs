@@ -1,0 +1,242 @@
+//! The pods behind each service, as Endpoints and as EndpointSlices.
+//!
+//! Two controllers of one shape: [`member`] says what a pod is to a service, [`legacy`] and [`slices`] how
+//! that is written.
+
+mod legacy;
+mod member;
+mod slices;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+use super::context::Context;
+use super::seen::Written;
+use crate::api::{Api, ApiError, DeleteOptions};
+use crate::object::owner::is_terminating;
+use crate::object::selector::{Labels, Selector};
+use crate::object::{Key, Kind, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::store::Change;
+use member::Member;
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// In which form the endpoints are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Endpoints,
+    Slices,
+}
+
+/// Starts the controller of Endpoints.
+pub(super) fn start_legacy(context: &Context) {
+    start(context, Form::Endpoints);
+}
+
+/// Starts the controller of EndpointSlices.
+pub(super) fn start_slices(context: &Context) {
+    start(context, Form::Slices);
+}
+
+fn start(context: &Context, form: Form) {
+    let queue = context.queue();
+    let services = context.caches.of::<Service>();
+    let pods = context.caches.of::<Pod>();
+    let slices = context.caches.of::<EndpointSlice>();
+    let endpoints = context.caches.of::<Endpoints>();
+    let controller = Arc::new(EndpointsOf {
+        form,
+        api: context.api.clone(),
+        services: services.clone(),
+        pods: pods.clone(),
+        nodes: context.caches.of::<Node>(),
+        slices: slices.clone(),
+        written: Written::default(),
+        queue: queue.clone(),
+    });
+    // Handlers outlive a controller that is stopped, so they must not keep it alive.
+    let weak: Weak<EndpointsOf> = Arc::downgrade(&controller);
+    let handler = queue.clone();
+    services.on_change(move |change| handler.add(change.object.key()));
+    pods.on_change(move |change| {
+        if let Some(controller) = weak.upgrade() {
+            controller.pod_changed(change);
+        }
+    });
+    // What others change or delete is put right.
+    let handler = queue.clone();
+    match form {
+        Form::Endpoints => endpoints.on_change(move |change| handler.add(change.object.key())),
+        Form::Slices => slices.on_change(move |change| {
+            let service = change.object.meta().labels.as_ref().and_then(|l| l.get(slices::SERVICE_NAME));
+            if let Some(service) = service {
+                handler.add(Key::new(change.object.namespace(), service.as_str()));
+            }
+        }),
+    }
+    let caches = vec![
+        context.synced::<Service>(),
+        context.synced::<Pod>(),
+        context.synced::<Node>(),
+        context.synced::<EndpointSlice>(),
+        context.synced::<Endpoints>(),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct EndpointsOf {
+    form: Form,
+    api: Api,
+    services: Cache<Service>,
+    pods: Cache<Pod>,
+    nodes: Cache<Node>,
+    slices: Cache<EndpointSlice>,
+    /// Slices this controller wrote.
+    written: Written,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for EndpointsOf {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        match self.form {
+            Form::Endpoints => "endpoint",
+            Form::Slices => "endpointslice",
+        }
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(service) = self.services.get(key) else {
+            return Ok(self.service_gone(key)?);
+        };
+        let Some(selector) = selector(&service) else { return Ok(()) };
+        if is_terminating(&service.metadata) {
+            return Ok(());
+        }
+        let pods = self.pods.in_namespace(&key.namespace);
+        let members: Vec<Member> = pods
+            .iter()
+            .filter(|pod| selector.matches(pod.metadata.labels.as_ref()))
+            .filter_map(|pod| member::member(&service, pod))
+            .collect();
+        let written = match self.form {
+            Form::Endpoints => self.write_endpoints(&service, &members),
+            Form::Slices => self.write_slices(&service, &members),
+        };
+        match written {
+            // Into a namespace that goes nothing is written any more.
+            Err(ApiError::Forbidden { .. }) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
+
+/// What the service selects; none when its endpoints are somebody else's to write.
+fn selector(service: &Service) -> Option<Selector> {
+    let spec = service.spec.as_ref()?;
+    if spec.type_.as_deref() == Some("ExternalName") {
+        return None;
+    }
+    let labels: &Labels = spec.selector.as_ref().filter(|s| !s.is_empty())?;
+    Some(Selector::from_labels(labels))
+}
+
+fn is_headless(service: &Service) -> bool {
+    let address = service.spec.as_ref().and_then(|s| s.cluster_ip.as_deref());
+    matches!(address, Some("None" | "") | None)
+}
+
+impl EndpointsOf {
+    fn pod_changed(&self, change: &Change) {
+        let before = change.previous.as_ref().and_then(|p| p.get::<Pod>());
+        let after = change.object.get::<Pod>();
+        if let (Some(before), Some(after)) = (before, after)
+            && change.kind == crate::store::ChangeKind::Modified
+            && member::facts(before) == member::facts(after)
+        {
+            return;
+        }
+        for service in self.services.in_namespace(change.object.namespace()) {
+            let Some(selector) = selector(&service) else { continue };
+            if [before, after].into_iter().flatten().any(|p| selector.matches(p.metadata.labels.as_ref())) {
+                self.queue.add(service.key());
+            }
+        }
+    }
+
+    fn write_endpoints(&self, service: &Shared<Service>, members: &[Member]) -> Result<(), ApiError> {
+        let wanted = legacy::endpoints(service, members);
+        let modified = self.api.modify::<Endpoints>(&service.key(), |endpoints| {
+            endpoints.metadata.labels.clone_from(&wanted.metadata.labels);
+            endpoints.metadata.annotations.clone_from(&wanted.metadata.annotations);
+            endpoints.subsets.clone_from(&wanted.subsets);
+            Ok(())
+        });
+        match modified {
+            Err(error) if error.is_not_found() => self.api.create_as(wanted.clone()).map(drop),
+            other => other.map(drop),
+        }
+    }
+
+    fn write_slices(&self, service: &Shared<Service>, members: &[Member]) -> Result<(), ApiError> {
+        // Slices' change events come back here once the cache has caught up.
+        if !self.written.is_seen(service.uid(), &self.slices, &self.api) {
+            return Ok(());
+        }
+        let existing: Vec<Shared<EndpointSlice>> =
+            self.slices.controlled_by(service.uid()).into_iter().filter(|s| slices::is_ours(s)).collect();
+        let zones = self.zones(members);
+        let writes = slices::reconcile(service, members, &zones, &existing);
+        for slice in writes.create {
+            self.written.note(service.uid(), &self.api.create_as(slice)?);
+        }
+        for slice in writes.update {
+            let updated = self.api.modify::<EndpointSlice>(&Key::of(&slice.metadata), |fresh| {
+                fresh.metadata.labels.clone_from(&slice.metadata.labels);
+                fresh.endpoints.clone_from(&slice.endpoints);
+                Ok(())
+            })?;
+            self.written.note(service.uid(), &updated);
+        }
+        for key in writes.delete {
+            match self.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default()) {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn zones(&self, members: &[Member]) -> HashMap<String, String> {
+        let mut zones = HashMap::new();
+        for name in members.iter().filter_map(|m| m.node.as_ref()) {
+            if !zones.contains_key(name)
+                && let Some(node) = self.nodes.get(&Key::new("", name.as_str()))
+                && let Some(zone) = node.metadata.labels.as_ref().and_then(|l| l.get(ZONE))
+            {
+                zones.insert(name.clone(), zone.clone());
+            }
+        }
+        zones
+    }
+
+    /// Slices have the service as their owner and are collected; Endpoints have none.
+    fn service_gone(&self, key: &Key) -> Result<(), ApiError> {
+        if self.form == Form::Slices {
+            return Ok(());
+        }
+        let is_ours = self.api.get_as::<Endpoints>(key).is_ok_and(|endpoints| legacy::is_ours(&endpoints));
+        if !is_ours {
+            return Ok(());
+        }
+        match self.api.delete(Kind::Endpoints, key, &DeleteOptions::default()) {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

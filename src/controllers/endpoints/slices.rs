@@ -1,0 +1,240 @@
+//! The new form: EndpointSlices of at most a hundred endpoints, changed as little as possible.
+
+use std::collections::{BTreeMap, HashMap};
+
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::member::{Member, Port};
+use crate::object::owner::controller_reference;
+use crate::object::{Key, Shared};
+
+/// Endpoints in one slice.
+const CAPACITY: usize = 100;
+pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const CONTROLLER: &str = "endpointslice-controller.k8s.io";
+const HEADLESS: &str = "service.kubernetes.io/headless";
+
+/// What to write so that the slices show the members.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Writes {
+    pub(super) create: Vec<EndpointSlice>,
+    pub(super) update: Vec<EndpointSlice>,
+    pub(super) delete: Vec<Key>,
+}
+
+/// Whether a slice is this controller's.
+pub(super) fn is_ours(slice: &EndpointSlice) -> bool {
+    slice.metadata.labels.as_ref().and_then(|l| l.get(MANAGED_BY)).map(String::as_str) == Some(CONTROLLER)
+}
+
+/// The least writes that lead from the existing slices to the members.
+///
+/// Endpoints stay in their slice; new ones fill the slices that change anyway, then the fullest with room,
+/// then new slices. A service without endpoints keeps one empty slice.
+pub(super) fn reconcile(
+    service: &Shared<Service>,
+    members: &[Member],
+    zones: &HashMap<String, String>,
+    existing: &[Shared<EndpointSlice>],
+) -> Writes {
+    let mut wanted: BTreeMap<Vec<Port>, BTreeMap<String, Endpoint>> = BTreeMap::new();
+    for member in members {
+        let uid = member.target.uid.clone().unwrap_or_default();
+        wanted.entry(member.ports.clone()).or_default().insert(uid, endpoint(member, zones));
+    }
+    if wanted.is_empty() {
+        wanted.insert(Vec::new(), BTreeMap::new());
+    }
+    let labels = labels(service);
+    let mut writes = Writes::default();
+    let mut kept: Vec<Draft> = Vec::new();
+    for slice in existing {
+        let Some(endpoints) = wanted.get_mut(&ports_of(slice)) else {
+            writes.delete.push(slice.key());
+            continue;
+        };
+        let mut draft = Draft { before: slice, endpoints: Vec::new(), is_changed: slice.metadata.labels.as_ref() != Some(&labels) };
+        for before in slice.endpoints.iter().flatten() {
+            let uid = before.target_ref.as_ref().and_then(|t| t.uid.as_deref()).unwrap_or_default();
+            match endpoints.remove(uid) {
+                Some(after) => {
+                    draft.is_changed |= after != *before;
+                    draft.endpoints.push(after);
+                }
+                None => draft.is_changed = true,
+            }
+        }
+        kept.push(draft);
+    }
+    for (ports, endpoints) in wanted {
+        let mut same: Vec<&mut Draft> = kept.iter_mut().filter(|d| ports_of(d.before) == ports).collect();
+        let is_empty = endpoints.is_empty() && same.iter().all(|d| d.endpoints.is_empty());
+        let mut left: Vec<Endpoint> = endpoints.into_values().collect();
+        same.sort_by_key(|d| (!d.is_changed, CAPACITY.saturating_sub(d.endpoints.len())));
+        for draft in &mut same {
+            let room = CAPACITY.saturating_sub(draft.endpoints.len()).min(left.len());
+            if room > 0 {
+                draft.endpoints.extend(left.drain(..room));
+                draft.is_changed = true;
+            }
+        }
+        for chunk in left.chunks(CAPACITY) {
+            writes.create.push(new_slice(service, &labels, &ports, chunk.to_vec()));
+        }
+        if is_empty && same.is_empty() {
+            writes.create.push(new_slice(service, &labels, &ports, Vec::new()));
+        }
+    }
+    let mut placeholders = 0;
+    let any_full = kept.iter().any(|d| !d.endpoints.is_empty()) || !writes.create.is_empty();
+    for draft in kept {
+        if draft.endpoints.is_empty() {
+            placeholders += 1;
+            if any_full || placeholders > 1 {
+                writes.delete.push(draft.before.key());
+                continue;
+            }
+        }
+        if draft.is_changed {
+            let mut after = EndpointSlice::clone(draft.before);
+            after.metadata.labels = Some(labels.clone());
+            after.endpoints = (!draft.endpoints.is_empty()).then_some(draft.endpoints);
+            writes.update.push(after);
+        }
+    }
+    writes
+}
+
+struct Draft<'a> {
+    before: &'a Shared<EndpointSlice>,
+    endpoints: Vec<Endpoint>,
+    is_changed: bool,
+}
+
+fn labels(service: &Shared<Service>) -> BTreeMap<String, String> {
+    let mut labels = service.metadata.labels.clone().unwrap_or_default();
+    labels.insert(SERVICE_NAME.into(), service.name().to_string());
+    labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+    if super::is_headless(service) {
+        labels.insert(HEADLESS.into(), String::new());
+    } else {
+        labels.remove(HEADLESS);
+    }
+    labels
+}
+
+fn endpoint(member: &Member, zones: &HashMap<String, String>) -> Endpoint {
+    Endpoint {
+        addresses: vec![member.address.clone()],
+        conditions: Some(EndpointConditions {
+            ready: Some(member.ready),
+            serving: Some(member.serving),
+            terminating: Some(member.terminating),
+        }),
+        hostname: member.hostname.clone(),
+        node_name: member.node.clone(),
+        target_ref: Some(member.target.clone()),
+        zone: member.node.as_ref().and_then(|node| zones.get(node)).cloned(),
+        ..Endpoint::default()
+    }
+}
+
+fn ports_of(slice: &EndpointSlice) -> Vec<Port> {
+    let mut ports: Vec<Port> = slice
+        .ports
+        .iter()
+        .flatten()
+        .map(|p| Port {
+            name: p.name.clone().filter(|n| !n.is_empty()),
+            port: p.port.unwrap_or(0),
+            protocol: p.protocol.clone(),
+            app_protocol: p.app_protocol.clone(),
+        })
+        .collect();
+    ports.sort();
+    ports
+}
+
+fn new_slice(
+    service: &Shared<Service>,
+    labels: &BTreeMap<String, String>,
+    ports: &[Port],
+    endpoints: Vec<Endpoint>,
+) -> EndpointSlice {
+    let ports: Vec<EndpointPort> = ports
+        .iter()
+        .map(|p| EndpointPort {
+            app_protocol: p.app_protocol.clone(),
+            name: Some(p.name.clone().unwrap_or_default()),
+            port: Some(p.port),
+            protocol: p.protocol.clone(),
+        })
+        .collect();
+    EndpointSlice {
+        address_type: "IPv4".into(),
+        endpoints: (!endpoints.is_empty()).then_some(endpoints),
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{}-", service.name())),
+            namespace: Some(service.namespace().to_string()),
+            labels: Some(labels.clone()),
+            owner_references: Some(vec![controller_reference(service.object())]),
+            ..ObjectMeta::default()
+        },
+        ports: (!ports.is_empty()).then_some(ports),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::member::member;
+    use super::super::member::testing::{pod, service};
+    use super::*;
+
+    fn members(range: std::ops::Range<usize>, service: &Shared<Service>) -> Vec<Member> {
+        range
+            .map(|n| member(service, &pod(&format!("p{n:04}"), &format!("10.0.{}.{}", n / 250, n % 250), true, json!({}))).unwrap())
+            .collect()
+    }
+
+    fn stored(writes: Writes) -> Vec<Shared<EndpointSlice>> {
+        let name = |(n, mut slice): (usize, EndpointSlice)| {
+            slice.metadata.name.get_or_insert(format!("web-{n}"));
+            Shared::from_value(slice)
+        };
+        writes.create.into_iter().enumerate().map(name).collect()
+    }
+
+    #[test]
+    fn slices_hold_a_hundred_and_change_as_little_as_possible_svc_1() {
+        let service = service(json!({"clusterIP": "10.1.0.1", "ports": [{"port": 80}]}));
+        let zones = HashMap::from([("n1".to_string(), "zone-a".to_string())]);
+        let slices = stored(reconcile(&service, &members(0..250, &service), &zones, &[]));
+        let sizes: Vec<usize> = slices.iter().map(|s| s.endpoints.as_ref().unwrap().len()).collect();
+        assert_eq!(sizes, [100, 100, 50]);
+        assert_eq!(slices[0].endpoints.as_ref().unwrap()[0].zone.as_deref(), Some("zone-a"));
+        assert_eq!(reconcile(&service, &members(0..250, &service), &zones, &slices), Writes::default());
+
+        let writes = reconcile(&service, &members(0..251, &service), &zones, &slices);
+        assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0), "one more");
+        let writes = reconcile(&service, &members(1..251, &service), &zones, &slices);
+        assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0), "one replaced");
+        let writes = reconcile(&service, &members(0..200, &service), &zones, &slices);
+        assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 0, 1), "one emptied");
+    }
+
+    #[test]
+    fn a_service_without_pods_keeps_one_empty_slice_svc_1() {
+        let service = service(json!({"clusterIP": "None", "ports": [{"port": 80}]}));
+        let zones = HashMap::new();
+        let slices = stored(reconcile(&service, &[], &zones, &[]));
+        assert_eq!((slices.len(), slices[0].endpoints.as_ref()), (1, None));
+        assert_eq!(reconcile(&service, &[], &zones, &slices), Writes::default());
+        let writes = reconcile(&service, &members(0..1, &service), &zones, &slices);
+        assert_eq!((writes.create.len(), writes.delete.len()), (1, 1), "real ports need another slice");
+    }
+}

@@ -1,0 +1,190 @@
+//! Who owns whom, over all kinds: a graph that follows the changes, and says what a change calls for.
+//!
+//! Knows nothing of the API; an owner that the graph does not know may still be there.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::api::{FOREGROUND_FINALIZER, ORPHAN_FINALIZER};
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind, Object, Uid};
+
+/// An object's place.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) kind: Kind,
+    pub(super) key: Key,
+}
+
+/// One object.
+#[derive(Clone, Debug)]
+struct Node {
+    place: Place,
+    owners: Vec<(Uid, bool)>,
+    is_terminating: bool,
+    /// Waits for its dependants to be gone.
+    foreground: bool,
+}
+
+/// The graph.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    nodes: HashMap<Uid, Node>,
+    /// Also of owners that the graph does not know.
+    dependents: HashMap<Uid, HashSet<Uid>>,
+}
+
+impl Graph {
+    /// Follows a new or changed object; returns whom to look at.
+    pub(super) fn put(&mut self, object: &Object) -> Vec<Uid> {
+        let meta = object.meta();
+        let uid = object.uid().to_string();
+        let has = |finalizer: &str| meta.finalizers.iter().flatten().any(|f| f == finalizer);
+        let owners: Vec<(Uid, bool)> = meta
+            .owner_references
+            .iter()
+            .flatten()
+            .map(|r| (r.uid.clone(), r.block_owner_deletion == Some(true)))
+            .collect();
+        let node = Node {
+            place: Place { kind: object.kind(), key: object.key() },
+            is_terminating: is_terminating(meta),
+            foreground: is_terminating(meta) && has(FOREGROUND_FINALIZER),
+            owners: owners.clone(),
+        };
+        let orphaning = node.is_terminating && has(ORPHAN_FINALIZER);
+        let foreground = node.foreground;
+        let before = self.nodes.insert(uid.clone(), node);
+        let before_owners = before.as_ref().map(|b| b.owners.clone()).unwrap_or_default();
+        let mut look_at = Vec::new();
+        for (owner, _) in &before_owners {
+            if !owners.iter().any(|(o, _)| o == owner) {
+                self.unlink(owner, &uid);
+                // An owner that waits for its dependants may have lost the last.
+                look_at.push(owner.clone());
+            }
+        }
+        for (owner, blocks) in &owners {
+            self.dependents.entry(owner.clone()).or_default().insert(uid.clone());
+            let is_solid = self.nodes.get(owner).is_some_and(|o| {
+                let place = &o.place.key.namespace;
+                !o.foreground && (place.is_empty() || place == object.namespace())
+            });
+            if before.is_none() && !is_solid {
+                look_at.push(uid.clone());
+            }
+            if before_owners.iter().any(|(o, b)| o == owner && b != blocks) {
+                look_at.push(owner.clone());
+            }
+        }
+        if before.is_some() && before_owners != owners {
+            look_at.push(uid.clone());
+        }
+        if foreground {
+            if !before.is_some_and(|b| b.foreground) {
+                look_at.extend(self.dependents_of(&uid));
+            }
+            look_at.push(uid);
+        } else if orphaning {
+            look_at.push(uid);
+        }
+        look_at.retain(|u| self.nodes.contains_key(u));
+        look_at
+    }
+
+    /// Follows an object's removal; returns whom to look at.
+    pub(super) fn remove(&mut self, uid: &str) -> Vec<Uid> {
+        let Some(node) = self.nodes.remove(uid) else { return Vec::new() };
+        let mut look_at = self.dependents_of(uid);
+        for (owner, _) in &node.owners {
+            self.unlink(owner, uid);
+            if self.nodes.get(owner).is_some_and(|o| o.foreground) {
+                look_at.push(owner.clone());
+            }
+        }
+        look_at
+    }
+
+    fn unlink(&mut self, owner: &str, dependent: &str) {
+        if let Some(dependents) = self.dependents.get_mut(owner) {
+            dependents.remove(dependent);
+            if dependents.is_empty() {
+                self.dependents.remove(owner);
+            }
+        }
+    }
+
+    /// Where an object is; none when it is gone.
+    pub(super) fn place(&self, uid: &str) -> Option<Place> {
+        self.nodes.get(uid).map(|node| node.place.clone())
+    }
+
+    /// Whether an object that is going waits for its dependants.
+    pub(super) fn is_foreground(&self, uid: &str) -> bool {
+        self.nodes.get(uid).is_some_and(|node| node.foreground)
+    }
+
+    /// The objects that name this one as an owner.
+    pub(super) fn dependents_of(&self, uid: &str) -> Vec<Uid> {
+        let mut dependents: Vec<Uid> = self.dependents.get(uid).into_iter().flatten().cloned().collect();
+        dependents.sort();
+        dependents
+    }
+
+    /// Those of them that their owner must outlive.
+    pub(super) fn blocking_dependents_of(&self, uid: &str) -> Vec<Uid> {
+        let mut dependents = self.dependents_of(uid);
+        dependents.retain(|d| {
+            self.nodes.get(d).is_some_and(|n| n.owners.iter().any(|(owner, blocks)| owner == uid && *blocks))
+        });
+        dependents
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, owners: &[(&str, bool)], finalizer: Option<&str>) -> Object {
+        let owners: Vec<_> = owners
+            .iter()
+            .map(|(uid, blocks)| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": uid, "uid": uid,
+                "blockOwnerDeletion": blocks}))
+            .collect();
+        let going = finalizer.map(|_| "2026-11-21T00:00:00Z");
+        let value = json!({"metadata": {"name": name, "namespace": "n", "uid": name, "ownerReferences": owners,
+            "deletionTimestamp": going, "finalizers": finalizer.map(|f| vec![f])}});
+        Object::from_value(Kind::ConfigMap, value).unwrap()
+    }
+
+    #[test]
+    fn a_change_calls_for_looking_at_those_it_concerns_gc_1() {
+        let mut graph = Graph::default();
+        assert!(graph.put(&object("owner", &[], None)).is_empty());
+        assert!(graph.put(&object("a", &[("owner", true)], None)).is_empty(), "its owner is there");
+        assert!(graph.put(&object("b", &[("owner", false)], None)).is_empty());
+        assert_eq!(graph.put(&object("lost", &[("nobody", true)], None)), ["lost"], "its owner is unknown");
+
+        let waiting = graph.put(&object("owner", &[], Some(FOREGROUND_FINALIZER)));
+        assert_eq!(waiting, ["a", "b", "owner"], "all dependants, then the owner");
+        assert_eq!(graph.blocking_dependents_of("owner"), ["a"]);
+        assert_eq!(graph.put(&object("late", &[("owner", true)], None)), ["late"], "a late comer goes too");
+        assert_eq!(graph.remove("late"), ["owner"]);
+        assert_eq!(graph.remove("a"), ["owner"], "one less to wait for");
+        assert!(graph.blocking_dependents_of("owner").is_empty());
+        assert_eq!(graph.remove("owner"), ["b"], "what is left has lost its owner");
+        assert!(graph.place("owner").is_none());
+    }
+
+    #[test]
+    fn losing_a_reference_frees_the_owner_gc_1() {
+        let mut graph = Graph::default();
+        graph.put(&object("owner", &[], Some(FOREGROUND_FINALIZER)));
+        graph.put(&object("a", &[("owner", true)], None));
+        assert_eq!(graph.put(&object("a", &[], None)), ["owner", "a"]);
+        graph.put(&object("b", &[("owner", true)], None));
+        assert_eq!(graph.put(&object("b", &[("owner", false)], None)), ["owner", "b"], "it no longer blocks");
+        assert_eq!(graph.put(&object("orphaning", &[], Some(ORPHAN_FINALIZER))), ["orphaning"]);
+    }
+}

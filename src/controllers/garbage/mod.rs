@@ -1,0 +1,274 @@
+//! Garbage collection by owner references: what nobody owns any more goes, in the order that was asked for.
+//!
+//! An object is deleted only after each owner was looked up in the API itself, by uid and in the place where
+//! the reference puts it; the [`graph`] only says where to look.
+
+mod graph;
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use parking_lot::Mutex;
+
+use super::context::Context;
+use crate::api::{
+    Api, ApiError, DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Part, Propagation, WriteOptions,
+};
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind, Object, Uid};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::store::ChangeKind;
+use graph::{Graph, Place};
+
+/// Starts the collector.
+pub(super) fn start(context: &Context) {
+    let queue: WorkQueue<Uid> = context.queue();
+    let graph = Arc::new(Mutex::new(Graph::default()));
+    let collector = Arc::new(Collector {
+        api: context.api.clone(),
+        graph: graph.clone(),
+        recorder: Recorder::new(&context.api, "garbage-collector-controller"),
+        queue: queue.clone(),
+    });
+    // Handlers outlive a collector that is stopped, so they must not keep its graph alive.
+    let weak = Arc::downgrade(&graph);
+    // Events are owned by nobody.
+    let kinds = || Kind::ALL.iter().filter(|kind| **kind != Kind::Event);
+    for kind in kinds() {
+        let (weak, queue) = (weak.clone(), queue.clone());
+        context.caches.on_any_change(*kind, move |change| {
+            let Some(graph) = weak.upgrade() else { return };
+            let look_at = match change.kind {
+                ChangeKind::Deleted => graph.lock().remove(change.object.uid()),
+                _ => graph.lock().put(&change.object),
+            };
+            look_at.into_iter().for_each(|uid| queue.add(uid));
+        });
+    }
+    context.run(collector, queue, kinds().map(|kind| context.synced_kind(*kind)).collect());
+}
+
+struct Collector {
+    api: Api,
+    graph: Arc<Mutex<Graph>>,
+    recorder: Recorder,
+    queue: WorkQueue<Uid>,
+}
+
+/// What is known of an owner that an object names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// It is there and stays, as far as is known.
+    Solid,
+    /// It is there and waits for its dependants to go.
+    Waiting,
+    /// It is not there.
+    Absent,
+    /// Its kind is none that is served: nothing can be known.
+    Unknown,
+}
+
+impl Reconciler for Collector {
+    type Key = Uid;
+
+    fn name(&self) -> &'static str {
+        "garbagecollector"
+    }
+
+    fn reconcile(&self, uid: &Uid) -> Result<(), ReconcileError> {
+        let Some(place) = self.graph.lock().place(uid) else { return Ok(()) };
+        let object = match self.api.get(place.kind, &place.key) {
+            Ok(object) if object.uid() == uid => object,
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if is_terminating(object.meta()) {
+            if has_finalizer(&object, FOREGROUND_FINALIZER) {
+                self.let_dependents_go_first(&object)?;
+            } else if has_finalizer(&object, ORPHAN_FINALIZER) {
+                self.orphan_dependents(&object)?;
+            }
+            return Ok(());
+        }
+        Ok(self.judge(&object)?)
+    }
+}
+
+fn has_finalizer(object: &Object, finalizer: &str) -> bool {
+    object.meta().finalizers.iter().flatten().any(|f| f == finalizer)
+}
+
+impl Collector {
+    /// Deletes an object whose owners are all gone, or one by one forgets those that are.
+    fn judge(&self, object: &Object) -> Result<(), ApiError> {
+        let references = object.meta().owner_references.as_deref().unwrap_or_default();
+        if references.is_empty() {
+            return Ok(());
+        }
+        let owners: Vec<(&OwnerReference, Owner)> =
+            references.iter().map(|r| (r, self.look_up(object, r))).collect();
+        let any = |wanted: Owner| owners.iter().any(|(_, owner)| *owner == wanted);
+        if any(Owner::Solid) || any(Owner::Unknown) {
+            let gone: Vec<&str> = owners
+                .iter()
+                .filter(|(_, owner)| matches!(owner, Owner::Absent | Owner::Waiting))
+                .map(|(reference, _)| reference.uid.as_str())
+                .collect();
+            if any(Owner::Solid) && !gone.is_empty() {
+                self.forget_owners(object, &gone)?;
+            }
+            return Ok(());
+        }
+        let has_dependents = !self.graph.lock().dependents_of(object.uid()).is_empty();
+        if any(Owner::Waiting) && has_dependents {
+            self.break_circles(object)?;
+            return self.delete(object, Propagation::Foreground);
+        }
+        let propagation = if has_finalizer(object, ORPHAN_FINALIZER) {
+            Propagation::Orphan
+        } else if has_finalizer(object, FOREGROUND_FINALIZER) {
+            Propagation::Foreground
+        } else {
+            Propagation::Background
+        };
+        self.delete(object, propagation)
+    }
+
+    /// Looks an owner up where the reference puts it: in the object's own namespace, or in none.
+    fn look_up(&self, object: &Object, reference: &OwnerReference) -> Owner {
+        let Some(kind) = Kind::from_api_version(&reference.api_version, &reference.kind) else {
+            return Owner::Unknown;
+        };
+        if kind.namespaced() && object.namespace().is_empty() {
+            self.refuse(object, reference);
+            return Owner::Unknown;
+        }
+        let namespace = if kind.namespaced() { object.namespace() } else { "" };
+        match self.api.get(kind, &Key::new(namespace, reference.name.as_str())) {
+            Ok(owner) if owner.uid() == reference.uid => {
+                if is_terminating(owner.meta()) && has_finalizer(&owner, FOREGROUND_FINALIZER) {
+                    Owner::Waiting
+                } else {
+                    Owner::Solid
+                }
+            }
+            _ => {
+                // An owner of this uid elsewhere cannot own across namespaces.
+                if self.graph.lock().place(&reference.uid).is_some() {
+                    self.refuse(object, reference);
+                }
+                Owner::Absent
+            }
+        }
+    }
+
+    fn refuse(&self, object: &Object, reference: &OwnerReference) {
+        let message = format!(
+            "ownerRef [{}/{}, namespace: {}, name: {}, uid: {}] does not exist in namespace \"{}\"",
+            reference.api_version,
+            reference.kind,
+            object.namespace(),
+            reference.name,
+            reference.uid,
+            object.namespace()
+        );
+        self.recorder.warning(object, "OwnerRefInvalidNamespace", message);
+    }
+
+    /// A dependant that itself waits for this object would wait for ever: this one blocks nobody any more.
+    fn break_circles(&self, object: &Object) -> Result<(), ApiError> {
+        let in_circle = {
+            let graph = self.graph.lock();
+            graph.dependents_of(object.uid()).iter().any(|d| graph.is_foreground(d))
+        };
+        if !in_circle {
+            return Ok(());
+        }
+        self.edit(object, |next| {
+            for reference in next.meta_mut().owner_references.iter_mut().flatten() {
+                reference.block_owner_deletion = Some(false);
+            }
+        })
+    }
+
+    /// The foreground: every blocking dependant is gone before the owner is let go.
+    fn let_dependents_go_first(&self, owner: &Object) -> Result<(), ApiError> {
+        let blocking = self.graph.lock().blocking_dependents_of(owner.uid());
+        if blocking.is_empty() {
+            return self.remove_finalizer(owner, FOREGROUND_FINALIZER);
+        }
+        for dependent in blocking {
+            if !self.graph.lock().is_foreground(&dependent) {
+                self.queue.add(dependent);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every dependant loses this owner before it is let go.
+    fn orphan_dependents(&self, owner: &Object) -> Result<(), ApiError> {
+        let dependents: Vec<Place> = {
+            let graph = self.graph.lock();
+            graph.dependents_of(owner.uid()).iter().filter_map(|d| graph.place(d)).collect()
+        };
+        for place in dependents {
+            match self.api.get(place.kind, &place.key) {
+                Ok(dependent) => self.forget_owners(&dependent, &[owner.uid()])?,
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.remove_finalizer(owner, ORPHAN_FINALIZER)
+    }
+
+    fn forget_owners(&self, object: &Object, owners: &[&str]) -> Result<(), ApiError> {
+        self.edit(object, |next| {
+            let meta = next.meta_mut();
+            if let Some(references) = &mut meta.owner_references {
+                references.retain(|r| !owners.contains(&r.uid.as_str()));
+            }
+        })
+    }
+
+    fn remove_finalizer(&self, object: &Object, finalizer: &str) -> Result<(), ApiError> {
+        self.edit(object, |next| {
+            if let Some(finalizers) = &mut next.meta_mut().finalizers {
+                finalizers.retain(|f| f != finalizer);
+            }
+        })
+    }
+
+    /// Changes the metadata of this very object; that it is gone already is as good.
+    fn edit(&self, object: &Object, mut change: impl FnMut(&mut Object)) -> Result<(), ApiError> {
+        let (kind, key) = (object.kind(), object.key());
+        let edited = self.api.change(kind, &key, Part::System, &WriteOptions::default(), |current| {
+            let mut next = current.clone();
+            if current.uid() == object.uid() {
+                change(&mut next);
+            }
+            Ok(next)
+        });
+        match edited {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn delete(&self, object: &Object, propagation: Propagation) -> Result<(), ApiError> {
+        let options = DeleteOptions {
+            propagation: Some(propagation),
+            // Owners may have been added since they were looked up.
+            resource_version: Some(object.revision()),
+            ..DeleteOptions::uid(object.uid())
+        };
+        match self.api.delete(object.kind(), &object.key(), &options) {
+            Err(error) if error.is_conflict() => {
+                self.queue.add_rate_limited(object.uid().to_string());
+                Ok(())
+            }
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

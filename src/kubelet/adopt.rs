@@ -1,0 +1,110 @@
+//! What a kubelet that starts makes of pods that ran before it (SAFE-7): pure reading of what the runtime
+//! and the pod's status tell.
+//!
+//! A running container keeps its start, its readiness and its restart count. One that the status knows and
+//! the runtime does not is taken for ended, so that a finished step is not done twice.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
+
+use super::observed::{AttemptMemory, HookState, Observed, Unrecorded};
+use super::probe::ProbeSet;
+use super::runtime::{ContainerExit, ContainerId, ContainerRecord};
+use super::spec::{self, RestartPolicy, Role};
+use super::status::container_id;
+
+/// Fills what is remembered of the pod's containers from the runtime's records and the pod's status.
+pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Timestamp) {
+    let containers: Vec<(Role, Container)> =
+        spec::all_containers(pod).map(|(role, c)| (role, c.into_owned())).collect();
+    for (role, container) in containers {
+        let status = status_of(pod, &container.name);
+        match observed.latest(&container.name).cloned() {
+            Some(record) if record.exit.is_none() => adopt_running(&container, status, &record, observed, now),
+            Some(_) => {}
+            None => {
+                if let Some(lost) = status.and_then(|s| lost(pod, role, s, now)) {
+                    observed.memory_mut(&container.name).unrecorded = Some(lost);
+                }
+            }
+        }
+    }
+}
+
+/// The status of a container, whatever its role.
+fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
+    let status = pod.status.as_ref()?;
+    [&status.init_container_statuses, &status.container_statuses, &status.ephemeral_container_statuses]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .find(|s| s.name == name)
+}
+
+/// Remembers a container that runs and was not started by this kubelet.
+pub(super) fn adopt_running(
+    container: &Container,
+    status: Option<&ContainerStatus>,
+    record: &ContainerRecord,
+    observed: &mut Observed,
+    now: Timestamp,
+) {
+    if observed.current(record).is_some() {
+        return;
+    }
+    let same = status.filter(|s| s.container_id.as_deref() == Some(&container_id(&record.id)));
+    let started = same.is_some_and(|s| s.started == Some(true));
+    let ready = same.is_some_and(|s| s.ready);
+    let probes = ProbeSet::adopted(container, record.started_at, started, ready, now);
+    observed.memory_mut(&record.name).current =
+        Some(AttemptMemory { id: record.id.clone(), post_start: HookState::Done, probes, stop: None });
+}
+
+/// The attempt that only the status tells of; none where running it again is what a restart means.
+fn lost(pod: &Pod, role: Role, status: &ContainerStatus, now: Timestamp) -> Option<Unrecorded> {
+    let id = status.container_id.as_deref()?.strip_prefix("podium://")?;
+    let state = status.state.as_ref();
+    let record = |exit: ContainerExit, started_at: Timestamp| ContainerRecord {
+        id: ContainerId(id.to_string()),
+        name: status.name.clone(),
+        attempt: u32::try_from(status.restart_count).unwrap_or(0),
+        image: status.image.clone(),
+        image_id: status.image_id.clone(),
+        pid: None,
+        started_at,
+        exit: Some(exit),
+    };
+    if let Some(ended) = state.and_then(|s| s.terminated.as_ref()) {
+        let finished_at = ended.finished_at.as_ref().map_or(now, |t| t.0);
+        let exit = ContainerExit {
+            exit_code: ended.exit_code,
+            signal: ended.signal,
+            oom_killed: false,
+            finished_at,
+            message: ended.message.clone(),
+        };
+        let started_at = ended.started_at.as_ref().map_or(finished_at, |t| t.0);
+        let reason = ended.reason.clone().unwrap_or_else(|| "Error".into());
+        return Some(Unrecorded { record: record(exit, started_at), reason });
+    }
+    let running = state.and_then(|s| s.running.as_ref())?;
+    let again = match role {
+        Role::Sidecar | Role::Init => true,
+        Role::App => spec::restart_policy(pod) != RestartPolicy::Never,
+        Role::Ephemeral => false,
+    };
+    let message = if again {
+        "The container could not be located when the pod was restarted.  The container used to be Running"
+    } else {
+        "The container could not be located when the pod was terminated"
+    };
+    let exit = ContainerExit {
+        exit_code: 137,
+        signal: None,
+        oom_killed: false,
+        finished_at: now,
+        message: Some(message.into()),
+    };
+    let started_at = running.started_at.as_ref().map_or(now, |t| t.0);
+    Some(Unrecorded { record: record(exit, started_at), reason: "ContainerStatusUnknown".into() })
+}

@@ -1,0 +1,214 @@
+//! A container's environment (POD-13): service variables, `envFrom`, `env` with `valueFrom` and `$(VAR)`.
+//!
+//! Pure over what [`Sources`] hands in; missing required sources are errors with Kubernetes' texts.
+
+mod expand;
+mod fields;
+mod services;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, EnvVarSource, Pod, Secret, Service};
+
+use super::spec;
+use crate::object::Shared;
+use crate::object::quantity::ResourceList;
+pub use expand::expand;
+pub use fields::{field_value, resource_value};
+pub use services::visible_services;
+
+/// Where values come from.
+pub struct Sources<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// The container.
+    pub container: &'a Container,
+    /// The pod's address.
+    pub pod_ip: Option<IpAddr>,
+    /// The node's address.
+    pub host_ip: Option<IpAddr>,
+    /// What a container without a limit may use.
+    pub allocatable: &'a ResourceList,
+    /// A config map of the pod's namespace.
+    pub config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
+    /// A secret of the pod's namespace.
+    pub secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
+    /// The services that pods of the namespace see: its own and `default/kubernetes`.
+    pub services: &'a dyn Fn() -> Vec<Shared<Service>>,
+}
+
+/// Why a container cannot be made (`CreateContainerConfigError`).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvError {
+    /// A config map or secret is not there.
+    #[error("{kind} \"{name}\" not found")]
+    NoSource {
+        /// `configmap` or `secret`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// It has no such key.
+    #[error("couldn't find key {key} in {kind} {namespace}/{name}")]
+    NoKey {
+        /// `ConfigMap` or `Secret`.
+        kind: &'static str,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The key.
+        key: String,
+    },
+    /// The field is none that a container may see.
+    #[error("unsupported fieldPath: {0}")]
+    Field(String),
+    /// The resource is none that a container may see.
+    #[error("unsupported container resource: {0}")]
+    Resource(String),
+    /// Not offered here.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// The environment in order; later entries replace earlier ones of the same name.
+pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError> {
+    let mut env = Environment::default();
+    let links = spec::spec(sources.pod).enable_service_links != Some(false);
+    for (name, value) in services::variables(&(sources.services)(), sources.pod, links) {
+        env.set(name, value);
+    }
+    // Our addition: a process cannot have an address of its own, so it is told which one is its pod's (NET-1).
+    if let Some(ip) = sources.pod_ip {
+        env.set("POD_IP".into(), ip.to_string());
+    }
+    if let Some(name) = spec::spec(sources.pod).hostname.clone().or_else(|| sources.pod.metadata.name.clone()) {
+        env.set("HOSTNAME".into(), name);
+    }
+    from_sources(sources, &mut env)?;
+    for var in sources.container.env.iter().flatten() {
+        match value_of(sources, var, &env)? {
+            Some(value) => env.set(var.name.clone(), value),
+            None => {}
+        }
+    }
+    Ok(env.entries)
+}
+
+#[derive(Default)]
+struct Environment {
+    entries: Vec<(String, String)>,
+    index: HashMap<String, usize>,
+}
+
+impl Environment {
+    fn set(&mut self, name: String, value: String) {
+        match self.index.get(&name) {
+            Some(index) => self.entries[*index].1 = value,
+            None => {
+                self.index.insert(name.clone(), self.entries.len());
+                self.entries.push((name, value));
+            }
+        }
+    }
+}
+
+fn from_sources(sources: &Sources<'_>, env: &mut Environment) -> Result<(), EnvError> {
+    for from in sources.container.env_from.iter().flatten() {
+        let prefix = from.prefix.as_deref().unwrap_or_default();
+        let entries: Vec<(String, String)> = if let Some(reference) = &from.config_map_ref {
+            let name = &reference.name;
+            match (sources.config_map)(name) {
+                Some(map) => map.data.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect(),
+                None if reference.optional == Some(true) => continue,
+                None => return Err(EnvError::NoSource { kind: "configmap", name: name.clone() }),
+            }
+        } else if let Some(reference) = &from.secret_ref {
+            let name = &reference.name;
+            match (sources.secret)(name) {
+                Some(secret) => {
+                    secret.data.iter().flatten().map(|(k, v)| (k.clone(), text(&v.0))).collect()
+                }
+                None if reference.optional == Some(true) => continue,
+                None => return Err(EnvError::NoSource { kind: "secret", name: name.clone() }),
+            }
+        } else {
+            continue;
+        };
+        for (key, value) in entries {
+            let name = format!("{prefix}{key}");
+            if is_variable_name(&name) {
+                env.set(name, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether a key may become a variable: what Kubernetes' relaxed rule allows and a process can hold.
+fn is_variable_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_graphic() && c != '=')
+}
+
+/// The value of one variable; none where an optional source is missing.
+fn value_of(sources: &Sources<'_>, var: &EnvVar, env: &Environment) -> Result<Option<String>, EnvError> {
+    match &var.value_from {
+        None => Ok(Some(expand(var.value.as_deref().unwrap_or_default(), &env.entries))),
+        Some(from) => value_from(sources, from),
+    }
+}
+
+fn value_from(sources: &Sources<'_>, from: &EnvVarSource) -> Result<Option<String>, EnvError> {
+    let namespace = || sources.pod.metadata.namespace.clone().unwrap_or_default();
+    if let Some(field) = &from.field_ref {
+        let path = &field.field_path;
+        return field_value(sources.pod, path, sources.pod_ip, sources.host_ip)
+            .map(Some)
+            .ok_or_else(|| EnvError::Field(path.clone()));
+    }
+    if let Some(field) = &from.resource_field_ref {
+        let named = field.container_name.as_deref().filter(|n| !n.is_empty());
+        let other = named.and_then(|name| spec::container(sources.pod, name)).map(|(_, c)| c.into_owned());
+        let container = other.as_ref().unwrap_or(sources.container);
+        return resource_value(container, field, sources.allocatable)
+            .map(Some)
+            .ok_or_else(|| EnvError::Resource(field.resource.clone()));
+    }
+    if let Some(reference) = &from.config_map_key_ref {
+        let optional = reference.optional == Some(true);
+        let name = reference.name.clone();
+        let Some(map) = (sources.config_map)(&name) else {
+            return missing(optional, EnvError::NoSource { kind: "configmap", name });
+        };
+        let key = reference.key.clone();
+        let value = map.data.as_ref().and_then(|data| data.get(&key)).cloned();
+        let error = EnvError::NoKey { kind: "ConfigMap", namespace: namespace(), name, key };
+        return value.map_or_else(|| missing(optional, error), |value| Ok(Some(value)));
+    }
+    if let Some(reference) = &from.secret_key_ref {
+        let optional = reference.optional == Some(true);
+        let name = reference.name.clone();
+        let Some(secret) = (sources.secret)(&name) else {
+            return missing(optional, EnvError::NoSource { kind: "secret", name });
+        };
+        let key = reference.key.clone();
+        let value = secret.data.as_ref().and_then(|data| data.get(&key)).map(|v| text(&v.0));
+        let error = EnvError::NoKey { kind: "Secret", namespace: namespace(), name, key };
+        return value.map_or_else(|| missing(optional, error), |value| Ok(Some(value)));
+    }
+    if from.file_key_ref.is_some() {
+        return Err(EnvError::Unsupported("fileKeyRef is not offered by this kubelet".into()));
+    }
+    Ok(None)
+}
+
+fn missing(optional: bool, error: EnvError) -> Result<Option<String>, EnvError> {
+    if optional { Ok(None) } else { Err(error) }
+}

@@ -1,0 +1,95 @@
+//! `fieldRef` and `resourceFieldRef`: what a pod may know of itself.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
+
+use crate::kubelet::spec;
+use crate::object::quantity::{Amount, ResourceList};
+
+/// The value at a field path; none for a path that is not offered.
+pub fn field_value(pod: &Pod, path: &str, pod_ip: Option<IpAddr>, host_ip: Option<IpAddr>) -> Option<String> {
+    let meta = &pod.metadata;
+    let of = |text: &Option<String>| Some(text.clone().unwrap_or_default());
+    let ip = |ip: Option<IpAddr>| Some(ip.map(|ip| ip.to_string()).unwrap_or_default());
+    match path {
+        "metadata.name" => of(&meta.name),
+        "metadata.namespace" => of(&meta.namespace),
+        "metadata.uid" => of(&meta.uid),
+        "metadata.labels" => Some(lines(meta.labels.as_ref())),
+        "metadata.annotations" => Some(lines(meta.annotations.as_ref())),
+        "spec.nodeName" => of(&spec::spec(pod).node_name),
+        "spec.serviceAccountName" => of(&spec::spec(pod).service_account_name),
+        "status.podIP" | "status.podIPs" => ip(pod_ip),
+        "status.hostIP" | "status.hostIPs" => ip(host_ip),
+        _ => {
+            let (field, key) = path.strip_suffix("']")?.split_once("['")?;
+            let map = match field {
+                "metadata.labels" => meta.labels.as_ref(),
+                "metadata.annotations" => meta.annotations.as_ref(),
+                _ => return None,
+            };
+            Some(map.and_then(|m| m.get(key)).cloned().unwrap_or_default())
+        }
+    }
+}
+
+/// `key="value"` lines, values quoted as Go quotes.
+fn lines(map: Option<&BTreeMap<String, String>>) -> String {
+    let mut out = String::new();
+    for (index, (key, value)) in map.into_iter().flatten().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        let _ = write!(out, "{key}={}", quoted(value));
+    }
+    out
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\x{:02x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A container's request or limit divided by the divisor, rounded up; none for a resource not offered.
+pub fn resource_value(
+    container: &Container,
+    field: &ResourceFieldSelector,
+    allocatable: &ResourceList,
+) -> Option<String> {
+    let (list, resource) = field.resource.split_once('.')?;
+    if !matches!(resource, "cpu" | "memory" | "ephemeral-storage") && !resource.starts_with("hugepages-") {
+        return None;
+    }
+    let resources = container.resources.as_ref();
+    let amount = match list {
+        // A container without a limit may use what the node has.
+        "limits" => resources
+            .and_then(|r| r.limits.as_ref())
+            .and_then(|l| l.get(resource))
+            .map_or_else(|| Amount::in_list(Some(allocatable), resource), Amount::of),
+        "requests" => Amount::in_list(resources.and_then(|r| r.requests.as_ref()), resource),
+        _ => return None,
+    };
+    let divisor = field.divisor.as_ref().map(Amount::of).filter(|d| !d.is_zero());
+    let divisor = divisor.unwrap_or_else(|| Amount::from_units(1));
+    // Thousandths hold every cpu amount; memory is whole units already.
+    let (amount, divisor) = (i128::from(amount.millis()), i128::from(divisor.millis()).max(1));
+    Some((amount.div_euclid(divisor) + i128::from(amount.rem_euclid(divisor) > 0)).to_string())
+}

@@ -1,0 +1,62 @@
+//! Service environment variables: `NAME_SERVICE_HOST` and the older link variables.
+
+use k8s_openapi::api::core::v1::{Pod, Service};
+
+use crate::object::{Key, Shared};
+use crate::reconcile::Cache;
+
+/// The services that pods of a namespace see: those of the namespace, and `default/kubernetes`.
+pub fn visible_services(services: &Cache<Service>, namespace: &str) -> Vec<Shared<Service>> {
+    let mut visible: Vec<Shared<Service>> =
+        services.get(&Key::new("default", "kubernetes")).into_iter().collect();
+    let own = services.in_namespace(namespace);
+    visible.retain(|master| !own.iter().any(|s| s.namespace() == "default" && s.name() == master.name()));
+    visible.extend(own);
+    visible
+}
+
+/// The variables of all services with an address; without `links`, of `default/kubernetes` only.
+pub(super) fn variables(services: &[Shared<Service>], pod: &Pod, links: bool) -> Vec<(String, String)> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let mut all = Vec::new();
+    for service in services {
+        let master = service.namespace() == "default" && service.name() == "kubernetes";
+        // A namespace's own service of the same name comes later and wins.
+        if master || (links && service.namespace() == namespace) {
+            of_service(service, &mut all);
+        }
+    }
+    all
+}
+
+fn of_service(service: &Shared<Service>, all: &mut Vec<(String, String)>) {
+    let Some(spec) = &service.spec else { return };
+    let Some(ip) = spec.cluster_ip.as_deref().filter(|ip| !ip.is_empty() && *ip != "None") else { return };
+    let ports = spec.ports.as_deref().unwrap_or_default();
+    let Some(first) = ports.first() else { return };
+    let prefix = variable_name(service.name());
+    let mut set = |name: String, value: String| all.push((name, value));
+    set(format!("{prefix}_SERVICE_HOST"), ip.to_string());
+    set(format!("{prefix}_SERVICE_PORT"), first.port.to_string());
+    for port in ports {
+        if let Some(name) = port.name.as_deref().filter(|n| !n.is_empty()) {
+            set(format!("{prefix}_SERVICE_PORT_{}", variable_name(name)), port.port.to_string());
+        }
+    }
+    for (index, port) in ports.iter().enumerate() {
+        let protocol = port.protocol.as_deref().unwrap_or("TCP");
+        let url = format!("{}://{ip}:{}", protocol.to_lowercase(), port.port);
+        if index == 0 {
+            set(format!("{prefix}_PORT"), url.clone());
+        }
+        let port_prefix = format!("{prefix}_PORT_{}_{protocol}", port.port);
+        set(port_prefix.clone(), url);
+        set(format!("{port_prefix}_PROTO"), protocol.to_lowercase());
+        set(format!("{port_prefix}_PORT"), port.port.to_string());
+        set(format!("{port_prefix}_ADDR"), ip.to_string());
+    }
+}
+
+fn variable_name(name: &str) -> String {
+    name.to_uppercase().replace('-', "_")
+}

@@ -1,0 +1,120 @@
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn check(container: Value, expected: Result<&[(&str, &str)], &str>) {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"app": "web"},
+            "annotations": {"note": "a \"b\"\nc"}},
+        "spec": {"containers": [container], "nodeName": "n1", "serviceAccountName": "sa"},
+    }))
+    .unwrap();
+    let container = pod.spec.as_ref().unwrap().containers[0].clone();
+    let config: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "config"},
+        "data": {"a": "1", "b.c": "2", "bad key=": "x"}}))
+    .unwrap();
+    let secret: Secret =
+        serde_json::from_value(json!({"metadata": {"name": "secret"}, "data": {"pass": "aHVzaA=="}})).unwrap();
+    let service: Service = serde_json::from_value(json!({"metadata": {"name": "my-db", "namespace": "ns"},
+        "spec": {"clusterIP": "127.32.0.9", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}}))
+    .unwrap();
+    let (config, secret, service) =
+        (Shared::from_value(config), Shared::from_value(secret), Shared::from_value(service));
+    let sources = Sources {
+        pod: &pod,
+        container: &container,
+        pod_ip: Some([127, 1, 0, 5].into()),
+        host_ip: Some([127, 1, 0, 1].into()),
+        allocatable: &ResourceList::from([("cpu".into(), Amount::from_units(4).to_decimal())]),
+        config_map: &|name| (name == "config").then(|| config.clone()),
+        secret: &|name| (name == "secret").then(|| secret.clone()),
+        services: &|| vec![service.clone()],
+    };
+    let found = resolve(&sources);
+    match (found, expected) {
+        (Ok(found), Ok(expected)) => {
+            for (name, value) in expected {
+                let got = found.iter().find(|(n, _)| n == name).map_or("(unset)", |(_, v)| v.as_str());
+                assert_eq!(got, *value, "{name}");
+            }
+        }
+        (Err(error), Err(expected)) => assert_eq!(error.to_string(), expected),
+        (found, expected) => panic!("{found:?} is not {expected:?}"),
+    }
+}
+
+use crate::object::quantity::Amount;
+
+#[test]
+fn values_come_from_everywhere_pod_13() {
+    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    check(
+        json!({"name": "c",
+            "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}},
+            "envFrom": [{"configMapRef": {"name": "config"}}, {"prefix": "S_", "secretRef": {"name": "secret"}},
+                {"configMapRef": {"name": "none", "optional": true}}],
+            "env": [
+                {"name": "PLAIN", "value": "x"}, {"name": "CHAIN", "value": "$(PLAIN)-$(S_pass)-$(LATER)"},
+                {"name": "LATER", "value": "z"}, {"name": "ESCAPED", "value": "$$(PLAIN)"},
+                {"name": "URL", "value": "sql://$(MY_DB_SERVICE_HOST):$(MY_DB_SERVICE_PORT)"},
+                {"name": "a", "value": "overridden"},
+                field("NAME", "metadata.name"), field("LABEL", "metadata.labels['app']"),
+                field("NOTES", "metadata.annotations"), field("IP", "status.podIP"), field("NODE", "spec.nodeName"),
+                {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "config", "key": "b.c"}}},
+                {"name": "PASS", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "pass"}}},
+                {"name": "OPTIONAL", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "no", "optional": true}}},
+                {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu", "divisor": "1m"}}},
+                {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
+                {"name": "MEM", "valueFrom": {"resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}}},
+                {"name": "LIMIT", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+            ]}),
+        Ok(&[
+            ("PLAIN", "x"),
+            ("CHAIN", "x-hush-$(LATER)"),
+            ("ESCAPED", "$(PLAIN)"),
+            ("URL", "sql://127.32.0.9:5432"),
+            ("a", "overridden"),
+            ("b.c", "2"),
+            ("bad key=", "(unset)"),
+            ("S_pass", "hush"),
+            ("NAME", "p"),
+            ("LABEL", "web"),
+            ("NOTES", "note=\"a \\\"b\\\"\\nc\""),
+            ("IP", "127.1.0.5"),
+            ("NODE", "n1"),
+            ("KEY", "2"),
+            ("PASS", "hush"),
+            ("OPTIONAL", "(unset)"),
+            ("CPU", "250"),
+            ("CPUS", "1"),
+            ("MEM", "64"),
+            ("LIMIT", "4"),
+            ("POD_IP", "127.1.0.5"),
+            ("HOSTNAME", "p"),
+            ("MY_DB_PORT_5432_TCP_ADDR", "127.32.0.9"),
+            ("MY_DB_SERVICE_PORT_SQL", "5432"),
+            ("MY_DB_PORT", "tcp://127.32.0.9:5432"),
+        ]),
+    );
+}
+
+#[test]
+fn missing_sources_are_config_errors_pod_13() {
+    let env = |from: Value| json!({"name": "c", "env": [{"name": "X", "valueFrom": from}]});
+    for (container, message) in [
+        (env(json!({"configMapKeyRef": {"name": "no", "key": "k"}})), "configmap \"no\" not found"),
+        (
+            env(json!({"configMapKeyRef": {"name": "config", "key": "no"}})),
+            "couldn't find key no in ConfigMap ns/config",
+        ),
+        (
+            env(json!({"secretKeyRef": {"name": "secret", "key": "no"}})),
+            "couldn't find key no in Secret ns/secret",
+        ),
+        (env(json!({"fieldRef": {"fieldPath": "spec.foo"}})), "unsupported fieldPath: spec.foo"),
+        (json!({"name": "c", "envFrom": [{"secretRef": {"name": "no"}}]}), "secret \"no\" not found"),
+    ] {
+        check(container, Err(message));
+    }
+}

@@ -1,0 +1,53 @@
+//! Lifecycle hooks (POD-6): exec, httpGet, tcpSocket, sleep.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
+
+use super::probe::check::{self, Target};
+
+/// Longer than any hook may take by itself; only the pod's end cuts it short.
+pub(super) const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Runs a hook to its end, for `limit` at most.
+pub(super) async fn run(
+    target: &Target,
+    container: &Container,
+    hook: &LifecycleHandler,
+    limit: Duration,
+) -> Result<(), String> {
+    let work = async {
+        if let Some(exec) = &hook.exec {
+            let command = exec.command.clone().unwrap_or_default();
+            let output = target.runtime.exec_sync(&target.id, command.clone(), limit).await;
+            return match output {
+                Ok(output) if output.exit_code == 0 => Ok(()),
+                Ok(output) => Err(format!(
+                    "command '{}' exited with {}: {}",
+                    command.join(" "),
+                    output.exit_code,
+                    String::from_utf8_lossy(&output.output)
+                )),
+                Err(error) => Err(error.to_string()),
+            };
+        }
+        if let Some(sleep) = &hook.sleep {
+            tokio::time::sleep(super::spec::seconds(Some(sleep.seconds), 0)).await;
+            return Ok(());
+        }
+        if target.hollow {
+            return Ok(());
+        }
+        if let Some(get) = &hook.http_get {
+            return check::http_get(target.ip, container, get, "kube-lifecycle/1.37").await.map(|_| ());
+        }
+        if let Some(socket) = &hook.tcp_socket {
+            return check::tcp_connect(target.ip, container, socket).await;
+        }
+        Ok(())
+    };
+    match tokio::time::timeout(limit, work).await {
+        Ok(result) => result,
+        Err(_) => Err("the hook did not end within the grace period".into()),
+    }
+}

@@ -1,0 +1,82 @@
+//! A node: its Node object, heartbeats and what its pods share (NODE-1).
+
+mod object;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Taint;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+
+use super::pod_ips::PodIps;
+use super::runtime::{Runtime, RuntimeEvent};
+use crate::api::{Api, AddressRange};
+use crate::base::task::Tasks;
+use crate::object::quantity::ResourceList;
+use crate::reconcile::Recorder;
+
+pub(super) use object::{heartbeat, report};
+
+/// How a node is set up.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The Node object's name.
+    pub name: String,
+    /// Label topology.kubernetes.io/zone.
+    pub zone: Option<String>,
+    /// Label topology.kubernetes.io/region.
+    pub region: Option<String>,
+    /// Further labels.
+    pub labels: BTreeMap<String, String>,
+    /// Taints it registers with.
+    pub taints: Vec<Taint>,
+    /// The node's address.
+    pub ip: IpAddr,
+    /// Where its pods get their addresses.
+    pub pod_range: AddressRange,
+    /// Capacity, and as much allocatable: cpu, memory, ephemeral-storage, pods.
+    pub capacity: ResourceList,
+    /// Directory below which each pod has one with its volumes.
+    pub pods_dir: PathBuf,
+    /// No process runs here: probes and hooks over the network count as answered, no volume is written.
+    pub hollow: bool,
+    /// The cluster's DNS server, for the pods' resolv.conf.
+    pub dns: Option<IpAddr>,
+    /// The cluster's domain: `cluster.local`.
+    pub domain: String,
+}
+
+/// A node that runs in this process.
+pub(super) struct Node {
+    pub(super) config: NodeConfig,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) recorder: Recorder,
+    pub(super) tasks: Tasks,
+    // Locks of single map operations, never held across an await.
+    pub(super) ips: Mutex<PodIps>,
+    /// Images that were pulled here: the next pod finds them present.
+    pub(super) images: Mutex<std::collections::HashSet<String>>,
+    events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
+}
+
+impl Node {
+    pub(super) fn new(api: &Api, config: NodeConfig, runtime: Arc<dyn Runtime>, tasks: Tasks) -> Self {
+        let events = runtime.events();
+        Self {
+            recorder: Recorder::on_host(api, "kubelet", Some(&config.name)),
+            ips: Mutex::new(PodIps::new(config.pod_range)),
+            images: Mutex::default(),
+            events: Mutex::new(Some(events)),
+            runtime,
+            tasks,
+            config,
+        }
+    }
+
+    pub(super) fn take_events(&self) -> Option<mpsc::Receiver<RuntimeEvent>> {
+        self.events.lock().take()
+    }
+}

@@ -1,0 +1,261 @@
+//! The Node object and its Lease: what a node says of itself, written at start and kept fresh.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::{
+    Node as NodeObject, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use super::{Node, NodeConfig};
+use crate::api::ApiError;
+use crate::base::clock::{since, time};
+use crate::kubelet::runtime::Runtime;
+use crate::kubelet::sync_loop::Engine;
+use crate::object::{Key, Kind, Shared};
+
+/// The namespace of node leases.
+const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// Kubernetes' version whose behaviour this is.
+const KUBELET_VERSION: &str = concat!("v1.37.0-podium.", env!("CARGO_PKG_VERSION"));
+
+/// Registers the node, then renews its lease and its status until the task is stopped.
+pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) {
+    let mut reported: Option<Timestamp> = None;
+    loop {
+        let now = engine.clock.now();
+        if reported.is_some() && engine.api.get(Kind::Node, &Key::new("", &node.config.name)).is_err() {
+            // Its object was deleted: gone for good (NODE-5). Only a restart registers it again.
+            engine.clock.sleep(engine.timings.node_lease_renew.0).await;
+            continue;
+        }
+        let due = reported.is_none_or(|at| since(now, at) >= engine.timings.node_status_report.0);
+        // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
+        if due || !is_ready(&engine, &node) {
+            match report(&engine, &node) {
+                Ok(()) => reported = Some(now),
+                Err(error) => tracing::warn!(node = node.config.name, "node status not written: {error}"),
+            }
+        }
+        if let Err(error) = renew(&engine, &node) {
+            tracing::warn!(node = node.config.name, "node lease not renewed: {error}");
+        }
+        engine.clock.sleep(engine.timings.node_lease_renew.0).await;
+    }
+}
+
+fn is_ready(engine: &Engine, node: &Node) -> bool {
+    let Ok(object) = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
+    let conditions = object.status.as_ref().and_then(|s| s.conditions.as_ref());
+    conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
+}
+
+/// Writes the Node object as it should be; creates it when it is not there.
+pub(in crate::kubelet) fn report(engine: &Engine, node: &Node) -> Result<(), ApiError> {
+    let key = Key::new("", &node.config.name);
+    let now = engine.clock.now();
+    match engine.api.get_as::<NodeObject>(&key) {
+        Err(error) if error.is_not_found() => {
+            engine.api.create_as(first_object(node, now))?;
+        }
+        Err(error) => return Err(error),
+        Ok(_) => {
+            engine.api.modify::<NodeObject>(&key, |object| {
+                let wanted = metadata(&node.config, node.runtime.as_ref());
+                object.metadata.labels.get_or_insert_default().extend(wanted.labels.unwrap_or_default());
+                object
+                    .metadata
+                    .annotations
+                    .get_or_insert_default()
+                    .extend(wanted.annotations.unwrap_or_default());
+                let spec = object.spec.get_or_insert_default();
+                spec.pod_cidr = Some(cidr(&node.config));
+                spec.pod_cidrs = Some(vec![cidr(&node.config)]);
+                Ok(())
+            })?;
+            engine.api.modify_status::<NodeObject>(&key, |object| {
+                let old = object.status.take().unwrap_or_default();
+                object.status = Some(status(node, &old, now));
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn first_object(node: &Node, now: Timestamp) -> NodeObject {
+    let cidr = cidr(&node.config);
+    NodeObject {
+        metadata: metadata(&node.config, node.runtime.as_ref()),
+        spec: Some(NodeSpec {
+            pod_cidr: Some(cidr.clone()),
+            pod_cidrs: Some(vec![cidr]),
+            provider_id: Some(format!("podium://{}", node.config.name)),
+            taints: (!node.config.taints.is_empty()).then(|| node.config.taints.clone()),
+            ..NodeSpec::default()
+        }),
+        status: Some(status(node, &NodeStatus::default(), now)),
+    }
+}
+
+fn cidr(config: &NodeConfig) -> String {
+    format!("{}/{}", config.pod_range.base, 32 - config.pod_range.bits)
+}
+
+fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
+    let mut labels = config.labels.clone();
+    let mut label = |key: &str, value: &str| {
+        labels.insert(key.to_string(), value.to_string());
+    };
+    label("kubernetes.io/hostname", &config.name);
+    for (key, value) in [("os", operating_system()), ("arch", architecture())] {
+        label(&format!("kubernetes.io/{key}"), value);
+        label(&format!("beta.kubernetes.io/{key}"), value);
+    }
+    if let Some(zone) = &config.zone {
+        label("topology.kubernetes.io/zone", zone);
+    }
+    if let Some(region) = &config.region {
+        label("topology.kubernetes.io/region", region);
+    }
+    let annotations: BTreeMap<String, String> = runtime.isolation();
+    ObjectMeta {
+        name: Some(config.name.clone()),
+        labels: Some(labels),
+        annotations: (!annotations.is_empty()).then_some(annotations),
+        ..ObjectMeta::default()
+    }
+}
+
+fn operating_system() -> &'static str {
+    match std::env::consts::OS {
+        "macos" => "darwin",
+        other => other,
+    }
+}
+
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
+    let config = &node.config;
+    let address = |type_: &str, address: String| NodeAddress { type_: type_.into(), address };
+    NodeStatus {
+        addresses: Some(vec![
+            address("InternalIP", config.ip.to_string()),
+            address("Hostname", config.name.clone()),
+        ]),
+        allocatable: Some(config.capacity.clone()),
+        capacity: Some(config.capacity.clone()),
+        conditions: Some(conditions(old, now)),
+        node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
+        ..old.clone()
+    }
+}
+
+fn conditions(old: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
+    let mut all = old.conditions.clone().unwrap_or_default();
+    for (type_, status, reason, message) in [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+    ] {
+        let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
+            all.push(NodeCondition { type_: type_.into(), ..NodeCondition::default() });
+            all.len() - 1
+        });
+        let condition = &mut all[index];
+        if condition.status != status {
+            condition.status = status.into();
+            condition.last_transition_time = Some(time(now));
+        }
+        condition.reason = Some(reason.into());
+        condition.message = Some(message.into());
+        condition.last_heartbeat_time = Some(time(now));
+    }
+    all
+}
+
+fn system_info(runtime: &dyn Runtime, name: &str) -> NodeSystemInfo {
+    let uname = rustix::system::uname();
+    let machine = machine_id(name);
+    NodeSystemInfo {
+        architecture: architecture().into(),
+        boot_id: machine.clone(),
+        container_runtime_version: runtime.version(),
+        kernel_version: uname.release().to_string_lossy().into_owned(),
+        kube_proxy_version: String::new(),
+        kubelet_version: KUBELET_VERSION.into(),
+        machine_id: machine.clone(),
+        operating_system: operating_system().into(),
+        os_image: os_image(),
+        system_uuid: machine,
+        ..NodeSystemInfo::default()
+    }
+}
+
+/// An id of its own for each node of this machine, the same on every start.
+fn machine_id(name: &str) -> String {
+    use sha2::{Digest, Sha256};
+    let digest = format!("{:x}", Sha256::digest(format!("podium node {name}")));
+    digest[..32].to_string()
+}
+
+fn os_image() -> String {
+    static IMAGE: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    IMAGE
+        .get_or_init(|| {
+            let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+            let line = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+            line.map_or_else(|| std::env::consts::OS.to_string(), |name| name.trim_matches('"').to_string())
+        })
+        .clone()
+}
+
+/// Renews the node's Lease; the first time it makes it, owned by the Node object.
+fn renew(engine: &Engine, node: &Node) -> Result<(), ApiError> {
+    let key = Key::new(LEASE_NAMESPACE, &node.config.name);
+    let renewed = engine.api.modify::<Lease>(&key, |lease| {
+        let spec = lease.spec.get_or_insert_default();
+        spec.holder_identity = Some(node.config.name.clone());
+        spec.renew_time = Some(engine.clock.micro_time());
+        Ok(())
+    });
+    match renewed {
+        Err(error) if error.is_not_found() => {}
+        other => return other.map(|_: Shared<Lease>| ()),
+    }
+    let object = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name))?;
+    let owner = OwnerReference {
+        api_version: "v1".into(),
+        kind: "Node".into(),
+        name: object.name().into(),
+        uid: object.uid().into(),
+        ..OwnerReference::default()
+    };
+    let grace = engine.timings.node_monitor_grace.0.as_secs();
+    let lease = Lease {
+        metadata: ObjectMeta {
+            name: Some(node.config.name.clone()),
+            namespace: Some(LEASE_NAMESPACE.into()),
+            owner_references: Some(vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(node.config.name.clone()),
+            lease_duration_seconds: Some(i32::try_from(grace).unwrap_or(i32::MAX)),
+            renew_time: Some(engine.clock.micro_time()),
+            ..LeaseSpec::default()
+        }),
+    };
+    engine.api.create_as(lease).map(|_| ())
+}

@@ -1,0 +1,223 @@
+//! One HTTP GET as the prober makes it: a new connection, no certificate checks, only the status counts.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::connect_error;
+use crate::kubelet::spec;
+
+/// The head of an answer is never read beyond this.
+const MAX_HEAD: usize = 16 * 1024;
+
+fn host_of(ip: IpAddr, get: &HTTPGetAction) -> String {
+    get.host.clone().filter(|h| !h.is_empty()).unwrap_or_else(|| ip.to_string())
+}
+
+fn is_tls(get: &HTTPGetAction) -> bool {
+    get.scheme.as_deref().is_some_and(|s| s.eq_ignore_ascii_case("https"))
+}
+
+fn path_of(get: &HTTPGetAction) -> String {
+    let path = get.path.as_deref().unwrap_or("/");
+    // A line break or a blank would end the request line; such a path is sent escaped.
+    let mut out = String::new();
+    if !path.starts_with('/') {
+        out.push('/');
+    }
+    for byte in path.bytes() {
+        if byte.is_ascii_graphic() {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// The URL as messages show it.
+pub(super) fn url(ip: IpAddr, container: &Container, get: &HTTPGetAction) -> String {
+    let scheme = if is_tls(get) { "https" } else { "http" };
+    let port = spec::port_number(container, &get.port).unwrap_or(0);
+    format!("{scheme}://{}:{port}{}", host_of(ip, get), path_of(get))
+}
+
+/// Gets and answers the status code; errors are as Go's HTTP client tells them.
+pub async fn http_get(
+    ip: IpAddr,
+    container: &Container,
+    get: &HTTPGetAction,
+    agent: &str,
+) -> Result<u16, String> {
+    let host = host_of(ip, get);
+    let port = spec::port_number(container, &get.port)
+        .ok_or_else(|| format!("couldn't find port: {:?}", get.port))?;
+    let failed = |text: String| format!("Get \"{}\": {text}", url(ip, container, get));
+    let stream = TcpStream::connect((host.as_str(), port))
+        .await
+        .map_err(|error| failed(format!("dial tcp {host}:{port}: {}", connect_error(&error))))?;
+    let request = request(get, &host, port, agent);
+    if !is_tls(get) {
+        return status(stream, &request).await.map_err(failed);
+    }
+    let name = ServerName::try_from(host.clone()).map_err(|error| failed(error.to_string()))?;
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(tls_config().map_err(failed)?));
+    let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
+    status(stream, &request).await.map_err(failed)
+}
+
+fn request(get: &HTTPGetAction, host: &str, port: u16, agent: &str) -> String {
+    let headers = get.http_headers.as_deref().unwrap_or_default();
+    let given = |name: &str| headers.iter().any(|h| h.name.eq_ignore_ascii_case(name));
+    let mut request = format!("GET {} HTTP/1.1\r\n", path_of(get));
+    for (name, value) in
+        [("Host", format!("{host}:{port}")), ("User-Agent", agent.into()), ("Accept", "*/*".into())]
+    {
+        if !given(name) {
+            let _ = write!(request, "{name}: {value}\r\n");
+        }
+    }
+    for header in headers {
+        // Validation refuses control characters in names; in values they must not start a new header.
+        let value: String = header.value.chars().filter(|c| !c.is_control()).collect();
+        let name: String = header.name.chars().filter(|c| c.is_ascii_graphic() && *c != ':').collect();
+        let _ = write!(request, "{name}: {value}\r\n");
+    }
+    request.push_str("Connection: close\r\n\r\n");
+    request
+}
+
+async fn status(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Result<u16, String> {
+    stream.write_all(request.as_bytes()).await.map_err(|error| connect_error(&error))?;
+    let mut head = Vec::new();
+    let mut buffer = [0u8; 1024];
+    loop {
+        if let Some(end) = head.windows(2).position(|w| w == b"\r\n") {
+            return code(&head[..end]);
+        }
+        if head.len() > MAX_HEAD {
+            return Err("net/http: HTTP/1.x transport connection broken: malformed HTTP response".into());
+        }
+        match stream.read(&mut buffer).await {
+            Ok(0) => return Err("EOF".into()),
+            Ok(n) => head.extend_from_slice(&buffer[..n]),
+            Err(error) => return Err(connect_error(&error)),
+        }
+    }
+}
+
+fn code(line: &[u8]) -> Result<u16, String> {
+    let text = String::from_utf8_lossy(line);
+    let mut words = text.split(' ');
+    let version = words.next().unwrap_or_default();
+    match words.next().and_then(|w| w.parse().ok()) {
+        Some(code) if version.starts_with("HTTP/") => Ok(code),
+        _ => Err(format!("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"{text}\"")),
+    }
+}
+
+fn tls_config() -> Result<rustls::ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        .with_no_client_auth();
+    Ok(config)
+}
+
+/// Probes ask whether somebody answers, not who: Kubernetes skips certificate checks here too.
+#[derive(Debug)]
+struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
+
+impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &rustls::pki_types::CertificateDer<'_>,
+        _intermediates: &[rustls::pki_types::CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: rustls::pki_types::UnixTime,
+    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+        Ok(rustls::client::danger::ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &rustls::pki_types::CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &rustls::pki_types::CertificateDer<'_>,
+        signature: &rustls::DigitallySignedStruct,
+    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::HTTPHeader;
+    use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn answered(answer: &'static str) -> (Result<u16, String>, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut seen = vec![0; 4096];
+            let n = stream.read(&mut seen).await.unwrap();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8_lossy(&seen[..n]).into_owned()
+        });
+        let get = HTTPGetAction {
+            path: Some("/ok?a b\r\nX: y".into()),
+            port: IntOrString::Int(port.into()),
+            http_headers: Some(vec![HTTPHeader { name: "X-Test".into(), value: "1\r\n2".into() }]),
+            ..HTTPGetAction::default()
+        };
+        let result = http_get([127, 0, 0, 1].into(), &Container::default(), &get, "kube-probe/1.37").await;
+        (result.map_err(|e| e.replace(&port.to_string(), "PORT")), server.await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_status_counts_and_nothing_can_be_smuggled_in_pod_5() {
+        let (status, request) = answered("HTTP/1.1 503 Service Unavailable\r\n\r\n").await;
+        assert_eq!(status, Ok(503));
+        assert!(request.starts_with("GET /ok?a%20b%0D%0AX:%20y HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("X-Test: 12\r\n") && request.contains("User-Agent: kube-probe/1.37\r\n"));
+        let (broken, _) = answered("SSH-2.0-OpenSSH\r\n").await;
+        assert!(broken.unwrap_err().ends_with("malformed HTTP response \"SSH-2.0-OpenSSH\""));
+        let (silent, _) = answered("").await;
+        assert_eq!(silent, Err("Get \"http://127.0.0.1:PORT/ok?a%20b%0D%0AX:%20y\": EOF".into()));
+    }
+}

@@ -1,0 +1,358 @@
+//! The kubelets of this process: one loop that follows the pods of all its nodes and looks at each pod when
+//! something happened to it.
+//!
+//! A pod that waits is one entry in a table and at most one in the timer ([`Wakes`]): no task, no future. When
+//! something happens — its object changed, the runtime told, a probe answered, its time came — one task makes
+//! one pass over it (`worker`), never two at once, and what happens meanwhile is left as a note for the next
+//! pass. That is cheap enough for thousands of hollow nodes, so real and hollow nodes run the same code.
+//!
+//! Architecture Invariant: nothing here decides about containers; that is `plan`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+use super::node::Node;
+use super::observed::Observed;
+use super::probe::{ProbeKind, ProbeOutcome};
+use super::runtime::{ContainerId, PodUid, RuntimeEvent};
+use super::wakes::Wakes;
+use super::worker;
+use crate::api::Api;
+use crate::base::clock::{Clock, until};
+use crate::base::task::Tasks;
+use crate::object::config::Timings;
+use crate::object::{Kind, Revision, Shared};
+use crate::reconcile::{Cache, Caches};
+use crate::store::{ChangeKind, Visibility};
+
+/// What happened to a pod beside a change of its object.
+#[derive(Clone, Debug)]
+pub(super) enum Note {
+    /// The runtime knows something new.
+    Look,
+    /// A hook is over.
+    Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
+    /// A probe has answered.
+    Probe { container: String, id: ContainerId, kind: ProbeKind, outcome: ProbeOutcome },
+    /// A config map or secret that its volumes show has changed.
+    Refresh,
+    /// The control plane stops; with `force`, without grace.
+    Shutdown { force: bool },
+}
+
+/// What a pass works on: all that the kubelet knows of a pod, out of the table while the pass runs.
+pub(super) struct PodState {
+    pub(super) observed: Observed,
+    /// The runtime has to be asked before the next plan.
+    pub(super) stale: bool,
+    /// It has been compared with what ran before this kubelet.
+    pub(super) adopted: bool,
+    /// Its volumes are to be written anew.
+    pub(super) refresh: bool,
+}
+
+impl PodState {
+    fn new() -> Self {
+        Self { observed: Observed::default(), stale: true, adopted: false, refresh: false }
+    }
+}
+
+struct Slot {
+    node: Arc<Node>,
+    pod: Shared<Pod>,
+    /// Its object is gone from the API.
+    gone: bool,
+    /// None while a pass works on it.
+    state: Option<Box<PodState>>,
+    notes: Vec<Note>,
+    /// The object changed while a pass was at work.
+    dirty: bool,
+    /// Nothing of it is left on the node, and it is not to be started again (shutdown).
+    released: bool,
+}
+
+/// How a pass ended.
+pub(super) enum PassEnd {
+    /// Look again then, or when something happens.
+    Wait(Option<jiff::Timestamp>),
+    /// The pod is gone from the node.
+    Removed,
+    /// The pod's processes are gone; it comes back with the next start.
+    Released,
+}
+
+/// The kubelets of this process.
+pub(super) struct Engine {
+    pub(super) api: Api,
+    pub(super) clock: Clock,
+    pub(super) timings: Timings,
+    pub(super) config_maps: Cache<ConfigMap>,
+    pub(super) secrets: Cache<Secret>,
+    pub(super) services: Cache<Service>,
+    pub(super) tasks: Tasks,
+    nodes: RwLock<HashMap<String, Arc<Node>>>,
+    // One lock over the table, held for map changes only and never across an await.
+    pods: Mutex<HashMap<PodUid, Slot>>,
+    wakes: Wakes,
+    /// A pod left the table or was released.
+    pub(super) fewer: Notify,
+}
+
+impl Engine {
+    pub(super) fn new(api: &Api, caches: &Caches, tasks: &Tasks) -> Arc<Self> {
+        let engine = Arc::new(Self {
+            api: api.clone(),
+            clock: api.clock().clone(),
+            timings: api.timings().clone(),
+            config_maps: caches.of(),
+            secrets: caches.of(),
+            services: caches.of(),
+            tasks: tasks.clone(),
+            nodes: RwLock::default(),
+            pods: Mutex::default(),
+            wakes: Wakes::default(),
+            fewer: Notify::new(),
+        });
+        let follower = engine.clone();
+        tasks.spawn_restarting("kubelet pods", move || follow(follower.clone()));
+        let waker = engine.clone();
+        tasks.spawn_restarting("kubelet timer", move || wake(waker.clone()));
+        for kind in [Kind::ConfigMap, Kind::Secret] {
+            let weak = Arc::downgrade(&engine);
+            caches.on_any_change(kind, move |change| {
+                let Some(engine) = weak.upgrade().filter(|_| change.kind != ChangeKind::Added) else { return };
+                engine.refresh(kind, change.object.namespace(), change.object.name());
+            });
+        }
+        engine
+    }
+
+    /// Takes a node in: its pods are looked at from now on.
+    pub(super) fn add_node(self: &Arc<Self>, node: &Arc<Node>) {
+        self.nodes.write().insert(node.config.name.clone(), node.clone());
+        for pod in self.api.list_as::<Pod>(None) {
+            self.see(&pod);
+        }
+    }
+
+    /// Forgets a node and its pods; what runs there goes on running.
+    pub(super) fn forget_node(&self, name: &str) {
+        self.nodes.write().remove(name);
+        let mut pods = self.pods.lock();
+        pods.retain(|uid, slot| {
+            let stays = slot.node.config.name != name;
+            if !stays {
+                self.wakes.set(uid, None);
+            }
+            stays
+        });
+    }
+
+    /// Follows what the runtime of a node tells.
+    pub(super) async fn follow_runtime(self: Arc<Self>, node: Arc<Node>) {
+        let Some(mut events) = node.take_events() else { return };
+        while let Some(event) = events.recv().await {
+            match event {
+                RuntimeEvent::PodChanged(pod) => self.note(&pod, Note::Look),
+                RuntimeEvent::Relist => self.note_all(&node.config.name, &Note::Look),
+            }
+        }
+    }
+
+    /// Leaves a note for a pod and has it looked at.
+    pub(super) fn note(self: &Arc<Self>, pod: &PodUid, note: Note) {
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(pod) {
+            slot.notes.push(note);
+            self.start_pass(pod, slot);
+        }
+    }
+
+    /// Leaves a note for every pod of a node.
+    pub(super) fn note_all(self: &Arc<Self>, node: &str, note: &Note) {
+        let mut pods = self.pods.lock();
+        for (uid, slot) in pods.iter_mut().filter(|(_, slot)| slot.node.config.name == node) {
+            slot.notes.push(note.clone());
+            self.start_pass(uid, slot);
+        }
+    }
+
+    fn refresh(self: &Arc<Self>, kind: Kind, namespace: &str, name: &str) {
+        let mut pods = self.pods.lock();
+        for (uid, slot) in pods.iter_mut() {
+            if !slot.node.config.hollow
+                && slot.pod.namespace() == namespace
+                && super::volumes::shows(&slot.pod, kind, name)
+            {
+                slot.notes.push(Note::Refresh);
+                self.start_pass(uid, slot);
+            }
+        }
+    }
+
+    /// How many pods of a node still have something on it.
+    pub(super) fn live_pods(&self, node: &str) -> usize {
+        self.pods.lock().values().filter(|s| s.node.config.name == node && !s.released).count()
+    }
+
+
+    /// Whether the API knows a pod of this uid on this node.
+    pub(super) fn knows(&self, pod: &str) -> bool {
+        self.pods.lock().contains_key(pod)
+    }
+
+    fn see(self: &Arc<Self>, pod: &Shared<Pod>) {
+        let Some(node) = pod.spec.as_ref().and_then(|s| s.node_name.as_ref()) else { return };
+        let Some(node) = self.nodes.read().get(node).cloned() else { return };
+        let uid = pod.uid().to_string();
+        let mut pods = self.pods.lock();
+        let slot = pods.entry(uid.clone()).or_insert_with(|| Slot {
+            node,
+            pod: pod.clone(),
+            gone: false,
+            state: Some(Box::new(PodState::new())),
+            notes: vec![Note::Look],
+            dirty: true,
+            released: false,
+        });
+        if revision(pod) > revision(&slot.pod) {
+            slot.pod = pod.clone();
+            slot.dirty = true;
+        }
+        if slot.dirty {
+            self.start_pass(&uid, slot);
+        }
+    }
+
+    fn lose(self: &Arc<Self>, pod: &Shared<Pod>) {
+        let uid = pod.uid().to_string();
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(&uid) {
+            (slot.gone, slot.dirty) = (true, true);
+            self.start_pass(&uid, slot);
+        }
+    }
+
+    /// Starts a pass unless one is at work, which then looks again before it ends.
+    fn start_pass(self: &Arc<Self>, uid: &PodUid, slot: &mut Slot) {
+        let Some(state) = slot.state.take() else { return };
+        self.wakes.set(uid, None);
+        let (engine, uid) = (self.clone(), uid.clone());
+        slot.node.tasks.spawn("pod pass", async move { engine.passes(uid, state).await });
+    }
+
+    /// Passes over one pod until nothing new happened during the last one.
+    async fn passes(self: Arc<Self>, uid: PodUid, mut state: Box<PodState>) {
+        loop {
+            let (node, pod, gone, notes) = {
+                let mut pods = self.pods.lock();
+                let Some(slot) = pods.get_mut(&uid) else { return };
+                slot.dirty = false;
+                (slot.node.clone(), slot.pod.clone(), slot.gone, std::mem::take(&mut slot.notes))
+            };
+            let pass = worker::Pass { engine: &self, node: &node, pod, gone, state: &mut state };
+            let end = std::panic::AssertUnwindSafe(pass.run(notes)).catch_unwind().await;
+            let end = end.unwrap_or_else(|panic| {
+                // Contained: what is known of the pod is read anew, as after a restart.
+                let text = crate::base::task::panic_text(panic.as_ref());
+                tracing::error!(pod = uid, "the pass over a pod panicked: {text}");
+                state = Box::new(PodState::new());
+                let again = self.timings.container_back_off_initial.0;
+                PassEnd::Wait(Some(crate::base::clock::saturating_after(self.clock.now(), again)))
+            });
+            let mut pods = self.pods.lock();
+            let Some(slot) = pods.get_mut(&uid) else { return };
+            match end {
+                PassEnd::Removed => {
+                    pods.remove(&uid);
+                    self.fewer.notify_waiters();
+                    return;
+                }
+                PassEnd::Released => {
+                    slot.released = true;
+                    self.fewer.notify_waiters();
+                    return;
+                }
+                PassEnd::Wait(_) if slot.dirty || !slot.notes.is_empty() => {}
+                PassEnd::Wait(at) => {
+                    let wait = at.map(|at| self.clock.monotonic() + until(self.clock.now(), at));
+                    self.wakes.set(&uid, wait);
+                    slot.state = Some(state);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A newer version of a pod's object, as a pass wrote it.
+    pub(super) fn wrote(&self, pod: &Shared<Pod>) {
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(pod.uid())
+            && revision(pod) > revision(&slot.pod)
+        {
+            slot.pod = pod.clone();
+        }
+    }
+}
+
+fn revision(pod: &Shared<Pod>) -> Revision {
+    pod.object().revision()
+}
+
+/// Follows the pods of all nodes; only durable changes, since processes leave the control plane's memory.
+async fn follow(engine: Arc<Engine>) {
+    loop {
+        let snapshot = engine.api.list(Kind::Pod, None);
+        let mut watcher = engine.api.watch(Kind::Pod, snapshot.revision, Visibility::Durable);
+        let pods: Vec<Shared<Pod>> = snapshot.objects.iter().filter_map(Shared::from_object).collect();
+        // The list may be ahead of the disk; a process is only started for what a crash leaves.
+        if engine.api.durable(snapshot.revision).await.is_err() {
+            tracing::error!("the pods' objects are not durable: no pod is started until they are");
+        }
+        engine.lose_all_but(&pods);
+        for pod in &pods {
+            engine.see(pod);
+        }
+        while let Ok(changes) = watcher.next().await {
+            for change in changes {
+                let Some(pod) = Shared::<Pod>::from_object(&change.object) else { continue };
+                match change.kind {
+                    ChangeKind::Added | ChangeKind::Modified => engine.see(&pod),
+                    ChangeKind::Deleted => engine.lose(&pod),
+                }
+            }
+            tokio::task::consume_budget().await;
+        }
+    }
+}
+
+impl Engine {
+    /// After a gap in the watch: what is not in the list any more is gone.
+    fn lose_all_but(self: &Arc<Self>, listed: &[Shared<Pod>]) {
+        let listed: std::collections::HashSet<&str> = listed.iter().map(Shared::uid).collect();
+        let lost: Vec<Shared<Pod>> = {
+            let pods = self.pods.lock();
+            pods.iter().filter(|(uid, _)| !listed.contains(uid.as_str())).map(|(_, s)| s.pod.clone()).collect()
+        };
+        for pod in lost {
+            self.lose(&pod);
+        }
+    }
+}
+
+async fn wake(engine: Arc<Engine>) {
+    loop {
+        for uid in engine.wakes.due(&engine.clock).await {
+            let mut pods = engine.pods.lock();
+            if let Some(slot) = pods.get_mut(&uid) {
+                engine.start_pass(&uid, slot);
+            }
+        }
+        tokio::task::consume_budget().await;
+    }
+}

@@ -1,0 +1,226 @@
+//! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI,
+//! projected.
+//!
+//! They live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. What comes from API objects is swapped
+//! in whole (`atomic`), so that a reader never sees half an update.
+
+mod atomic;
+mod content;
+mod paths;
+
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume};
+
+use super::environment;
+use super::node::Node;
+use super::runtime::Mount;
+use super::spec;
+use super::sync_loop::Engine;
+use crate::object::{Key, Kind, Shared};
+pub use content::{Content, ContentSources, content};
+pub use paths::{is_inside, join_inside};
+
+/// A volume could not be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct VolumeError {
+    /// The volume's name.
+    pub volume: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// The pod's own directory.
+pub(super) fn pod_dir(node: &Node, pod: &Shared<Pod>) -> PathBuf {
+    node.config.pods_dir.join(pod.uid())
+}
+
+fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
+    pod_dir(node, pod).join("volumes").join(volume)
+}
+
+/// Whether the pod has a volume that shows this config map or secret.
+pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
+    spec::spec(pod).volumes.iter().flatten().any(|volume| {
+        let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
+        match kind {
+            Kind::ConfigMap => {
+                volume.config_map.as_ref().is_some_and(|c| c.name == name)
+                    || projected.filter_map(|s| s.config_map.as_ref()).any(|c| c.name == name)
+            }
+            _ => {
+                volume.secret.as_ref().is_some_and(|s| s.secret_name.as_deref() == Some(name))
+                    || projected.filter_map(|s| s.secret.as_ref()).any(|s| s.name == name)
+            }
+        }
+    })
+}
+
+/// Makes every volume of the pod, or brings what they show up to date.
+pub(super) async fn prepare(
+    engine: &Engine,
+    node: &Node,
+    pod: &Shared<Pod>,
+    pod_ip: Option<IpAddr>,
+) -> Result<(), VolumeError> {
+    let mut work = Vec::new();
+    for volume in spec::spec(pod).volumes.iter().flatten() {
+        let failed = |message: String| VolumeError { volume: volume.name.clone(), message };
+        let namespace = pod.namespace();
+        let sources = ContentSources {
+            pod,
+            pod_ip,
+            host_ip: Some(node.config.ip),
+            allocatable: &node.config.capacity,
+            config_map: &|name| engine.config_maps.get(&Key::new(namespace, name)),
+            secret: &|name| engine.secrets.get(&Key::new(namespace, name)),
+        };
+        let content = content(volume, &sources).map_err(failed)?;
+        work.push((volume.clone(), volume_dir(node, pod, &volume.name), content));
+    }
+    if node.config.hollow || work.is_empty() {
+        return Ok(());
+    }
+    let done = tokio::task::spawn_blocking(move || {
+        for (volume, dir, content) in work {
+            set_up(&volume, &dir, content.as_ref())
+                .map_err(|message| VolumeError { volume: volume.name.clone(), message })?;
+        }
+        Ok(())
+    });
+    done.await.unwrap_or_else(|error| Err(VolumeError { volume: String::new(), message: error.to_string() }))
+}
+
+fn set_up(volume: &Volume, dir: &Path, content: Option<&Content>) -> Result<(), String> {
+    let failed = |error: io::Error| format!("{}: {error}", dir.display());
+    if let Some(content) = content {
+        return atomic::write(dir, content).map_err(failed);
+    }
+    if let Some(source) = &volume.host_path {
+        return host_path(source);
+    }
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    if let Some(source) = &volume.empty_dir {
+        let mode = source.mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(0o777);
+        set_mode(dir, mode).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// The checks of a hostPath's type; `…OrCreate` makes what is missing.
+fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
+    use std::os::unix::fs::FileTypeExt;
+    let path = Path::new(&source.path);
+    let found = std::fs::metadata(path).ok();
+    let type_ = source.type_.as_deref().unwrap_or_default();
+    let wrong = |what: &str| Err(format!("hostPath type check failed: {} is not {what}", source.path));
+    let told = |error: io::Error| format!("{}: {error}", source.path);
+    match (type_, found) {
+        ("DirectoryOrCreate", None) => std::fs::create_dir_all(path).map_err(told),
+        ("FileOrCreate", None) => std::fs::File::create_new(path).map(drop).map_err(told),
+        ("" | "Directory" | "DirectoryOrCreate", Some(m)) if type_.is_empty() || m.is_dir() => Ok(()),
+        ("", None) => Ok(()),
+        ("File" | "FileOrCreate", Some(m)) if m.is_file() => Ok(()),
+        ("Socket", Some(m)) if m.file_type().is_socket() => Ok(()),
+        ("CharDevice", Some(m)) if m.file_type().is_char_device() => Ok(()),
+        ("BlockDevice", Some(m)) if m.file_type().is_block_device() => Ok(()),
+        ("Directory" | "DirectoryOrCreate", _) => wrong("a directory"),
+        ("File" | "FileOrCreate", _) => wrong("a file"),
+        ("Socket", _) => wrong("a socket file"),
+        ("CharDevice", _) => wrong("a character device"),
+        ("BlockDevice", _) => wrong("a block device"),
+        (other, _) => Err(format!("hostPath type \"{other}\" is not known")),
+    }
+}
+
+/// What a container sees where; errors are configuration errors of the container.
+pub(super) fn mounts(
+    node: &Node,
+    pod: &Shared<Pod>,
+    container: &Container,
+    env: &[(String, String)],
+) -> Result<Vec<Mount>, String> {
+    let mut mounts = Vec::new();
+    for mount in container.volume_mounts.iter().flatten() {
+        let volume = spec::spec(pod).volumes.iter().flatten().find(|v| v.name == mount.name);
+        let Some(volume) = volume else {
+            return Err(format!("volume \"{}\" not found in the pod", mount.name));
+        };
+        let root = match &volume.host_path {
+            Some(source) => PathBuf::from(&source.path),
+            None => volume_dir(node, pod, &volume.name),
+        };
+        let sub_path = mount
+            .sub_path_expr
+            .as_ref()
+            .filter(|text| !text.is_empty())
+            .map(|text| environment::expand(text, env))
+            .or_else(|| mount.sub_path.clone().filter(|text| !text.is_empty()));
+        let host_path = match sub_path {
+            None => root,
+            Some(sub) if node.config.hollow => root.join(sub),
+            Some(sub) => sub_path_of(&root, &sub, volume.host_path.is_some()).map_err(|error| {
+                format!("failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
+                    mount.name, container.name)
+            })?,
+        };
+        let from_api = volume.config_map.is_some()
+            || volume.secret.is_some()
+            || volume.downward_api.is_some()
+            || volume.projected.is_some();
+        mounts.push(Mount {
+            host_path,
+            container_path: Path::new("/").join(&mount.mount_path),
+            read_only: mount.read_only == Some(true) || from_api,
+        });
+    }
+    Ok(mounts)
+}
+
+/// A path below a volume, made as a directory where it is missing; one that leads out is refused (SEC-2).
+fn sub_path_of(root: &Path, sub: &str, _host: bool) -> Result<PathBuf, String> {
+    let path = join_inside(root, sub).ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
+    let told = |error: io::Error| format!("{}: {error}", path.display());
+    if std::fs::symlink_metadata(&path).is_err() {
+        // Made step by step below what is there already, so that no link on the way leads out unseen.
+        let mut existing = path.as_path();
+        while std::fs::symlink_metadata(existing).is_err() {
+            existing = existing.parent().ok_or_else(|| format!("{} has no parent", path.display()))?;
+        }
+        if !is_inside(root, existing).map_err(told)? {
+            return Err(format!("subPath \"{sub}\" leads out of the volume"));
+        }
+        std::fs::create_dir_all(&path).map_err(told)?;
+    }
+    if is_inside(root, &path).map_err(told)? {
+        // The place itself, not the links to it: they may change later.
+        path.canonicalize().map_err(told)
+    } else {
+        Err(format!("subPath \"{sub}\" leads out of the volume"))
+    }
+}
+
+/// Removes the pod's directory with all that it wrote into its volumes; never what a hostPath shows.
+pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
+    if node.config.hollow || pod.uid().is_empty() {
+        return;
+    }
+    let dir = pod_dir(node, pod);
+    let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+        }
+        _ => {}
+    });
+    if let Err(error) = removed.await {
+        tracing::warn!("the pod's directory was not removed: {error}");
+    }
+}

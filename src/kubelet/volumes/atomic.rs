@@ -1,0 +1,128 @@
+//! Swapping a directory's content whole: files lie in a directory with a name of its own, `..data` links to
+//! it, and each visible name links through `..data`. One rename of `..data` changes all of them at once.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use super::Content;
+
+const DATA: &str = "..data";
+const NEXT: &str = "..data_tmp";
+
+/// Makes `dir` show exactly `content`; does nothing when it already does.
+pub(super) fn write(dir: &Path, content: &Content) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
+    if shows(dir, content) {
+        return Ok(());
+    }
+    let old = fs::read_link(dir.join(DATA)).ok();
+    let fresh = format!("..{:032x}", rand::random::<u128>());
+    let store = dir.join(&fresh);
+    fs::create_dir(&store)?;
+    for (path, (bytes, mode)) in &content.files {
+        let path = store.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(*mode).open(&path)?;
+        file.write_all(bytes)?;
+        // The umask must not take away what the mode says.
+        file.set_permissions(fs::Permissions::from_mode(*mode))?;
+    }
+    let _ = fs::remove_file(dir.join(NEXT));
+    symlink(&fresh, dir.join(NEXT))?;
+    fs::rename(dir.join(NEXT), dir.join(DATA))?;
+    link_names(dir, content)?;
+    if let Some(old) = old.filter(|old| old.components().count() == 1) {
+        fs::remove_dir_all(dir.join(old))?;
+    }
+    Ok(())
+}
+
+/// The first parts of all paths: what is visible in the volume.
+fn names(content: &Content) -> BTreeSet<&str> {
+    content.files.keys().filter_map(|path| path.split('/').next()).collect()
+}
+
+fn link_names(dir: &Path, content: &Content) -> io::Result<()> {
+    let names = names(content);
+    for name in &names {
+        let link = dir.join(name);
+        if fs::symlink_metadata(&link).is_err() {
+            symlink(Path::new(DATA).join(name), link)?;
+        }
+    }
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let stays = name.to_str().is_some_and(|n| n.starts_with("..") || names.contains(n));
+        if !stays && entry.file_type()?.is_symlink() {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the directory shows the content already; modes are those it was written with.
+fn shows(dir: &Path, content: &Content) -> bool {
+    let data = dir.join(DATA);
+    let mut found = 0;
+    let same = content.files.iter().all(|(path, (bytes, mode))| {
+        found += 1;
+        let path = data.join(path);
+        fs::read(&path).is_ok_and(|now| now == *bytes)
+            && fs::metadata(&path).is_ok_and(|m| m.permissions().mode() & 0o7777 == *mode)
+    });
+    same && data.is_dir() && count_files(&data) == found
+}
+
+fn count_files(dir: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(dir) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() => count_files(&entry.path()),
+            _ => 1,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(files: &[(&str, &str)]) -> Content {
+        Content { files: files.iter().map(|(p, b)| ((*p).into(), (b.as_bytes().to_vec(), 0o640))).collect() }
+    }
+
+    fn visible(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter(|n| !n.starts_with(".."))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_update_swaps_everything_at_once_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("v");
+        write(&dir, &content(&[("a", "1"), ("d/e", "2")])).unwrap();
+        assert_eq!(visible(&dir), ["a", "d"]);
+        assert_eq!(fs::read_to_string(dir.join("d/e")).unwrap(), "2");
+        assert_eq!(fs::metadata(dir.join("a")).unwrap().permissions().mode() & 0o777, 0o640);
+        let before = fs::read_link(dir.join(DATA)).unwrap();
+        write(&dir, &content(&[("a", "1"), ("d/e", "2")])).unwrap();
+        assert_eq!(fs::read_link(dir.join(DATA)).unwrap(), before, "unchanged content is not written");
+        write(&dir, &content(&[("a", "9"), ("b", "3")])).unwrap();
+        assert_eq!(visible(&dir), ["a", "b"]);
+        assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "9");
+        assert!(!dir.join(before).exists(), "the old content is gone");
+    }
+}

@@ -1,0 +1,258 @@
+//! What a volume from API objects holds: files by relative path, with their modes. Pure.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Container, DownwardAPIVolumeFile, KeyToPath, Pod, Secret, Volume,
+};
+
+use super::join_inside;
+use crate::kubelet::environment::{field_value, resource_value};
+use crate::kubelet::spec;
+use crate::object::Shared;
+use crate::object::quantity::ResourceList;
+
+/// Files by path within the volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Content {
+    /// Bytes and mode of each.
+    pub files: BTreeMap<String, (Vec<u8>, u32)>,
+}
+
+/// Where contents come from.
+pub struct ContentSources<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Its address.
+    pub pod_ip: Option<IpAddr>,
+    /// The node's address.
+    pub host_ip: Option<IpAddr>,
+    /// What a container without a limit may use.
+    pub allocatable: &'a ResourceList,
+    /// A config map of the pod's namespace.
+    pub config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
+    /// A secret of the pod's namespace.
+    pub secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
+}
+
+/// The files of a volume; none for one that is a plain directory.
+pub fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<Option<Content>, String> {
+    let mut content = Content::default();
+    let mode = |mode: Option<i32>| mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(0o644);
+    if let Some(source) = &volume.config_map {
+        let data = config_map(sources, &source.name, source.optional)?;
+        let name = format!("configmap {}", source.name);
+        content.add_keys(&name, data, source.items.as_deref(), mode(source.default_mode), source.optional)?;
+    } else if let Some(source) = &volume.secret {
+        let name = source.secret_name.clone().unwrap_or_default();
+        let data = secret(sources, &name, source.optional)?;
+        let shown = format!("secret {name}");
+        content.add_keys(&shown, data, source.items.as_deref(), mode(source.default_mode), source.optional)?;
+    } else if let Some(source) = &volume.downward_api {
+        let files = source.items.as_deref().unwrap_or_default();
+        content.add_downward(sources, files, mode(source.default_mode))?;
+    } else if let Some(source) = &volume.projected {
+        let mode = mode(source.default_mode);
+        for part in source.sources.iter().flatten() {
+            if let Some(part) = &part.config_map {
+                let data = config_map(sources, &part.name, part.optional)?;
+                let name = format!("configmap {}", part.name);
+                content.add_keys(&name, data, part.items.as_deref(), mode, part.optional)?;
+            }
+            if let Some(part) = &part.secret {
+                let data = secret(sources, &part.name, part.optional)?;
+                let name = format!("secret {}", part.name);
+                content.add_keys(&name, data, part.items.as_deref(), mode, part.optional)?;
+            }
+            if let Some(part) = &part.downward_api {
+                content.add_downward(sources, part.items.as_deref().unwrap_or_default(), mode)?;
+            }
+        }
+    } else {
+        return match unsupported(volume) {
+            Some(kind) => Err(format!("volumes of type {kind} are not offered by this kubelet")),
+            None => Ok(None),
+        };
+    }
+    Ok(Some(content))
+}
+
+fn unsupported(volume: &Volume) -> Option<&'static str> {
+    [
+        ("persistentVolumeClaim", volume.persistent_volume_claim.is_some()),
+        ("csi", volume.csi.is_some()),
+        ("nfs", volume.nfs.is_some()),
+        ("ephemeral", volume.ephemeral.is_some()),
+        ("iscsi", volume.iscsi.is_some()),
+        ("image", volume.image.is_some()),
+    ]
+    .into_iter()
+    .find_map(|(name, used)| used.then_some(name))
+}
+
+type Data = BTreeMap<String, Vec<u8>>;
+
+fn config_map(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) -> Result<Data, String> {
+    match (sources.config_map)(name) {
+        Some(map) => {
+            let texts = map.data.iter().flatten().map(|(k, v)| (k.clone(), v.clone().into_bytes()));
+            let binary = map.binary_data.iter().flatten().map(|(k, v)| (k.clone(), v.0.clone()));
+            Ok(texts.chain(binary).collect())
+        }
+        None if optional == Some(true) => Ok(Data::new()),
+        None => Err(format!("configmap \"{name}\" not found")),
+    }
+}
+
+fn secret(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) -> Result<Data, String> {
+    match (sources.secret)(name) {
+        Some(secret) => Ok(secret.data.iter().flatten().map(|(k, v)| (k.clone(), v.0.clone())).collect()),
+        None if optional == Some(true) => Ok(Data::new()),
+        None => Err(format!("secret \"{name}\" not found")),
+    }
+}
+
+impl Content {
+    fn add(&mut self, path: &str, bytes: Vec<u8>, mode: u32) -> Result<(), String> {
+        let clean = join_inside(std::path::Path::new(""), path)
+            .and_then(|p| p.to_str().map(str::to_string))
+            .filter(|p| !p.is_empty() && !p.starts_with(".."))
+            .ok_or_else(|| format!("invalid path \"{path}\": must be relative and must not contain '..'"))?;
+        self.files.insert(clean, (bytes, mode));
+        Ok(())
+    }
+
+    fn add_keys(
+        &mut self,
+        source: &str,
+        data: Data,
+        items: Option<&[KeyToPath]>,
+        mode: u32,
+        optional: Option<bool>,
+    ) -> Result<(), String> {
+        let Some(items) = items.filter(|items| !items.is_empty()) else {
+            for (key, bytes) in data {
+                // A key is one file name; the API refuses others, a hand-written store might not.
+                if key.contains('/') {
+                    return Err(format!("invalid key \"{key}\" in {source}"));
+                }
+                self.add(&key, bytes, mode)?;
+            }
+            return Ok(());
+        };
+        for item in items {
+            match data.get(&item.key) {
+                Some(bytes) => {
+                    let mode = item.mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(mode);
+                    self.add(&item.path, bytes.clone(), mode)?;
+                }
+                None if optional == Some(true) => {}
+                None => return Err(format!("{source} references non-existent key: {}", item.key)),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_downward(
+        &mut self,
+        sources: &ContentSources<'_>,
+        files: &[DownwardAPIVolumeFile],
+        mode: u32,
+    ) -> Result<(), String> {
+        for file in files {
+            let value = if let Some(field) = &file.field_ref {
+                field_value(sources.pod, &field.field_path, sources.pod_ip, sources.host_ip)
+                    .ok_or_else(|| format!("unsupported fieldPath: {}", field.field_path))?
+            } else if let Some(field) = &file.resource_field_ref {
+                let name = field.container_name.as_deref().unwrap_or_default();
+                let container = spec::container(sources.pod, name).map(|(_, c)| c.into_owned());
+                let container: Container = container.ok_or_else(|| format!("container {name} not found"))?;
+                resource_value(&container, field, sources.allocatable)
+                    .ok_or_else(|| format!("unsupported container resource: {}", field.resource))?
+            } else {
+                continue;
+            };
+            let mode = file.mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(mode);
+            self.add(&file.path, value.into_bytes(), mode)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn files(volume: Value) -> Result<String, String> {
+        let mut volume = volume;
+        volume["name"] = json!("v");
+        let volume: Volume = serde_json::from_value(volume).unwrap();
+        let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "c", "resources": {"limits": {"memory": "2Mi"}}}]}}))
+        .unwrap();
+        let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "m"},
+            "data": {"x": "1", "y": "2"}, "binaryData": {"z": "Mw=="}}))
+        .unwrap();
+        let bad: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"name": "bad"}, "data": {"../x": "1"}})).unwrap();
+        let secret: Secret =
+            serde_json::from_value(json!({"metadata": {"name": "s"}, "data": {"k": "dg=="}})).unwrap();
+        let (map, bad, secret) = (Shared::from_value(map), Shared::from_value(bad), Shared::from_value(secret));
+        let sources = ContentSources {
+            pod: &pod,
+            pod_ip: None,
+            host_ip: None,
+            allocatable: &ResourceList::new(),
+            config_map: &|name| match name {
+                "m" => Some(map.clone()),
+                "bad" => Some(bad.clone()),
+                _ => None,
+            },
+            secret: &|name| (name == "s").then(|| secret.clone()),
+        };
+        let Some(content) = content(&volume, &sources)? else { return Ok("directory".into()) };
+        let shown = content.files.iter().map(|(path, (bytes, mode))| {
+            format!("{path}={}:{mode:o}", String::from_utf8_lossy(bytes))
+        });
+        Ok(shown.collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn volumes_hold_what_kubernetes_puts_there_vol_1() {
+        for (volume, expected) in [
+            (json!({"emptyDir": {}}), Ok("directory")),
+            (json!({"configMap": {"name": "m"}}), Ok("x=1:644 y=2:644 z=3:644")),
+            (
+                json!({"configMap": {"name": "m", "defaultMode": 256,
+                    "items": [{"key": "x", "path": "d/e", "mode": 448}, {"key": "y", "path": "f"}]}}),
+                Ok("d/e=1:700 f=2:400"),
+            ),
+            (json!({"secret": {"secretName": "s"}}), Ok("k=v:644")),
+            (
+                json!({"projected": {"sources": [{"configMap": {"name": "m", "items": [{"key": "x", "path": "x"}]}},
+                    {"secret": {"name": "s"}}, {"secret": {"name": "gone", "optional": true}},
+                    {"downwardAPI": {"items": [
+                        {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
+                        {"path": "mem", "resourceFieldRef": {"containerName": "c", "resource": "limits.memory"}}]}}]}}),
+                Ok("k=v:644 labels=a=\"b\":644 mem=2097152:644 x=1:644"),
+            ),
+            (json!({"configMap": {"name": "gone"}}), Err("configmap \"gone\" not found")),
+            (json!({"configMap": {"name": "gone", "optional": true}}), Ok("")),
+            (
+                json!({"configMap": {"name": "m", "items": [{"key": "q", "path": "q"}]}}),
+                Err("configmap m references non-existent key: q"),
+            ),
+            (
+                json!({"configMap": {"name": "m", "items": [{"key": "x", "path": "../x"}]}}),
+                Err("invalid path \"../x\": must be relative and must not contain '..'"),
+            ),
+            (json!({"configMap": {"name": "bad"}}), Err("invalid key \"../x\" in configmap bad")),
+        ] {
+            let shown = volume.to_string();
+            assert_eq!(files(volume), expected.map(str::to_string).map_err(str::to_string), "{shown}");
+        }
+    }
+}

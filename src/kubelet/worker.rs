@@ -1,0 +1,390 @@
+//! One pass over one pod: look, plan, do, until nothing is left to do but wait; then its status.
+//!
+//! What takes long (hooks, probes) runs beside the pass and leaves a note when it is over, so that a pass is
+//! short and a deletion never waits behind a hook.
+//!
+//! Architecture Invariant: nothing here decides; `plan` does, and `status` composes.
+
+mod finish;
+mod notes;
+mod start;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::adopt::adopt;
+use super::node::Node;
+use super::observed::{AttemptMemory, ContainerStop, HookState, PodStop, Prepared, StopCause};
+use super::plan::{Action, plan};
+use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
+use super::status::{Moment, compose_status};
+use super::sync_loop::{Engine, Note, PassEnd, PodState};
+use super::{hooks, probe, spec, volumes};
+use crate::api::ApiError;
+use crate::base::clock::saturating_after;
+use crate::object::Shared;
+use crate::reconcile::{EventType, reference_to};
+
+/// How often a pass may look again before it waits; more would be a plan that never comes to rest.
+const ROUNDS: usize = 64;
+/// After this long a runtime that failed is asked again.
+const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
+
+/// A pass at work.
+pub(super) struct Pass<'a> {
+    pub(super) engine: &'a Arc<Engine>,
+    pub(super) node: &'a Arc<Node>,
+    pub(super) pod: Shared<Pod>,
+    /// The pod's object is gone.
+    pub(super) gone: bool,
+    pub(super) state: &'a mut PodState,
+}
+
+/// What doing an action asks of the pass.
+enum After {
+    /// Go on with the next action.
+    Next,
+    /// Look and plan anew before anything else.
+    Again,
+    /// Nothing more can be done before this time.
+    Wait(Timestamp),
+    /// Nothing of the pod is left.
+    End(PassEnd),
+}
+
+impl Pass<'_> {
+    fn now(&self) -> Timestamp {
+        self.engine.clock.now()
+    }
+
+    /// Does all that is to be done now.
+    pub(super) async fn run(mut self, notes: Vec<Note>) -> PassEnd {
+        self.take_notes(notes);
+        if self.gone {
+            self.stop_orphan();
+        }
+        if std::mem::take(&mut self.state.refresh) && self.state.observed.prepared == Prepared::Yes {
+            let ip = self.state.observed.ip;
+            if let Err(error) = volumes::prepare(self.engine, self.node, &self.pod, ip).await {
+                tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
+            }
+        }
+        let mut wake = None;
+        for _ in 0..ROUNDS {
+            if self.state.stale
+                && let Err(error) = self.look().await
+            {
+                tracing::warn!(pod = %self.pod.key(), "cannot look at the pod: {error}");
+                return PassEnd::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
+            }
+            let plan = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
+            wake = plan.next_wake;
+            if plan.actions.is_empty() {
+                break;
+            }
+            let mut again = false;
+            for action in plan.actions {
+                match self.execute(action).await {
+                    After::Next => {}
+                    After::Again => {
+                        again = true;
+                        break;
+                    }
+                    After::Wait(until) => {
+                        self.write_status(Moment::Now);
+                        return PassEnd::Wait(Some(until));
+                    }
+                    After::End(end) => return end,
+                }
+                again = true;
+            }
+            if !again {
+                break;
+            }
+        }
+        self.write_status(Moment::Now);
+        if spec::spec(&self.pod).active_deadline_seconds.is_some() {
+            // The first status has the start time that the deadline counts from.
+            wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
+        }
+        PassEnd::Wait(wake)
+    }
+
+    /// Asks the runtime what there is of the pod.
+    async fn look(&mut self) -> Result<(), RuntimeError> {
+        let uid = self.pod.uid().to_string();
+        let observed = &mut self.state.observed;
+        observed.sandbox = self.node.runtime.inspect(&uid).await?;
+        observed.host_ip = Some(self.node.config.ip);
+        if let (None, Some(sandbox)) = (observed.ip, &observed.sandbox) {
+            observed.ip = Some(sandbox.spec.ip);
+        }
+        if !self.state.adopted {
+            self.state.adopted = true;
+            adopt(&self.pod, &mut self.state.observed, self.engine.clock.now());
+        }
+        self.state.stale = false;
+        self.read_log_messages().await;
+        Ok(())
+    }
+
+    async fn execute(&mut self, action: Action) -> After {
+        match action {
+            Action::Prepare => self.prepare().await,
+            Action::RunSandbox => self.run_sandbox().await,
+            Action::StopSandbox => {
+                let uid = self.pod.uid().to_string();
+                self.state.stale = true;
+                self.after(self.node.runtime.stop_sandbox(&uid).await)
+            }
+            Action::Start { name, attempt, back_off } => self.start(&name, attempt, back_off).await,
+            Action::StopContainer { name, id, message, grace } => {
+                self.container_event(&name, EventType::Normal, "Killing", message);
+                let stop = ContainerStop::new(self.now(), grace);
+                if let Some(attempt) = self.attempt_mut(&name, &id) {
+                    attempt.stop = Some(stop);
+                }
+                After::Next
+            }
+            Action::PreStop { name, id, deadline } => self.pre_stop(&name, &id, deadline),
+            Action::Terminate { name, id } => {
+                let now = self.now();
+                if let Some(stop) = self.attempt_mut(&name, &id).and_then(|a| a.stop.as_mut()) {
+                    stop.terminated_at = Some(now);
+                }
+                self.state.stale = true;
+                self.ignoring_absence(self.node.runtime.terminate_container(&id).await)
+            }
+            Action::Kill { name, id } => {
+                let now = self.now();
+                if let Some(stop) = self.attempt_mut(&name, &id).and_then(|a| a.stop.as_mut()) {
+                    stop.killed_at = Some(now);
+                }
+                self.state.stale = true;
+                self.ignoring_absence(self.node.runtime.kill_container(&id).await)
+            }
+            Action::Probe { name, id, kind } => {
+                self.ask_probe(&name, id, kind);
+                After::Next
+            }
+            Action::TellBackOff { name, until, message, image } => {
+                let type_ = if image { EventType::Normal } else { EventType::Warning };
+                self.container_event(&name, type_, "BackOff", message);
+                if image {
+                    self.container_event(&name, EventType::Warning, "Failed", "Error: ImagePullBackOff");
+                }
+                self.state.observed.memory_mut(&name).told_back_off = Some(until);
+                After::Next
+            }
+            Action::Forget { id } => {
+                self.state.stale = true;
+                self.ignoring_absence(self.node.runtime.remove_container(&id).await)
+            }
+            Action::StopPod { cause, grace } => {
+                self.stop_pod(cause, grace);
+                After::Again
+            }
+            Action::Remove => self.remove().await,
+        }
+    }
+
+    fn after(&self, result: Result<(), RuntimeError>) -> After {
+        match result {
+            Ok(()) => After::Again,
+            Err(error) => {
+                tracing::warn!(pod = %self.pod.key(), node = self.node.config.name, "runtime: {error}");
+                After::Wait(saturating_after(self.now(), RUNTIME_AGAIN))
+            }
+        }
+    }
+
+    fn ignoring_absence(&self, result: Result<(), RuntimeError>) -> After {
+        match result {
+            Err(RuntimeError::NotFound(_)) => After::Again,
+            other => self.after(other),
+        }
+    }
+
+    fn attempt_mut(&mut self, name: &str, id: &ContainerId) -> Option<&mut AttemptMemory> {
+        self.state.observed.memory_mut(name).current.as_mut().filter(|attempt| attempt.id == *id)
+    }
+
+    fn stop_pod(&mut self, cause: StopCause, grace: Duration) {
+        if let StopCause::Failed { reason, message } = &cause {
+            self.event(EventType::Normal, reason, message.clone());
+        }
+        let now = self.now();
+        let began = match &self.state.observed.stop {
+            // What already ends keeps its clock; a new cause only changes how it is told and how long it takes.
+            Some(stop) if stop.cause != StopCause::Completed => stop.began,
+            _ => now,
+        };
+        self.state.observed.stop = Some(PodStop { cause, began, grace });
+    }
+
+    /// The object is gone: the processes follow within a small grace (POD-8, SAFE-3).
+    fn stop_orphan(&mut self) {
+        let now = self.now();
+        let small = self.engine.timings.force_delete_grace.0;
+        let stop = &mut self.state.observed.stop;
+        match stop {
+            Some(stop) if stop.cause == StopCause::Orphaned => {}
+            Some(stop) if stop.cause == StopCause::Deleted => {
+                let left = crate::base::clock::until(now, stop.deadline()).min(small);
+                *stop = PodStop { cause: StopCause::Orphaned, began: now, grace: left };
+            }
+            _ => *stop = Some(PodStop { cause: StopCause::Orphaned, began: now, grace: small }),
+        }
+    }
+
+    /// The pod's address and volumes.
+    async fn prepare(&mut self) -> After {
+        let again = saturating_after(self.now(), Duration::from_secs(2));
+        let host_network = spec::spec(&self.pod).host_network == Some(true);
+        if self.state.observed.ip.is_none() {
+            let ip = if host_network { Some(self.node.config.ip) } else { self.node.ips.lock().take() };
+            let Some(ip) = ip else {
+                let message = format!("no address left in the pod range of node {}", self.node.config.name);
+                self.event(EventType::Warning, "FailedCreatePodSandBox", message.clone());
+                self.state.observed.prepared = Prepared::Blocked { until: again, message };
+                return After::Again;
+            };
+            self.state.observed.ip = Some(ip);
+        }
+        match volumes::prepare(self.engine, self.node, &self.pod, self.state.observed.ip).await {
+            Ok(()) => self.state.observed.prepared = Prepared::Yes,
+            Err(error) => {
+                let message = format!("MountVolume.SetUp failed for volume \"{}\" : {error}", error.volume);
+                self.event(EventType::Warning, "FailedMount", message.clone());
+                self.state.observed.prepared = Prepared::Blocked { until: again, message };
+            }
+        }
+        After::Again
+    }
+
+    async fn run_sandbox(&mut self) -> After {
+        let Some(ip) = self.state.observed.ip else { return After::Again };
+        if self.state.observed.sandbox.is_some() {
+            let message = "Pod sandbox changed, it will be killed and re-created.";
+            self.event(EventType::Normal, "SandboxChanged", message);
+        }
+        let spec = super::sandbox::spec(&self.pod, ip, &self.node.config);
+        self.state.stale = true;
+        let result = self.node.runtime.run_sandbox(spec).await;
+        if let Err(error) = &result {
+            let message = format!("Failed to create pod sandbox: {error}");
+            self.event(EventType::Warning, "FailedCreatePodSandBox", message);
+        }
+        self.after(result)
+    }
+
+    fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> After {
+        let Some((_, container)) = spec::container(&self.pod, name) else { return After::Next };
+        let container = container.into_owned();
+        let hook = container.lifecycle.as_ref().and_then(|l| l.pre_stop.clone());
+        if let Some(stop) = self.attempt_mut(name, id).and_then(|a| a.stop.as_mut()) {
+            stop.pre_stop = HookState::Running;
+        }
+        let Some(hook) = hook else { return After::Next };
+        let limit = crate::base::clock::until(self.now(), deadline);
+        let target = self.target(id.clone());
+        self.beside(name, id, false, async move { hooks::run(&target, &container, &hook, limit).await });
+        After::Next
+    }
+
+    /// Runs a hook beside the pass; its end is a note.
+    fn beside(
+        &self,
+        name: &str,
+        id: &ContainerId,
+        post_start: bool,
+        hook: impl Future<Output = Result<(), String>> + Send + 'static,
+    ) {
+        let (engine, uid) = (self.engine.clone(), self.pod.uid().to_string());
+        let (container, id) = (name.to_string(), id.clone());
+        self.node.tasks.spawn("hook", async move {
+            let result = hook.await;
+            engine.note(&uid, Note::Hook { container, id, post_start, result });
+        });
+    }
+
+    fn ask_probe(&mut self, name: &str, id: ContainerId, kind: probe::ProbeKind) {
+        let Some((_, container)) = spec::container(&self.pod, name) else { return };
+        let container = container.into_owned();
+        if let Some(attempt) = self.attempt_mut(name, &id) {
+            attempt.probes.asked(kind);
+        }
+        let target = self.target(id.clone());
+        let (engine, uid, name) = (self.engine.clone(), self.pod.uid().to_string(), name.to_string());
+        self.node.tasks.spawn("probe", async move {
+            let outcome = match kind.of(&container) {
+                Some(asked) => probe::check::ask(&target, &container, asked).await,
+                None => probe::ProbeOutcome::Success,
+            };
+            engine.note(&uid, Note::Probe { container: name, id, kind, outcome });
+        });
+    }
+
+    fn target(&self, id: ContainerId) -> probe::check::Target {
+        probe::check::Target {
+            runtime: self.node.runtime.clone(),
+            id,
+            ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
+            hollow: self.node.config.hollow,
+        }
+    }
+
+    /// Writes the status where it differs from what the API has.
+    fn write_status(&mut self, moment: Moment) {
+        let shutting_down = self.state.observed.stop.as_ref().is_some_and(|s| s.cause == StopCause::Shutdown);
+        if self.gone || shutting_down {
+            return;
+        }
+        let (engine, now) = (self.engine, self.now());
+        let compose =
+            |pod: &Pod, pass: &Self| compose_status(pod, &pass.state.observed, now, &engine.timings, moment);
+        if Some(compose(&self.pod, self)) == self.pod.status {
+            return;
+        }
+        let (key, uid) = (self.pod.key(), self.pod.uid().to_string());
+        let written = engine.api.modify_status::<Pod>(&key, |pod| {
+            if pod.metadata.uid.as_deref() != Some(&uid) {
+                return Err(ApiError::not_found(crate::object::Kind::Pod, &key));
+            }
+            pod.status = Some(compose(pod, self));
+            Ok(())
+        });
+        match written {
+            Ok(pod) => {
+                engine.wrote(&pod);
+                self.pod = pod;
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) => tracing::warn!(pod = %key, "pod status not written: {error}"),
+        }
+    }
+
+    fn event(&self, type_: EventType, reason: &str, message: impl Into<String>) {
+        self.node.recorder.record(reference_to(self.pod.object()), type_, reason, message.into());
+    }
+
+    /// An event about one container of the pod.
+    fn container_event(&self, name: &str, type_: EventType, reason: &str, message: impl Into<String>) {
+        let mut about = reference_to(self.pod.object());
+        let list = match spec::container(&self.pod, name).map(|(role, _)| role) {
+            Some(spec::Role::Init | spec::Role::Sidecar) => "initContainers",
+            Some(spec::Role::Ephemeral) => "ephemeralContainers",
+            _ => "containers",
+        };
+        about.field_path = Some(format!("spec.{list}{{{name}}}"));
+        self.node.recorder.record(about, type_, reason, message.into());
+    }
+
+    /// The record of a container's newest attempt.
+    fn latest<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
+        self.state.observed.latest(name)
+    }
+}

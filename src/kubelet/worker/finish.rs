@@ -1,0 +1,72 @@
+//! The end of a pod on its node: its last status, its object, its address, its directories (POD-7, SAFE-1).
+
+use super::{After, Pass};
+use crate::api::DeleteOptions;
+use crate::base::clock::saturating_after;
+use crate::kubelet::observed::StopCause;
+use crate::kubelet::status::Moment;
+use crate::kubelet::sync_loop::PassEnd;
+use crate::kubelet::{logs, spec, volumes};
+use crate::object::Kind;
+
+impl Pass<'_> {
+    /// Every process is gone: lets go of everything, the object last.
+    pub(super) async fn remove(&mut self) -> After {
+        let uid = self.pod.uid().to_string();
+        let cause = self.state.observed.stop.as_ref().map(|s| s.cause.clone());
+        if cause == Some(StopCause::Shutdown) {
+            if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
+                tracing::warn!(pod = %self.pod.key(), "sandbox not removed: {error}");
+            }
+            return After::End(PassEnd::Released);
+        }
+        // The terminal phase is in the API before the object goes (POD-1).
+        self.write_status(Moment::Last);
+        if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
+            tracing::warn!(pod = %self.pod.key(), "sandbox not removed: {error}");
+            return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
+        }
+        volumes::remove(self.node, &self.pod).await;
+        let host_network = spec::spec(&self.pod).host_network == Some(true);
+        if let Some(ip) = self.state.observed.ip.filter(|_| !host_network) {
+            self.node.ips.lock().give_back(ip);
+        }
+        if !self.gone {
+            let options = DeleteOptions {
+                grace_period_seconds: Some(0),
+                uid: Some(uid.clone()),
+                ..DeleteOptions::default()
+            };
+            match self.engine.api.delete(Kind::Pod, &self.pod.key(), &options) {
+                Ok(_) => {}
+                // Another pod has the name by now, or nobody.
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => {
+                    tracing::warn!(pod = %self.pod.key(), "pod object not removed: {error}");
+                    return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
+                }
+            }
+        }
+        After::End(PassEnd::Removed)
+    }
+
+    /// For attempts that failed without a message and may speak through their log: its last lines (POD-9).
+    pub(super) async fn read_log_messages(&mut self) {
+        for (_, container) in spec::all_containers(&self.pod) {
+            if container.termination_message_policy.as_deref() != Some("FallbackToLogsOnError") {
+                continue;
+            }
+            let Some(record) = self.state.observed.latest(&container.name) else { continue };
+            let silent = record.exit.as_ref().is_some_and(|e| {
+                e.exit_code != 0 && e.message.as_ref().is_none_or(|m| m.trim().is_empty())
+            });
+            let id = record.id.clone();
+            let memory = self.state.observed.memory(&container.name);
+            if !silent || memory.log_message.as_ref().is_some_and(|(known, _)| *known == id) {
+                continue;
+            }
+            let text = logs::last_words(self.node.runtime.as_ref(), &id).await;
+            self.state.observed.memory_mut(&container.name).log_message = Some((id, text));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What notes change in the memory of a pod.
+
+use std::time::Duration;
+
+use super::Pass;
+use crate::kubelet::observed::{HookState, PodStop, StopCause};
+use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
+use crate::kubelet::runtime::ContainerId;
+use crate::kubelet::spec;
+use crate::kubelet::sync_loop::Note;
+use crate::reconcile::EventType;
+
+impl Pass<'_> {
+    pub(super) fn take_notes(&mut self, notes: Vec<Note>) {
+        for note in notes {
+            match note {
+                Note::Look => self.state.stale = true,
+                Note::Refresh => self.state.refresh = true,
+                Note::Hook { container, id, post_start: true, result } => {
+                    self.post_start_over(&container, &id, result);
+                }
+                Note::Hook { container, id, post_start: false, result } => {
+                    if result.is_err() {
+                        let text = "PreStopHook failed";
+                        self.container_event(&container, EventType::Warning, "FailedPreStopHook", text);
+                    }
+                    if let Some(stop) = self.attempt_mut(&container, &id).and_then(|a| a.stop.as_mut()) {
+                        stop.pre_stop = HookState::Done;
+                    }
+                }
+                Note::Probe { container, id, kind, outcome } => {
+                    self.probe_over(&container, &id, kind, &outcome);
+                }
+                Note::Shutdown { force } => self.shut_down(force),
+            }
+        }
+    }
+
+    fn post_start_over(&mut self, container: &str, id: &ContainerId, result: Result<(), String>) {
+        let now = self.now();
+        if let Err(message) = &result {
+            tracing::debug!(pod = %self.pod.key(), container, "postStart: {message}");
+            let text = "PostStartHook failed";
+            self.container_event(container, EventType::Warning, "FailedPostStartHook", text);
+        }
+        let probes = spec::container(&self.pod, container)
+            .map(|(_, c)| crate::kubelet::probe::ProbeSet::new(&c, now));
+        if let Some(attempt) = self.attempt_mut(container, id) {
+            match result {
+                Ok(()) => {
+                    attempt.post_start = HookState::Done;
+                    attempt.probes = probes.unwrap_or_default();
+                }
+                Err(message) => attempt.post_start = HookState::Failed(message),
+            }
+        }
+    }
+
+    fn probe_over(&mut self, container: &str, id: &ContainerId, kind: ProbeKind, outcome: &ProbeOutcome) {
+        let runs = self.latest(container).is_some_and(|r| r.id == *id && r.exit.is_none());
+        if !runs {
+            return;
+        }
+        let now = self.now();
+        let title = kind.title();
+        match outcome {
+            ProbeOutcome::Success => {}
+            ProbeOutcome::Failure(text) => {
+                let message = format!("{title} probe failed: {text}");
+                self.container_event(container, EventType::Warning, "Unhealthy", message);
+            }
+            ProbeOutcome::Unknown(text) => {
+                let message = format!("{title} probe errored and resulted in unknown state: {text}");
+                self.container_event(container, EventType::Warning, "Unhealthy", message);
+            }
+        }
+        if let Some(attempt) = self.attempt_mut(container, id) {
+            attempt.probes.answered(kind, outcome, now);
+        }
+    }
+
+    fn shut_down(&mut self, force: bool) {
+        let now = self.now();
+        let grace = if force { Duration::ZERO } else { spec::grace(&self.pod) };
+        let stop = &mut self.state.observed.stop;
+        match stop {
+            // What already ends goes on ending; force only shortens it.
+            Some(stop) if stop.cause != StopCause::Completed => {
+                if force {
+                    (stop.began, stop.grace) = (now, grace);
+                }
+            }
+            _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Starting one attempt of a container: its image, its environment, its mounts, its process, its hook.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Container;
+
+use super::{After, Pass};
+use crate::base::clock::saturating_after;
+use crate::kubelet::environment::{self, Sources};
+use crate::kubelet::observed::{
+    AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded,
+};
+use crate::kubelet::plan::image_back_off_delay;
+use crate::kubelet::probe::ProbeSet;
+use crate::kubelet::runtime::{
+    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, PulledImage, RuntimeError,
+};
+use crate::kubelet::{hooks, spec, volumes};
+use crate::object::quantity::Amount;
+use crate::reconcile::EventType;
+
+/// After this long a container that could not be made is tried again.
+const CREATE_AGAIN: Duration = Duration::from_secs(10);
+
+impl Pass<'_> {
+    pub(super) async fn start(&mut self, name: &str, attempt: u32, back_off: Option<RestartBackOff>) -> After {
+        let Some((role, container)) = spec::container(&self.pod, name) else { return After::Next };
+        let container = container.into_owned();
+        let image = match self.pull(&container).await {
+            Ok(image) => image,
+            Err(after) => return after,
+        };
+        let resolved = match self.resolve(&container, attempt) {
+            Ok(resolved) => resolved,
+            Err(message) => return self.create_failed(name, "CreateContainerConfigError", message),
+        };
+        let target = match role {
+            spec::Role::Ephemeral => spec::ephemeral_containers(&self.pod)
+                .iter()
+                .find(|e| e.name == name)
+                .and_then(|e| e.target_container_name.clone()),
+            _ => None,
+        };
+        self.state.stale = true;
+        let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
+        let now = self.now();
+        let memory = self.state.observed.memory_mut(name);
+        memory.image = ImageState::Present(image.clone());
+        memory.error = None;
+        let record = match started {
+            Ok(record) => record,
+            Err(RuntimeError::StartFailed(message)) => {
+                memory.back_off = back_off.or(memory.back_off);
+                memory.unrecorded = Some(Unrecorded {
+                    record: never_started(&container, attempt, image, &message, now),
+                    reason: "StartError".into(),
+                });
+                self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
+                return After::Again;
+            }
+            Err(error) => return self.create_failed(name, "RunContainerError", error.to_string()),
+        };
+        memory.back_off = back_off.or(memory.back_off);
+        let hook = container.lifecycle.as_ref().and_then(|l| l.post_start.clone());
+        memory.current = Some(AttemptMemory {
+            id: record.id.clone(),
+            post_start: if hook.is_some() { HookState::Running } else { HookState::Done },
+            probes: ProbeSet::new(&container, record.started_at),
+            stop: None,
+        });
+        self.container_event(name, EventType::Normal, "Created", format!("Created container: {name}"));
+        self.container_event(name, EventType::Normal, "Started", format!("Started container {name}"));
+        if let Some(hook) = hook {
+            let target = self.target(record.id.clone());
+            let run = async move { hooks::run(&target, &container, &hook, hooks::UNLIMITED).await };
+            self.beside(name, &record.id, true, run);
+            // The next container starts only after the hook.
+            return After::Again;
+        }
+        After::Next
+    }
+
+    /// The image, by the container's pull policy; an error has been told and remembered.
+    async fn pull(&mut self, container: &Container) -> Result<PulledImage, After> {
+        let name = &container.name;
+        let image = container.image.clone().unwrap_or_default();
+        let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
+        let present = policy != "Always" && self.node.images.lock().contains(&image);
+        let began = self.engine.clock.monotonic();
+        let pulls = !present && policy != "Never";
+        if pulls {
+            self.container_event(name, EventType::Normal, "Pulling", format!("Pulling image \"{image}\""));
+        }
+        match self.node.runtime.pull_image(&image).await {
+            Ok(pulled) => {
+                let message = if pulls {
+                    self.node.images.lock().insert(image.clone());
+                    let took = self.engine.clock.monotonic().saturating_sub(began);
+                    let took = format!("{}ms", took.as_millis());
+                    format!(
+                        "Successfully pulled image \"{image}\" in {took} ({took} including waiting). Image size: {} bytes.",
+                        pulled.size_bytes
+                    )
+                } else {
+                    format!("Container image \"{image}\" already present on machine")
+                };
+                self.container_event(name, EventType::Normal, "Pulled", message);
+                Ok(pulled)
+            }
+            Err(error) => Err(self.pull_failed(name, &image, policy, &error)),
+        }
+    }
+
+    fn pull_failed(&mut self, name: &str, image: &str, policy: &str, error: &RuntimeError) -> After {
+        let (reason, message) = match error {
+            RuntimeError::InvalidImageName(text) => {
+                let message = format!("Failed to apply default image tag \"{image}\": {text}");
+                self.container_event(name, EventType::Warning, "InspectFailed", message.clone());
+                ("InvalidImageName", message)
+            }
+            RuntimeError::ImageNotFound(_) if policy == "Never" => {
+                let message = format!("Container image \"{image}\" is not present with pull policy of Never");
+                self.container_event(name, EventType::Warning, "ErrImageNeverPull", message.clone());
+                ("ErrImageNeverPull", message)
+            }
+            RuntimeError::Host(_) => return self.create_failed(name, "RunContainerError", error.to_string()),
+            other => {
+                let message = format!("Failed to pull image \"{image}\": {other}");
+                self.container_event(name, EventType::Warning, "Failed", message);
+                ("ErrImagePull", other.to_string())
+            }
+        };
+        self.container_event(name, EventType::Warning, "Failed", format!("Error: {reason}"));
+        let at = self.now();
+        let memory = self.state.observed.memory_mut(name);
+        let delay = image_back_off_delay(&memory.image, &self.engine.timings);
+        memory.image = ImageState::Failed { reason, message, at, delay };
+        After::Next
+    }
+
+    fn create_failed(&mut self, name: &str, reason: &'static str, message: String) -> After {
+        self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
+        let until = saturating_after(self.now(), CREATE_AGAIN);
+        self.state.observed.memory_mut(name).error = Some(CreateError { reason, message, until });
+        After::Next
+    }
+
+    /// Everything the runtime needs to know of the attempt.
+    fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, String> {
+        let sources = Sources {
+            pod: &self.pod,
+            container,
+            pod_ip: self.state.observed.ip,
+            host_ip: Some(self.node.config.ip),
+            allocatable: &self.node.config.capacity,
+            config_map: &|name| {
+                self.engine.config_maps.get(&crate::object::Key::new(self.pod.namespace(), name))
+            },
+            secret: &|name| self.engine.secrets.get(&crate::object::Key::new(self.pod.namespace(), name)),
+            services: &|| environment::visible_services(&self.engine.services, self.pod.namespace()),
+        };
+        let env = environment::resolve(&sources).map_err(|error| error.to_string())?;
+        let expand = |list: &Option<Vec<String>>| -> Vec<String> {
+            list.iter().flatten().map(|text| environment::expand(text, &env)).collect()
+        };
+        let mounts = volumes::mounts(self.node, &self.pod, container, &env)?;
+        let limit = |resource: &str| {
+            let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref())?;
+            limits.get(resource).map(Amount::of).filter(|a| !a.is_zero())
+        };
+        let pod_security = spec::spec(&self.pod).security_context.as_ref();
+        let security = container.security_context.as_ref();
+        let user = security.and_then(|s| s.run_as_user).or(pod_security.and_then(|s| s.run_as_user));
+        let group = security.and_then(|s| s.run_as_group).or(pod_security.and_then(|s| s.run_as_group));
+        Ok(ContainerSpec {
+            pod_uid: self.pod.uid().to_string(),
+            name: container.name.clone(),
+            attempt,
+            image: container.image.clone().unwrap_or_default(),
+            command: expand(&container.command),
+            args: expand(&container.args),
+            working_dir: container.working_dir.clone().filter(|d| !d.is_empty()).map(PathBuf::from),
+            mounts,
+            stdin: container.stdin == Some(true),
+            stdin_once: container.stdin_once == Some(true),
+            tty: container.tty == Some(true),
+            memory_limit_bytes: limit("memory").and_then(|a| u64::try_from(a.units()).ok()),
+            cpu_limit_millicores: limit("cpu").and_then(|a| u64::try_from(a.millis()).ok()),
+            run_as_user: user.and_then(|id| u32::try_from(id).ok()),
+            run_as_group: group.and_then(|id| u32::try_from(id).ok()),
+            termination_message_path: container
+                .termination_message_path
+                .clone()
+                .unwrap_or_else(|| "/dev/termination-log".into())
+                .into(),
+            target: None,
+            env,
+        })
+    }
+}
+
+/// The record of an attempt whose program could not be started: exit code 128, as container runtimes tell it.
+fn never_started(
+    container: &Container,
+    attempt: u32,
+    image: PulledImage,
+    message: &str,
+    now: Timestamp,
+) -> ContainerRecord {
+    ContainerRecord {
+        id: ContainerId(format!("{:032x}{:032x}", rand::random::<u128>(), rand::random::<u128>())),
+        name: container.name.clone(),
+        attempt,
+        image: container.image.clone().unwrap_or_default(),
+        image_id: image.image_id,
+        pid: None,
+        started_at: now,
+        exit: Some(ContainerExit {
+            exit_code: 128,
+            signal: None,
+            oom_killed: false,
+            finished_at: now,
+            message: Some(message.to_string()),
+        }),
+    }
+}

@@ -1,0 +1,185 @@
+//! One object of a manifest: its value, where it came from, and where its fields stand.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::error::{ManifestError, Position};
+use super::node::{self, Content, Node};
+use super::parse;
+use crate::object::{Kind, Object};
+
+/// One object of a manifest.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The object as JSON.
+    pub value: Value,
+    /// The file, or `-` for standard input.
+    pub source: Arc<str>,
+    /// The line it starts at.
+    pub line: usize,
+    tree: Arc<Node>,
+}
+
+impl Document {
+    /// `kind`, or nothing.
+    pub fn kind_name(&self) -> &str {
+        self.text("kind")
+    }
+
+    /// `apiVersion`, or nothing.
+    pub fn api_version(&self) -> &str {
+        self.text("apiVersion")
+    }
+
+    fn text(&self, field: &str) -> &str {
+        self.value.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// `Deployment/web`, for messages.
+    pub fn label(&self) -> String {
+        let name = self.value.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("(no name)");
+        format!("{}/{name}", self.kind_name())
+    }
+
+    /// Where a field stands: `spec.template.spec.containers[0].image`. For a field that is not there, the
+    /// nearest part of its path that is.
+    pub fn position(&self, path: &str) -> Position {
+        node::find(&self.tree, path)
+    }
+
+    /// An error about one of its fields.
+    pub fn error(&self, field: &str, message: impl Into<String>) -> ManifestError {
+        ManifestError {
+            source: self.source.clone(),
+            position: Some(self.position(field)),
+            field: (!field.is_empty()).then(|| field.to_string()),
+            message: message.into(),
+        }
+    }
+
+    /// Its row of the Kind table; for a kind that is not in it, an error that names the nearest.
+    pub fn kind(&self) -> Result<Kind, ManifestError> {
+        let (api_version, name) = (self.api_version(), self.kind_name());
+        if let Some(kind) = Kind::from_api_version(api_version, name) {
+            return Ok(kind);
+        }
+        if name.is_empty() {
+            return Err(self.error("kind", "Required value: which kind of object is this?"));
+        }
+        let known: Vec<Kind> = Kind::ALL.iter().copied().filter(|k| k.info().name == name).collect();
+        if !known.is_empty() {
+            let versions: Vec<_> = known.iter().map(|k| k.info().api_version()).collect();
+            let versions = versions.join(" and ");
+            return Err(if api_version.is_empty() {
+                self.error("apiVersion", format!("Required value: {name} is in {versions}"))
+            } else {
+                let message = format!("no kind \"{name}\" in version \"{api_version}\": it is in {versions}");
+                self.error("apiVersion", message)
+            });
+        }
+        let mut message = format!("no kind \"{name}\" in version \"{api_version}\"");
+        if let Some(nearest) = nearest_kind(name) {
+            let info = nearest.info();
+            let _ = write!(message, ", did you mean {} ({})?", info.name, info.api_version());
+        }
+        Err(self.error("kind", message))
+    }
+
+    /// The typed object; a value of the wrong shape is told with its place.
+    pub fn object(&self) -> Result<Object, ManifestError> {
+        let kind = self.kind()?;
+        Object::from_value(kind, self.value.clone()).map_err(|e| self.error("", e.to_string()))
+    }
+}
+
+/// Adds the object of a tree, or each item of a list.
+pub(super) fn from_tree(
+    source: &Arc<str>,
+    tree: &Arc<Node>,
+    results: &mut Vec<Result<Document, ManifestError>>,
+) {
+    let value = match node::to_value(tree) {
+        Ok(value) => value,
+        Err(fault) => return results.push(Err(parse::error(source, fault))),
+    };
+    let Value::Object(fields) = &value else {
+        let found = match &value {
+            Value::Array(_) => "a list",
+            Value::String(_) => "a text",
+            Value::Number(_) => "a number",
+            _ => "true or false",
+        };
+        let message = format!("expected an object with apiVersion and kind, found {found}");
+        return results.push(Err(ManifestError::at(source, tree.start, message)));
+    };
+    let kind = fields.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let item_kind = kind.strip_suffix("List").filter(|_| fields.contains_key("items"));
+    let Some(item_kind) = item_kind else {
+        return results.push(Ok(Document {
+            line: tree.start.line,
+            source: source.clone(),
+            tree: tree.clone(),
+            value,
+        }));
+    };
+    let api_version = fields.get("apiVersion").cloned();
+    for item in items_of(tree) {
+        let before = results.len();
+        from_tree(source, item, results);
+        // The items of a `PodList` need not say what they are.
+        for result in results.iter_mut().skip(before).flatten() {
+            if let Some(fields) = result.value.as_object_mut()
+                && !item_kind.is_empty()
+                && !fields.contains_key("kind")
+            {
+                fields.insert("kind".into(), item_kind.into());
+                if let Some(version) = &api_version {
+                    fields.entry("apiVersion").or_insert_with(|| version.clone());
+                }
+            }
+        }
+    }
+}
+
+fn items_of(tree: &Node) -> &[Arc<Node>] {
+    let Content::Map(entries) = &tree.content else { return &[] };
+    match entries.iter().find(|e| e.key == "items").map(|e| &e.value.content) {
+        Some(Content::List(list)) => list,
+        _ => &[],
+    }
+}
+
+/// The kind whose name is nearest to a misspelt one.
+fn nearest_kind(name: &str) -> Option<Kind> {
+    if let Some(kind) = Kind::from_word(name) {
+        return Some(kind);
+    }
+    let word = name.to_lowercase();
+    let distance = |kind: &Kind| edit_distance(&word, kind.info().singular);
+    let nearest = Kind::ALL.iter().copied().min_by_key(distance)?;
+    (distance(&nearest) <= 1 + word.chars().count() / 4).then_some(nearest)
+}
+
+/// How many letters must be added, left out, replaced or swapped with their neighbour.
+fn edit_distance(a: &str, b: &str) -> usize {
+    const LONGEST: usize = 64;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(LONGEST).collect(), b.chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = if i == 0 || j == 0 {
+                i + j
+            } else {
+                let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                    best = best.min(rows[i - 2][j - 2] + 1);
+                }
+                best
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}

@@ -1,0 +1,59 @@
+//! What is wrong with a manifest, and where.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A place in a text; both count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column, in characters.
+    pub column: usize,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// A manifest cannot be used. Displayed as `file:line:column: field: message`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestError {
+    /// The file, or `-` for standard input.
+    pub source: Arc<str>,
+    /// Where in it, when it is about a place.
+    pub position: Option<Position>,
+    /// The field it is about, e.g. `spec.replicas`.
+    pub field: Option<String>,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl ManifestError {
+    /// About a whole file.
+    pub(super) fn of_file(source: &str, message: impl Into<String>) -> Self {
+        Self { source: source.into(), position: None, field: None, message: message.into() }
+    }
+
+    /// About a place.
+    pub(super) fn at(source: &Arc<str>, position: Position, message: impl Into<String>) -> Self {
+        Self { source: source.clone(), position: Some(position), field: None, message: message.into() }
+    }
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)?;
+        if let Some(position) = self.position {
+            write!(f, ":{position}")?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, ": {field}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for ManifestError {}

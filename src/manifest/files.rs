@@ -1,0 +1,133 @@
+//! Finding manifests: a file, the manifests of a directory, or standard input.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use super::ManifestError;
+
+/// How much is read of one file.
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// How deep directories are searched; a loop of links ends there.
+const MAX_DIRECTORY_DEPTH: usize = 32;
+
+/// The text of one file.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The file's path as shown, or `-`.
+    pub name: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// Reads what a path names: a file of any name, the `*.yaml`, `*.yml` and `*.json` of a directory in order
+/// of their names (with `recursive` those below it too), or standard input for `-`.
+pub fn collect(path: &str, recursive: bool) -> Result<Vec<Source>, ManifestError> {
+    if path == "-" {
+        let bytes = bounded(io::stdin().lock(), path)?;
+        return Ok(vec![Source { name: path.to_string(), bytes }]);
+    }
+    if path.starts_with("http://") || path.starts_with("https://") {
+        let message = "manifests are read from files; download it first";
+        return Err(ManifestError::of_file(path, message));
+    }
+    let of_path = Path::new(path);
+    let metadata = fs::metadata(of_path).map_err(|e| unreadable(path, &e))?;
+    if !metadata.is_dir() {
+        return Ok(vec![read(of_path)?]);
+    }
+    let mut sources = Vec::new();
+    directory(of_path, recursive, 0, &mut sources)?;
+    if sources.is_empty() {
+        let hint = if recursive { "" } else { " (directories in it are read with --recursive)" };
+        let message = format!("no *.yaml, *.yml or *.json file here{hint}");
+        return Err(ManifestError::of_file(path, message));
+    }
+    Ok(sources)
+}
+
+fn directory(
+    path: &Path,
+    recursive: bool,
+    depth: usize,
+    sources: &mut Vec<Source>,
+) -> Result<(), ManifestError> {
+    let shown = path.display().to_string();
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut paths: Vec<_> =
+        entries.map_err(|e| unreadable(&shown, &e))?.into_iter().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            if recursive && depth < MAX_DIRECTORY_DEPTH {
+                directory(&path, recursive, depth + 1, sources)?;
+            }
+        } else if path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") {
+            sources.push(read(&path)?);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Source, ManifestError> {
+    let name = path.display().to_string();
+    let file = fs::File::open(path).map_err(|e| unreadable(&name, &e))?;
+    let bytes = bounded(file, &name)?;
+    Ok(Source { name, bytes })
+}
+
+fn bounded(reader: impl io::Read, name: &str) -> Result<Vec<u8>, ManifestError> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|e| unreadable(name, &e))?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        let message = format!("larger than {} MiB", MAX_FILE_BYTES / 1024 / 1024);
+        return Err(ManifestError::of_file(name, message));
+    }
+    Ok(bytes)
+}
+
+fn unreadable(name: &str, error: &io::Error) -> ManifestError {
+    let message = match error.kind() {
+        io::ErrorKind::NotFound => "no such file or directory".to_string(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_string(),
+        _ => error.to_string(),
+    };
+    ManifestError::of_file(name, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_give_their_manifests_in_order_api_12() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::create_dir(root.join("sub")).unwrap();
+        for name in ["b.yaml", "a.json", "c.yml", "notes.txt", "sub/d.yaml"] {
+            fs::write(root.join(name), name).unwrap();
+        }
+        let names = |recursive| -> Vec<String> {
+            collect(&root.display().to_string(), recursive)
+                .unwrap()
+                .iter()
+                .map(|s| s.name.strip_prefix(&format!("{}/", root.display())).unwrap().to_string())
+                .collect()
+        };
+        assert_eq!(names(false), ["a.json", "b.yaml", "c.yml"]);
+        assert_eq!(names(true), ["a.json", "b.yaml", "c.yml", "sub/d.yaml"]);
+        let file = collect(&root.join("notes.txt").display().to_string(), false).unwrap();
+        assert_eq!(file[0].bytes, b"notes.txt");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_api_12() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("x.yaml").display().to_string();
+        let error = collect(&missing, false).unwrap_err();
+        assert_eq!(error.to_string(), format!("{missing}: no such file or directory"));
+        assert!(collect(&directory.path().display().to_string(), false).is_err());
+        assert!(collect("https://example.com/x.yaml", false).is_err());
+    }
+}

@@ -1,0 +1,12 @@
+//! The order to apply documents in: what others depend on first.
+
+use super::Document;
+use crate::object::Kind;
+
+/// Sorts documents in the order of the Kind table, unknown kinds last; equals keep their order.
+pub fn in_apply_order(mut documents: Vec<Document>) -> Vec<Document> {
+    documents.sort_by_key(|document| {
+        Kind::from_api_version(document.api_version(), document.kind_name()).map_or(usize::MAX, Kind::index)
+    });
+    documents
+}

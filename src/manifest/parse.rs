@@ -1,0 +1,117 @@
+//! From text to documents. JSON is read as the YAML it is, so that it has positions too.
+
+use std::sync::Arc;
+
+use granit_parser::{Event, Parser};
+use serde_json::Value;
+
+use super::document::{self, Document};
+use super::error::{ManifestError, Position};
+use super::node::{self, Builder, Fault, Node};
+
+/// How large a text may be.
+const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
+
+const BOM: char = '\u{feff}';
+
+/// Reads text that should be UTF-8. See [`parse`].
+pub fn parse_bytes(bytes: &[u8], source: &str) -> Vec<Result<Document, ManifestError>> {
+    let message = match std::str::from_utf8(bytes) {
+        Ok(text) => return parse(text, source),
+        Err(_) if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) => {
+            "the text is UTF-16; save it as UTF-8".to_string()
+        }
+        Err(error) => {
+            let line = 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count();
+            format!("line {line} holds a byte that is not UTF-8; is this a text file?")
+        }
+    };
+    vec![Err(ManifestError::of_file(source, message))]
+}
+
+/// Reads every document of a text: YAML documents between `---` lines, JSON, and the items of `List`
+/// kinds. Empty documents are skipped; one that cannot be read is an error beside the others.
+pub fn parse(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
+    let source: Arc<str> = source.into();
+    if text.len() > MAX_TEXT_BYTES {
+        let message = format!("larger than {} MiB", MAX_TEXT_BYTES / 1024 / 1024);
+        return vec![Err(ManifestError::of_file(&source, message))];
+    }
+    let mut results = Vec::new();
+    for (lines_before, part) in parts(text.strip_prefix(BOM).unwrap_or(text)) {
+        match trees(part, lines_before) {
+            Ok(roots) => {
+                for root in roots {
+                    document::from_tree(&source, &root, &mut results);
+                }
+            }
+            Err(fault) => results.push(Err(error(&source, fault))),
+        }
+    }
+    results
+}
+
+/// Reads a text that is one document, as an editor's or a config file's; an empty one is null.
+pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
+    let source: Arc<str> = "yaml".into();
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(ManifestError::of_file(&source, "the text is too large"));
+    }
+    let read = || -> Result<Value, Fault> {
+        let roots = trees(text.strip_prefix(BOM).unwrap_or(text), 0)?;
+        match roots.as_slice() {
+            [] => Ok(Value::Null),
+            [root] => node::to_value(root),
+            [_, second, ..] => Err((second.start, "there is more than one document".to_string())),
+        }
+    };
+    read().map_err(|fault| error(&source, fault))
+}
+
+pub(super) fn error(source: &Arc<str>, (position, message): Fault) -> ManifestError {
+    ManifestError::at(source, position, message)
+}
+
+/// Cuts a text at its `---` lines, so that an error in one document leaves the others readable; each part
+/// comes with the number of lines before it. YAML allows `---` at the start of a line nowhere else.
+fn parts(text: &str) -> Vec<(usize, &str)> {
+    let mut parts = Vec::new();
+    let (mut begin, mut begin_line, mut offset) = (0, 0, 0);
+    let mut has_content = false;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        let bare = line.trim_end();
+        let is_marker = bare == "---" || bare.starts_with("--- ") || bare.starts_with("---\t");
+        // Directives belong to the document after the marker.
+        if is_marker && has_content {
+            parts.push((begin_line, &text[begin..offset]));
+            (begin, begin_line, has_content) = (offset, number, false);
+        }
+        let is_content = !bare.is_empty() && !bare.starts_with(['#', '%']);
+        has_content |= is_content;
+        offset += line.len();
+    }
+    if has_content {
+        parts.push((begin_line, &text[begin..]));
+    }
+    parts
+}
+
+/// The documents of a part; usually one. Empty documents are left out.
+fn trees(text: &str, lines_before: usize) -> Result<Vec<Arc<Node>>, Fault> {
+    let mut roots = Vec::new();
+    let mut builder = Builder::new(lines_before);
+    for next in Parser::new_from_str(text) {
+        let (event, span) = next.map_err(|error| {
+            let marker = error.marker();
+            let position = Position { line: marker.line() + lines_before, column: marker.col() + 1 };
+            (position, error.info())
+        })?;
+        if matches!(event, Event::DocumentEnd) {
+            let is_null = |root: &Arc<Node>| matches!(root.content, node::Content::Scalar(Value::Null));
+            roots.extend(builder.take().filter(|root| !is_null(root)));
+        } else {
+            builder.event(event, &span)?;
+        }
+    }
+    Ok(roots)
+}

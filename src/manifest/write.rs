@@ -1,0 +1,225 @@
+//! From values to YAML as kubectl prints it: keys in alphabetical order, lists not indented.
+//!
+//! Texts that some YAML reader would take for something else (`yes`, `0755`, `1_000`) are quoted, and
+//! characters that drive terminals are escaped.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::scalar;
+
+/// The value as a YAML document.
+pub fn to_yaml(value: &Value) -> String {
+    let mut text = String::new();
+    match value {
+        Value::Object(map) if !map.is_empty() => mapping(&mut text, map, 0),
+        Value::Array(list) if !list.is_empty() => sequence(&mut text, list, 0),
+        other => {
+            inline(&mut text, other, 0);
+        }
+    }
+    text
+}
+
+fn pad(text: &mut String, indent: usize) {
+    text.extend(std::iter::repeat_n(' ', indent));
+}
+
+/// Entries at `indent`; the first one too.
+fn mapping(text: &mut String, map: &Map<String, Value>, indent: usize) {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_by_key(|(key, _)| *key);
+    for (i, (key, value)) in entries.into_iter().enumerate() {
+        if i > 0 {
+            pad(text, indent);
+        }
+        text.push_str(&plain_or_quoted(key));
+        text.push(':');
+        match value {
+            Value::Object(inner) if !inner.is_empty() => {
+                text.push('\n');
+                pad(text, indent + 2);
+                mapping(text, inner, indent + 2);
+            }
+            Value::Array(list) if !list.is_empty() => {
+                text.push('\n');
+                pad(text, indent);
+                sequence(text, list, indent);
+            }
+            other => {
+                text.push(' ');
+                inline(text, other, indent);
+            }
+        }
+    }
+}
+
+/// Items at `indent`; the first one too.
+fn sequence(text: &mut String, list: &[Value], indent: usize) {
+    for (i, item) in list.iter().enumerate() {
+        if i > 0 {
+            pad(text, indent);
+        }
+        text.push_str("- ");
+        match item {
+            Value::Object(map) if !map.is_empty() => mapping(text, map, indent + 2),
+            Value::Array(inner) if !inner.is_empty() => sequence(text, inner, indent + 2),
+            other => inline(text, other, indent),
+        }
+    }
+}
+
+/// A value that starts on the line it is on, below a parent at `indent`; ends the line.
+fn inline(text: &mut String, value: &Value, indent: usize) {
+    match value {
+        Value::String(content) => match block(content) {
+            Some(lines) => {
+                for (i, line) in lines.lines().enumerate() {
+                    if i > 0 && !line.is_empty() {
+                        pad(text, indent);
+                    }
+                    text.push_str(line);
+                    text.push('\n');
+                }
+            }
+            None => {
+                text.push_str(&plain_or_quoted(content));
+                text.push('\n');
+            }
+        },
+        Value::Object(_) => text.push_str("{}\n"),
+        Value::Array(_) => text.push_str("[]\n"),
+        other => {
+            let _ = writeln!(text, "{other}");
+        }
+    }
+}
+
+/// A text of several lines as a literal block, where it can be one.
+fn block(content: &str) -> Option<String> {
+    let readable = content.contains('\n')
+        && !content.starts_with([' ', '\n', '\t'])
+        && content.lines().all(|line| !line.ends_with([' ', '\t', '\r']))
+        && !content.chars().any(|c| needs_escape(c) && c != '\n');
+    if !readable {
+        return None;
+    }
+    serde_yaml::to_string(content).ok().filter(|text| text.starts_with('|'))
+}
+
+/// A text on one line, in quotes when it must be.
+fn plain_or_quoted(content: &str) -> String {
+    if content.chars().any(needs_escape) {
+        return escaped(content);
+    }
+    let is_ambiguous = !matches!(scalar::resolve(content), Ok(Value::String(_)))
+        || matches!(content, "<<" | "=")
+        || content.starts_with("---")
+        || content.starts_with("...");
+    if is_ambiguous {
+        return format!("\"{}\"", content.replace('\\', "\\\\").replace('"', "\\\""));
+    }
+    serde_yaml::to_string(content).map_or_else(|_| escaped(content), |text| text.trim_end_matches('\n').to_string())
+}
+
+/// Characters that do not print, or that YAML takes for line breaks.
+fn needs_escape(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+}
+
+fn escaped(content: &str) -> String {
+    let mut text = String::from("\"");
+    for c in content.chars() {
+        match c {
+            '"' | '\\' => {
+                text.push('\\');
+                text.push(c);
+            }
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push_str("\\t"),
+            '\r' => text.push_str("\\r"),
+            c if needs_escape(c) => {
+                let _ = write!(text, "\\u{:04x}", c as u32);
+            }
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::super::from_yaml;
+    use super::*;
+
+    #[test]
+    fn objects_read_as_kubectl_prints_them_api_12() {
+        let value = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "labels": {}},
+            "data": {"n": "y", "mode": "0755", "file": "a: 1\n  b\n", "esc": "\u{1b}[2J", "colon": "a: b", "z": null},
+            "list": [{"name": "x", "ports": [80, {"b": [[1]]}]}, [], "plain text", true, 0.5]});
+        let expected = r#"apiVersion: v1
+data:
+  colon: 'a: b'
+  esc: "\u001b[2J"
+  file: |
+    a: 1
+      b
+  mode: "0755"
+  "n": "y"
+  z: null
+kind: ConfigMap
+list:
+- name: x
+  ports:
+  - 80
+  - b:
+    - - 1
+- []
+- plain text
+- true
+- 0.5
+metadata:
+  labels: {}
+  name: a
+"#;
+        assert_eq!(to_yaml(&value), expected);
+        assert_eq!(from_yaml(expected).unwrap(), value);
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        let text = prop_oneof![
+            "\\PC{0,12}",
+            "[a-c \n\t:#'\"\\\\|>-]{0,12}",
+            "[0-9_.+xobeE-]{1,6}",
+            prop::sample::select(vec!["y", "No", "~", "null", "<<", "=", "---", "...", "2001-01-01", "\u{85}", "\u{feff}", "", "- ", "? a", "*a", "&a", "!a", "%a", "@", "`"])
+                .prop_map(str::to_string),
+        ];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            text.clone().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(text.clone(), inner, 0..4)
+                    .prop_map(|m| Value::Object(m.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back_api_12(value in values()) {
+            let text = to_yaml(&value);
+            prop_assert_eq!(from_yaml(&text).map_err(|e| format!("{e} in {text:?}")), Ok(value), "{}", text);
+        }
+    }
+}
