@@ -48,8 +48,9 @@ async fn runtime(state_dir: &Path, life: HostLife, namespaces: bool) -> ProcessR
 }
 
 impl Node {
+    /// The host ends with the test, also with one that fails.
     async fn new(namespaces: bool) -> Self {
-        Self::with_life(HostLife::Own, namespaces).await
+        Self::with_life(HostLife::OfControlPlane, namespaces).await
     }
 
     async fn with_life(life: HostLife, namespaces: bool) -> Self {
@@ -328,7 +329,7 @@ async fn killing_the_host_kills_its_containers() {
 /// SAFE-7: a new control plane finds the same processes, and exits that nobody watched.
 #[tokio::test]
 async fn a_new_control_plane_finds_its_containers() {
-    let node = Node::new(true).await;
+    let node = Node::with_life(HostLife::Own, true).await;
     let fifo = node.directory.path().join("fifo");
     let wait = format!("cat {} >/dev/null; exit 7", fifo.display());
     std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
