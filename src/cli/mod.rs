@@ -21,8 +21,10 @@ const FAILED: u8 = 1;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    if let Some(code) = hidden_program() {
         return code;
+        return exit;
+    if let Some(code) = hidden_program() {
+    if let Some(exit) = hidden_program() {
     }
     // Usage errors end here, with exit code 2.
     let args = Args::parse();
