@@ -21,10 +21,8 @@ const FAILED: u8 = 1;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-        return code;
-        return exit;
-    if let Some(code) = hidden_program() {
     if let Some(exit) = hidden_program() {
+        return exit;
     }
     // Usage errors end here, with exit code 2.
     let args = Args::parse();
