@@ -20,6 +20,7 @@ use super::mounts::{Show, View};
 use super::pod::{Init, Pod, store};
 use super::reaper::Ended;
 use super::{Host, os, process_tree};
+use crate::kubelet::images::IMAGE_DIRECTORY;
 
 /// One attempt at running a container.
 pub(super) struct Container {
@@ -393,6 +394,8 @@ impl Host {
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
             let source = dir.join("directories").join(number.to_string());
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
+            // Tells the image's program that this is its own to fill, and no volume of the user's.
+            fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(Show { source, target: path.clone(), read_only: false });
         }
         for mount in mounts {

@@ -210,7 +210,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
     let own = rustix::process::getpid();
     let alive = rustix::process::pidfd_open(own, PidfdFlags::empty()).ok();
     let isolation = Isolation::choose(arguments.no_namespaces);
-    let own_pid_namespace = if isolation.namespaces {
+    let own_pid_namespace = if isolation.namespaces && rustix::process::geteuid().is_root() {
         Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
     } else {
         None
