@@ -9,6 +9,11 @@ pub(super) fn apply_defaults(object: &mut Object) {
     default::apply_defaults(object);
 }
 
+/// Keeps what the API gave the object and an update leaves out.
+pub(super) fn keep_what_was_given(new: &mut Object, old: &Object) {
+    default::keep_what_was_given(new, old);
+}
+
 /// Refuses a new object that breaks its kind's rules.
 pub(super) fn check_create(object: &Object) -> Result<(), ApiError> {
     answer(object, validate::validate_create(object))

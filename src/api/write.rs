@@ -198,6 +198,7 @@ fn next_version(current: &Object, mut edited: Object, part: Part) -> Result<Obje
     match part {
         Part::Main => {
             edited.copy_status_from(current);
+            rules::keep_what_was_given(&mut edited, current);
             rules::apply_defaults(&mut edited);
             rules::check_update(&edited, current)?;
         }

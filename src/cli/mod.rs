@@ -54,6 +54,7 @@ fn hidden_program() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next()?.to_str()? {
         "node-host" => Some(crate::kubelet::runtime::node_host_main(arguments)),
+        "image-program" => Some(crate::kubelet::images::image_program_main(arguments)),
         _ => None,
     }
 }

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::kubelet::images::ImageEntry;
-use crate::object::config::Timings;
+use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
+use crate::object::config::{Seconds, Timings};
 
 /// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
 pub type ComponentName = String;
@@ -64,7 +65,7 @@ impl ClusterConfig {
 }
 
 /// The config file (`--config`), YAML.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ConfigFile {
     /// Every timing, in seconds.
@@ -73,22 +74,59 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// How hollow nodes behave.
     pub hollow: HollowConfig,
-    /// Keys of the console: command id → keys.
-    pub keys: std::collections::BTreeMap<String, Vec<String>>,
+    /// Pods get namespaces of their own where the machine allows it; false never tries.
+    pub namespaces: bool,
+}
+
+impl Default for ConfigFile {
+    fn default() -> Self {
+        Self {
+            timings: Timings::default(),
+            images: Vec::new(),
+            hollow: HollowConfig::default(),
+            namespaces: true,
+        }
+    }
 }
 
 /// How hollow nodes behave (NODE-7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct HollowConfig {
-    /// How long a container takes to start, in milliseconds.
-    pub start_delay_millis: u64,
+    /// How long a container takes to start, in seconds.
+    pub start_delay: Seconds,
     /// The share of containers that fail to start, 0 to 1.
-    pub failure_rate: f64,
+    pub start_failure_rate: f64,
+    /// After how many seconds containers end by themselves; none runs for ever.
+    pub run_time: Option<Seconds>,
+    /// The share of such ends that are failures, 0 to 1.
+    pub exit_failure_rate: f64,
+    /// The same seed gives the same failures.
+    pub seed: u64,
 }
 
 impl Default for HollowConfig {
     fn default() -> Self {
-        Self { start_delay_millis: 0, failure_rate: 0.0 }
+        let runtime = RuntimeConfig::default();
+        Self {
+            start_delay: Seconds(runtime.start_delay),
+            start_failure_rate: runtime.start_failure_rate,
+            run_time: runtime.run_time.map(Seconds),
+            exit_failure_rate: runtime.exit_failure_rate,
+            seed: runtime.seed,
+        }
+    }
+}
+
+impl HollowConfig {
+    /// The runtime of one of many nodes: each fails in its own way.
+    pub(super) fn runtime(&self, node: u64) -> RuntimeConfig {
+        RuntimeConfig {
+            start_delay: self.start_delay.0,
+            start_failure_rate: self.start_failure_rate,
+            run_time: self.run_time.map(|s| s.0),
+            exit_failure_rate: self.exit_failure_rate,
+            seed: self.seed.wrapping_add(node),
+        }
     }
 }

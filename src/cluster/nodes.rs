@@ -1,17 +1,36 @@
 //! Starts the kubelets of all nodes, real and hollow, and ends their pods.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use tokio_util::sync::CancellationToken;
 
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
 use super::start::StartError;
-use crate::api::Api;
+use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
+use crate::kubelet::images::Catalogue;
+use crate::kubelet::runtime::hollow::HollowRuntime;
+use crate::kubelet::runtime::{HostLife, ProcessConfig, ProcessRuntime, RuntimeError};
+use crate::kubelet::{Kubelet, Kubelets, NodeConfig};
+use crate::object::quantity::{Amount, ResourceList};
 use crate::reconcile::Caches;
 
+/// Zones that nodes are dealt to in turn, so that spreading can be seen.
+const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
+const REGION: &str = "local";
+/// Kubernetes' default.
+const MAX_PODS: i64 = 110;
+
 /// The kubelets of a cluster.
-pub(super) struct Nodes {}
+pub(super) struct Nodes {
+    kubelets: Vec<Kubelet>,
+    /// The runtimes with processes, which end after their kubelets.
+    processes: Vec<Arc<ProcessRuntime>>,
+}
 
 impl Nodes {
     pub(super) async fn start(
@@ -22,12 +41,160 @@ impl Nodes {
         addresses: &AddressPlan,
         data_dir: &DataDir,
     ) -> Result<Self, StartError> {
-        let _ = (api, caches, tasks, config, addresses, data_dir);
-        Ok(Self {})
+        let mut nodes = Self { kubelets: Vec::new(), processes: Vec::new() };
+        if config.is_disabled("kubelet") {
+            return Ok(nodes);
+        }
+        let place = data_dir.path().join("images");
+        let catalogue = Arc::new(Catalogue::new(config.file.images.clone(), place.display().to_string()));
+        let kubelets = Kubelets::new(api, caches, tasks);
+        let machine = machine_capacity(data_dir);
+        // Hosts take some milliseconds each to start: all at once.
+        let runtimes = (0..config.nodes).map(|index| {
+            let catalogue = catalogue.clone();
+            async move { (index, process_runtime(index, config, data_dir, catalogue).await) }
+        });
+        for (index, runtime) in futures::future::join_all(runtimes).await {
+            let name = node_name(index);
+            let failed = |error: RuntimeError| StartError::Node { node: name.clone(), reason: error.to_string() };
+            let runtime = Arc::new(runtime.map_err(failed)?);
+            let setup = Setup {
+                name: name.clone(),
+                index,
+                ip: addresses.node(index).into(),
+                pod_range: addresses.pods(index),
+                capacity: machine.clone(),
+                hollow: false,
+            };
+            nodes.processes.push(runtime.clone());
+            nodes.start_one(&kubelets, setup, data_dir, runtime).await?;
+        }
+        for index in 0..config.hollow_nodes {
+            let clock = api.clock().clone();
+            let runtime = HollowRuntime::new(
+                config.file.hollow.runtime(index as u64),
+                catalogue.clone(),
+                Arc::new(move || clock.now()),
+            );
+            let setup = Setup {
+                name: format!("hollow-{:05}", index + 1),
+                index,
+                ip: AddressPlan::hollow_node(index).into(),
+                pod_range: AddressPlan::hollow_pods(index),
+                capacity: hollow_capacity(),
+                hollow: true,
+            };
+            nodes.start_one(&kubelets, setup, data_dir, Arc::new(runtime)).await?;
+        }
+        Ok(nodes)
     }
 
-    /// Ends every pod of every node.
-    pub(super) async fn shutdown(&self, force: CancellationToken) {
-        let _ = force;
+    async fn start_one(
+        &mut self,
+        kubelets: &Kubelets,
+        setup: Setup,
+        data_dir: &DataDir,
+        runtime: Arc<dyn crate::kubelet::runtime::Runtime>,
+    ) -> Result<(), StartError> {
+        let name = setup.name.clone();
+        let config = NodeConfig {
+            zone: Some(ZONES[setup.index % ZONES.len()].into()),
+            region: Some(REGION.into()),
+            labels: BTreeMap::new(),
+            taints: Vec::new(),
+            ip: setup.ip,
+            pod_range: setup.pod_range,
+            capacity: setup.capacity,
+            pods_dir: data_dir.path().join("nodes").join(&name).join("pods"),
+            hollow: setup.hollow,
+            dns: None,
+            domain: "cluster.local".into(),
+            name: setup.name,
+        };
+        let started = kubelets.start_node(config, runtime).await;
+        self.kubelets
+            .push(started.map_err(|error| StartError::Node { node: name, reason: error.to_string() })?);
+        Ok(())
     }
+
+    /// Ends every pod of every node within its grace, then the nodes' hosts. `force` kills what is left.
+    pub(super) async fn shutdown(&self, force: CancellationToken) {
+        let all = futures::future::join_all(self.kubelets.iter().map(|kubelet| kubelet.shutdown(|_| {})));
+        tokio::pin!(all);
+        tokio::select! {
+            _ = &mut all => {}
+            () = force.cancelled() => {
+                self.kubelets.iter().for_each(Kubelet::force);
+                all.await;
+            }
+        }
+        let ended = futures::future::join_all(self.processes.iter().map(|runtime| runtime.shutdown())).await;
+        for error in ended.into_iter().filter_map(Result::err) {
+            tracing::warn!("a node's host did not end cleanly: {error}");
+        }
+    }
+}
+
+/// What differs from node to node.
+struct Setup {
+    name: String,
+    index: usize,
+    ip: std::net::IpAddr,
+    pod_range: AddressRange,
+    capacity: ResourceList,
+    hollow: bool,
+}
+
+fn node_name(index: usize) -> String {
+    format!("node-{}", index + 1)
+}
+
+async fn process_runtime(
+    index: usize,
+    config: &ClusterConfig,
+    data_dir: &DataDir,
+    catalogue: Arc<Catalogue>,
+) -> Result<ProcessRuntime, RuntimeError> {
+    let host = |error: String| RuntimeError::Host(error);
+    let state_dir = data_dir
+        .directory("nodes")
+        .map_err(|error| host(error.to_string()))?
+        .join(node_name(index));
+    let process = ProcessConfig {
+        program: std::env::current_exe().map_err(|error| host(error.to_string()))?,
+        state_dir,
+        life: if config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
+        namespaces: config.file.namespaces,
+    };
+    ProcessRuntime::start(process, catalogue).await
+}
+
+fn quantities(list: [(&str, Quantity); 4]) -> ResourceList {
+    list.map(|(name, amount)| (name.to_string(), amount)).into()
+}
+
+/// Every node offers the whole machine: they share it, as their pods do.
+fn machine_capacity(data_dir: &DataDir) -> ResourceList {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as i64;
+    let info = rustix::system::sysinfo();
+    let memory = (info.totalram as i64).saturating_mul(i64::from(info.mem_unit.max(1)));
+    let disk = rustix::fs::statvfs(data_dir.path())
+        .map(|fs| (fs.f_blocks as i64).saturating_mul(fs.f_frsize as i64))
+        .unwrap_or_default();
+    let ki = |bytes: i64| Amount::from_units(bytes / 1024 * 1024).to_binary();
+    quantities([
+        ("cpu", Amount::from_units(cores).to_decimal()),
+        ("memory", ki(memory)),
+        ("ephemeral-storage", ki(disk)),
+        ("pods", Amount::from_units(MAX_PODS).to_decimal()),
+    ])
+}
+
+fn hollow_capacity() -> ResourceList {
+    quantities([
+        ("cpu", Quantity("32".into())),
+        ("memory", Quantity("256Gi".into())),
+        ("ephemeral-storage", Quantity("100Gi".into())),
+        ("pods", Amount::from_units(MAX_PODS).to_decimal()),
+    ])
 }

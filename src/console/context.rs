@@ -28,6 +28,8 @@ pub struct Context<'a> {
     pub journal: &'a Journal,
     /// Which namespaces are shown.
     pub scope: &'a Scope,
+    /// The namespaces of the keys 1 to 9.
+    pub favourites: &'a [String],
     /// Whether changes of the cluster are refused.
     pub read_only: bool,
     /// The screen's own name.

@@ -16,6 +16,7 @@ pub struct ScreenId(pub u64);
 
 /// What the loop feeds to `Model::update`.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum Message {
     /// A key was pressed.
     Key(KeyEvent),
@@ -56,6 +57,7 @@ pub enum Link {
 
 /// What a screen hears.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum ScreenMessage {
     /// It was just pushed on the stack: the place to start its tasks.
     Opened,
@@ -79,6 +81,7 @@ pub enum ScreenMessage {
 
 /// What the tasks of screens send them: one variant a screen, each with its own enum.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum Data {
     /// For the generic table of a kind that is not watched.
     Table(screen::table::Loaded),

@@ -67,6 +67,8 @@ pub struct Shared {
     pub journal: Journal,
     /// Which namespaces are shown.
     pub scope: Scope,
+    /// Namespaces of the keys 1 to 9.
+    pub favourites: Vec<String>,
     /// Whether changes are refused.
     pub read_only: bool,
     /// When what is drawn stops being true.
@@ -83,6 +85,7 @@ impl Shared {
             bindings: &self.bindings,
             journal: &self.journal,
             scope: &self.scope,
+            favourites: &self.favourites,
             read_only: self.read_only,
             screen,
             now,
@@ -137,8 +140,6 @@ pub struct Model {
     pub header: bool,
     /// The caller's words about stopping.
     pub stopping: Option<String>,
-    /// Namespaces of the keys 1 to 9.
-    pub favourites: Vec<String>,
     /// Whether the screen differs from what was drawn.
     pub dirty: bool,
     history: Vec<String>,
@@ -162,6 +163,7 @@ impl Model {
                 bindings: setup.bindings.clone(),
                 journal: Journal::default(),
                 scope: setup.scope.clone(),
+                favourites,
                 read_only: setup.read_only,
                 wake: Cell::new(None),
             },
@@ -174,7 +176,6 @@ impl Model {
             broken: BTreeMap::new(),
             header: true,
             stopping: None,
-            favourites,
             dirty: true,
             history: Vec::new(),
             history_at: 0,
@@ -268,14 +269,15 @@ impl Model {
     fn learn_namespaces(&mut self) {
         let names = self.shared.stores.namespaces.iter();
         let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
-        names.sort();
-        self.favourites.retain(|name| names.contains(name));
+        // The system's own come last: few people look there often.
+        names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
+        self.shared.favourites.retain(|name| names.contains(name));
         for name in names {
-            if self.favourites.len() >= 9 {
+            if self.shared.favourites.len() >= 9 {
                 break;
             }
-            if !self.favourites.contains(&name) {
-                self.favourites.push(name);
+            if !self.shared.favourites.contains(&name) {
+                self.shared.favourites.push(name);
             }
         }
     }
@@ -380,10 +382,10 @@ impl Model {
 
     fn rescope(&mut self, scope: Scope, now: Timestamp) -> Vec<Job> {
         if let Scope::One(name) = &scope
-            && !self.favourites.contains(name)
+            && !self.shared.favourites.contains(name)
         {
-            self.favourites.insert(1.min(self.favourites.len()), name.clone());
-            self.favourites.truncate(9);
+            self.shared.favourites.insert(1.min(self.shared.favourites.len()), name.clone());
+            self.shared.favourites.truncate(9);
         }
         self.shared.scope = scope;
         self.tell_top(now, ScreenMessage::Scoped)
@@ -579,7 +581,7 @@ impl Model {
             Command::AllNamespaces => return self.rescope(Scope::All, now),
             _ => {
                 if let Some(index) = palette::namespace_key(command) {
-                    let Some(name) = self.favourites.get(index).cloned() else { return Vec::new() };
+                    let Some(name) = self.shared.favourites.get(index).cloned() else { return Vec::new() };
                     return self.rescope(Scope::One(name), now);
                 }
                 return self.tell_top(now, ScreenMessage::Command(command));
@@ -602,6 +604,7 @@ impl Model {
             dialog = dialog.warning(format!("{works} under way in the background will be stopped."));
         }
         dialog.focus = super::dialog::Focus::Submit;
+        dialog.interrupt = super::dialog::Interrupt::Submits;
         self.dialog = Some((id, Box::new(dialog)));
         Vec::new()
     }

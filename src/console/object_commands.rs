@@ -78,7 +78,6 @@ fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
         Some(Watched::Nodes) => vec![Effect::open(pods().only(Only::OnNode(object.name)))],
         Some(Watched::Namespaces) => vec![Effect::open(pods().only(Only::In(object.name)))],
         Some(Watched::Services | Watched::Budgets) => vec![Effect::open(pods().only(Only::Selected(object)))],
-        Some(Watched::Pods) => vec![Effect::open(Describe::new(object))],
         Some(Watched::Events) => event_object(cx, &object),
         None if matches!(
             object.kind.kind.as_str(),
@@ -87,7 +86,7 @@ fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
         {
             vec![Effect::open(pods().only(Only::OwnedBy(object)))]
         }
-        None => vec![Effect::open(Describe::new(object))],
+        Some(Watched::Pods) | None => vec![Effect::open(Describe::new(object))],
     }
 }
 
@@ -155,7 +154,8 @@ pub fn go_to(
     let Some(kind) = cx.catalogue.by_gvk(api_version, kind) else {
         return vec![Effect::failed(format!("the server has no kind {kind} of {api_version}"))];
     };
-    let uid = uid.filter(|uid| *uid != name).map(Uid::from).or_else(|| find(cx, kind, namespace, name));
+    // The name first: the object of an old event may have a successor, and events of nodes carry no uid.
+    let uid = find(cx, kind, namespace, name).or_else(|| uid.map(Uid::from));
     let mut effects = Vec::new();
     if let Some(namespace) = namespace
         && kind.namespaced

@@ -132,13 +132,12 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         guard,
         quit_requested: options.quit_requested.take(),
         leaving: false,
+        feed: tokio::task::JoinSet::new(),
     };
     shell.draw()?;
     shell.work(jobs).await?;
-    let feed = feed::start(&client, &fallback, &messages);
-    let result = shell.run(inbox, options.progress.take(), &options.shutdown).await;
-    drop(feed);
-    result
+    shell.feed = feed::start(&client, &fallback, &messages);
+    shell.run(inbox, options.progress.take(), &options.shutdown).await
 }
 
 fn pick_theme(name: Option<&str>, options: &ConsoleOptions) -> anyhow::Result<Theme> {
@@ -161,6 +160,8 @@ struct Shell {
     guard: Guard,
     quit_requested: Option<mpsc::Sender<()>>,
     leaving: bool,
+    /// Ended with the console.
+    feed: tokio::task::JoinSet<()>,
 }
 
 enum Turn {
@@ -281,7 +282,7 @@ impl Shell {
             Job::Redraw => {
                 self.screen.clear()?;
                 self.model.dirty = true;
-                tokio::spawn(feed::discover(self.client.clone(), self.messages.clone()));
+                self.feed.spawn(feed::discover(self.client.clone(), self.messages.clone()));
             }
             Job::Quit => {
                 self.leaving = true;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use crate::api::Api;
 use crate::base::task::Tasks;
-use crate::object::Typed;
+use crate::object::{Kind, Typed};
 use crate::reconcile::{Caches, QueueKey, Reconciler, WorkQueue, run};
 
 /// What the controllers need to know of their cluster.
@@ -38,8 +38,13 @@ impl Context {
 
     /// Waits for a cache's first list.
     pub(super) fn synced<T: Typed>(&self) -> BoxFuture<'static, ()> {
-        let cache = self.caches.of::<T>();
-        Box::pin(async move { cache.synced().await })
+        self.synced_kind(T::ROW)
+    }
+
+    /// Waits for the first list of a kind.
+    pub(super) fn synced_kind(&self, kind: Kind) -> BoxFuture<'static, ()> {
+        let caches = self.caches.clone();
+        Box::pin(async move { caches.synced(kind).await })
     }
 
     /// Runs the reconciler once all these caches have their first list: half a picture would make it
@@ -66,6 +71,12 @@ const ALL: &[(&str, Start)] = &[
     ("replicaset", super::replica_set::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),
+    ("namespace", super::namespace::start),
+    ("serviceaccount", super::namespace::service_account::start),
+    ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),
+    ("podgc", super::pod_gc::start),
+    ("nodelifecycle", super::node_lifecycle::start),
+    ("taint-eviction-controller", super::taint_eviction::start),
     ("endpoint", super::endpoints::start_legacy),
     ("endpointslice", super::endpoints::start_slices),
 ];

@@ -13,7 +13,11 @@ mod deployment;
 mod disruption;
 mod endpoints;
 mod garbage;
+mod namespace;
+mod node_lifecycle;
+mod pod_gc;
 mod replica_set;
 mod seen;
+mod taint_eviction;
 
 pub use context::{Controllers, Settings};

@@ -85,7 +85,8 @@ pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError>
     if let Some(ip) = sources.pod_ip {
         env.set("POD_IP".into(), ip.to_string());
     }
-    if let Some(name) = spec::spec(sources.pod).hostname.clone().or_else(|| sources.pod.metadata.name.clone()) {
+    if let Some(name) = spec::spec(sources.pod).hostname.clone().or_else(|| sources.pod.metadata.name.clone())
+    {
         env.set("HOSTNAME".into(), name);
     }
     from_sources(sources, &mut env)?;
@@ -129,9 +130,7 @@ fn from_sources(sources: &Sources<'_>, env: &mut Environment) -> Result<(), EnvE
         } else if let Some(reference) = &from.secret_ref {
             let name = &reference.name;
             match (sources.secret)(name) {
-                Some(secret) => {
-                    secret.data.iter().flatten().map(|(k, v)| (k.clone(), text(&v.0))).collect()
-                }
+                Some(secret) => secret.data.iter().flatten().map(|(k, v)| (k.clone(), text(&v.0))).collect(),
                 None if reference.optional == Some(true) => continue,
                 None => return Err(EnvError::NoSource { kind: "secret", name: name.clone() }),
             }

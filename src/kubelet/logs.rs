@@ -58,7 +58,8 @@ pub(super) async fn send(
     to: mpsc::Sender<Bytes>,
     mut look: impl FnMut() -> BoxFuture<'static, Look> + Send,
 ) {
-    let mut output = Output { to, piece: Vec::new(), left: request.limit_bytes, at_line_start: true, request };
+    let mut output =
+        Output { to, piece: Vec::new(), left: request.limit_bytes, at_line_start: true, request };
     let mut position = match output.request.tail_lines {
         Some(lines) => tail_position(&look().await.files, lines).await,
         None => Position::default(),
@@ -178,7 +179,9 @@ impl Position {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let Ok(n) = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await else { return Ok(()) };
+            let Ok(n) = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await else {
+                return Ok(());
+            };
             let whole = line.last() == Some(&b'\n');
             // A line without its end is still being written, unless it is longer than any line may be.
             if n == 0 || (!whole && (n as u64) < MAX_LINE) {
@@ -200,7 +203,8 @@ async fn tail_position(files: &[PathBuf], lines: u64) -> Position {
         for path in &files {
             let (Some(inode), Ok(bytes)) = (inode(path), std::fs::read(path)) else { continue };
             let mut offset = 0u64;
-            for line in bytes.split_inclusive(|b| *b == b'\n') {
+            let whole = bytes.split_inclusive(|b| *b == b'\n').filter(|line| line.ends_with(b"\n"));
+            for line in whole {
                 if !in_line {
                     starts.push_back((inode, offset));
                     if starts.len() as u64 > lines {
@@ -264,7 +268,8 @@ mod tests {
     async fn read(request: LogRequest) -> String {
         let dir = tempfile::tempdir().unwrap();
         let (old, new) = (dir.path().join("0.log.1"), dir.path().join("0.log"));
-        std::fs::write(&old, "2026-01-01T00:00:01Z stdout F one\n2026-01-01T00:00:02Z stderr P tw\n").unwrap();
+        std::fs::write(&old, "2026-01-01T00:00:01Z stdout F one\n2026-01-01T00:00:02Z stderr P tw\n")
+            .unwrap();
         std::fs::write(&new, "2026-01-01T00:00:02Z stderr F o\n2026-01-01T00:00:03Z stdout F three\n2026-")
             .unwrap();
         let (to, mut from) = mpsc::channel(8);

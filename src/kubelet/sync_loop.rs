@@ -125,7 +125,9 @@ impl Engine {
         for kind in [Kind::ConfigMap, Kind::Secret] {
             let weak = Arc::downgrade(&engine);
             caches.on_any_change(kind, move |change| {
-                let Some(engine) = weak.upgrade().filter(|_| change.kind != ChangeKind::Added) else { return };
+                let Some(engine) = weak.upgrade().filter(|_| change.kind != ChangeKind::Added) else {
+                    return;
+                };
                 engine.refresh(kind, change.object.namespace(), change.object.name());
             });
         }
@@ -199,7 +201,6 @@ impl Engine {
     pub(super) fn live_pods(&self, node: &str) -> usize {
         self.pods.lock().values().filter(|s| s.node.config.name == node && !s.released).count()
     }
-
 
     /// Whether the API knows a pod of this uid on this node.
     pub(super) fn knows(&self, pod: &str) -> bool {
@@ -337,7 +338,10 @@ impl Engine {
         let listed: std::collections::HashSet<&str> = listed.iter().map(Shared::uid).collect();
         let lost: Vec<Shared<Pod>> = {
             let pods = self.pods.lock();
-            pods.iter().filter(|(uid, _)| !listed.contains(uid.as_str())).map(|(_, s)| s.pod.clone()).collect()
+            pods.iter()
+                .filter(|(uid, _)| !listed.contains(uid.as_str()))
+                .map(|(_, s)| s.pod.clone())
+                .collect()
         };
         for pod in lost {
             self.lose(&pod);

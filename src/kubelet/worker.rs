@@ -106,6 +106,10 @@ impl Pass<'_> {
             }
         }
         self.write_status(Moment::Now);
+        if spec::spec(&self.pod).active_deadline_seconds.is_some() {
+            // The first status has the start time that the deadline counts from.
+            wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
+        }
         PassEnd::Wait(wake)
     }
 

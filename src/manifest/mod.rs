@@ -10,6 +10,8 @@ mod node;
 mod order;
 mod parse;
 mod scalar;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use document::Document;

@@ -3,7 +3,7 @@
 //! Anchored nodes are shared, not copied; turning the tree into a value counts what it makes, so that a
 //! few lines of aliases cannot fill the memory.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use granit_parser::{Event, ScalarStyle, Span, Tag};
@@ -25,6 +25,8 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) start: Position,
+    /// Levels below it. Bounded, or dropping a chain of aliases would overflow the stack.
+    height: usize,
     pub(super) content: Content,
 }
 
@@ -52,6 +54,8 @@ pub(super) struct Builder {
     anchors: HashMap<usize, Arc<Node>>,
     /// Lines before the text the parser sees.
     lines_before: usize,
+    /// How many more entries `<<` may look at.
+    merges_left: usize,
     root: Option<Arc<Node>>,
 }
 
@@ -64,7 +68,13 @@ struct Open {
 
 enum Items {
     List(Vec<Arc<Node>>),
-    Map { entries: Vec<Entry>, merges: Vec<(Position, Arc<Node>)>, key: Option<Key> },
+    Map {
+        entries: Vec<Entry>,
+        /// The keys so far, with their lines.
+        seen: HashMap<String, usize>,
+        merges: Vec<(Position, Arc<Node>)>,
+        key: Option<Key>,
+    },
 }
 
 enum Key {
@@ -74,7 +84,7 @@ enum Key {
 
 impl Builder {
     pub(super) fn new(lines_before: usize) -> Self {
-        Self { open: Vec::new(), anchors: HashMap::new(), lines_before, root: None }
+        Self { open: Vec::new(), anchors: HashMap::new(), lines_before, merges_left: MAX_VALUES, root: None }
     }
 
     /// The finished tree; None when the document was empty.
@@ -98,7 +108,8 @@ impl Builder {
                 self.begin(Open { start, anchor, items: Items::List(Vec::new()) })
             }
             Event::MappingStart(_, anchor, _) => {
-                let items = Items::Map { entries: Vec::new(), merges: Vec::new(), key: None };
+                let items =
+                    Items::Map { entries: Vec::new(), seen: HashMap::new(), merges: Vec::new(), key: None };
                 self.begin(Open { start, anchor, items })
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
@@ -120,11 +131,8 @@ impl Builder {
     ) -> Result<(), Fault> {
         let is_plain = style == ScalarStyle::Plain;
         if self.awaits_key() && anchor == 0 {
-            let key = if is_plain && text == "<<" {
-                Key::Merge(start)
-            } else {
-                Key::Name(text.to_string(), start)
-            };
+            let key =
+                if is_plain && text == "<<" { Key::Merge(start) } else { Key::Name(text.to_string(), start) };
             self.set_key(key);
             return Ok(());
         }
@@ -135,7 +143,7 @@ impl Builder {
             scalar::resolve(text)
                 .map_err(|_| (start, format!("{text} is a number that JSON has no way to write")))?
         };
-        let node = Arc::new(Node { start, content: Content::Scalar(value) });
+        let node = Arc::new(Node { start, height: 0, content: Content::Scalar(value) });
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -167,9 +175,20 @@ impl Builder {
         let Some(Open { start, anchor, items }) = self.open.pop() else { return Ok(()) };
         let content = match items {
             Items::List(list) => Content::List(list),
-            Items::Map { entries, merges, .. } => Content::Map(merged(entries, &merges)?),
+            Items::Map { entries, merges, .. } => {
+                Content::Map(merged(entries, &merges, &mut self.merges_left)?)
+            }
         };
-        let node = Arc::new(Node { start, content });
+        let below = match &content {
+            Content::Scalar(_) => None,
+            Content::List(list) => list.iter().map(|n| n.height).max(),
+            Content::Map(entries) => entries.iter().map(|e| e.value.height).max(),
+        };
+        let height = below.map_or(0, |h| h + 1);
+        if height > MAX_DEPTH {
+            return Err((start, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        let node = Arc::new(Node { start, height, content });
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -181,12 +200,11 @@ impl Builder {
         match self.open.last_mut().map(|open| &mut open.items) {
             None => self.root = Some(node),
             Some(Items::List(list)) => list.push(node),
-            Some(Items::Map { entries, merges, key }) => match key.take() {
+            Some(Items::Map { entries, seen, merges, key }) => match key.take() {
                 Some(Key::Merge(start)) => merges.push((start, node)),
                 Some(Key::Name(name, start)) => {
-                    if let Some(first) = entries.iter().find(|e| e.key == name) {
-                        let message = format!("key \"{name}\" is already set at line {}", first.start.line);
-                        return Err((start, message));
+                    if let Some(line) = seen.insert(name.clone(), start.line) {
+                        return Err((start, format!("key \"{name}\" is already set at line {line}")));
                     }
                     entries.push(Entry { key: name, start, value: node });
                 }
@@ -204,7 +222,15 @@ impl Builder {
 }
 
 /// What `<<` brings in comes after a map's own entries and never replaces them.
-fn merged(mut entries: Vec<Entry>, merges: &[(Position, Arc<Node>)]) -> Result<Vec<Entry>, Fault> {
+fn merged(
+    mut entries: Vec<Entry>,
+    merges: &[(Position, Arc<Node>)],
+    left: &mut usize,
+) -> Result<Vec<Entry>, Fault> {
+    if merges.is_empty() {
+        return Ok(entries);
+    }
+    let mut seen: HashSet<String> = entries.iter().map(|e| e.key.clone()).collect();
     for (at, node) in merges {
         let sources: Vec<&Arc<Node>> = match &node.content {
             Content::List(list) => list.iter().collect(),
@@ -214,12 +240,9 @@ fn merged(mut entries: Vec<Entry>, merges: &[(Position, Arc<Node>)]) -> Result<V
             let Content::Map(inherited) = &source.content else {
                 return Err((*at, "<< must name a map, or a list of maps".to_string()));
             };
-            for entry in inherited {
-                if entries.len() >= MAX_VALUES {
-                    return Err((*at, TOO_LARGE.to_string()));
-                }
-                if !entries.iter().any(|e| e.key == entry.key) {
-                    let Entry { key, start, value } = entry;
+            *left = left.checked_sub(inherited.len() + 1).ok_or_else(|| (*at, TOO_LARGE.to_string()))?;
+            for Entry { key, start, value } in inherited {
+                if seen.insert(key.clone()) {
                     entries.push(Entry { key: key.clone(), start: *start, value: value.clone() });
                 }
             }
@@ -233,7 +256,7 @@ const TOO_LARGE: &str = "the document is too large once its aliases are expanded
 /// The tree as JSON.
 pub(super) fn to_value(root: &Node) -> Result<Value, Fault> {
     let mut budget = Budget { values: MAX_VALUES, bytes: MAX_BYTES };
-    value_of(root, 0, &mut budget)
+    value_of(root, &mut budget)
 }
 
 struct Budget {
@@ -249,22 +272,19 @@ impl Budget {
     }
 }
 
-fn value_of(node: &Node, depth: usize, budget: &mut Budget) -> Result<Value, Fault> {
-    if depth > MAX_DEPTH {
-        return Err((node.start, format!("nested deeper than {MAX_DEPTH} levels")));
-    }
+fn value_of(node: &Node, budget: &mut Budget) -> Result<Value, Fault> {
     let text = if let Content::Scalar(Value::String(text)) = &node.content { text.len() } else { 0 };
     budget.spend(text).ok_or_else(|| (node.start, TOO_LARGE.to_string()))?;
     Ok(match &node.content {
         Content::Scalar(value) => value.clone(),
         Content::List(list) => {
-            Value::Array(list.iter().map(|n| value_of(n, depth + 1, budget)).collect::<Result<_, _>>()?)
+            Value::Array(list.iter().map(|n| value_of(n, budget)).collect::<Result<_, _>>()?)
         }
         Content::Map(entries) => {
             let mut map = Map::new();
             for entry in entries {
                 budget.spend(entry.key.len()).ok_or_else(|| (entry.start, TOO_LARGE.to_string()))?;
-                map.insert(entry.key.clone(), value_of(&entry.value, depth + 1, budget)?);
+                map.insert(entry.key.clone(), value_of(&entry.value, budget)?);
             }
             Value::Object(map)
         }

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 pub use super::kind::Body;
-use super::{Key, Kind, Revision};
+use super::{Key, Kind, Revision, numbers};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -191,8 +191,9 @@ impl Object {
         value.into_body().into()
     }
 
-    /// Reads an object of a known kind from JSON.
-    pub fn from_value(kind: Kind, value: Value) -> Result<Self, DecodeError> {
+    /// Reads an object of a known kind from JSON; quantities may be numbers there.
+    pub fn from_value(kind: Kind, mut value: Value) -> Result<Self, DecodeError> {
+        numbers::quantities_as_text(&mut value);
         Body::decode(kind, value)
             .map(Self::from)
             .map_err(|error| DecodeError::Shape { kind, message: error.to_string() })

@@ -67,6 +67,8 @@ timings! {
     node_status_report = Seconds::new(300);
     /// No heartbeat for this long makes a node's Ready condition Unknown.
     node_monitor_grace = Seconds::new(40);
+    /// A node must have been missing for this long before its pods are removed.
+    missing_node_quarantine = Seconds::new(40);
     /// How long a pod tolerates a node that is not ready or unreachable when it does not say.
     default_toleration = Seconds::new(300);
     /// The grace a force-deleted pod's processes get from the node.

@@ -138,8 +138,9 @@ mod tests {
     }
 
     fn affinity(terms: serde_json::Value) -> serde_json::Value {
-        json!({"affinity": {"nodeAffinity":
-            {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}})
+        let mut required = json!({});
+        required["nodeSelectorTerms"] = terms;
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}})
     }
 
     #[test]

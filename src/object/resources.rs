@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn cpu_of(spec: serde_json::Value) -> i64 {
-        let pod: Pod = serde_json::from_value(json!({"spec": spec})).unwrap();
+        let pod = Pod { spec: Some(serde_json::from_value(spec).unwrap()), ..Pod::default() };
         pod_requests(&pod).get("cpu").copied().unwrap_or_default().millis()
     }
 

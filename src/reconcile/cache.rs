@@ -60,6 +60,14 @@ impl Caches {
         self.slot(kind).subscribe(Arc::new(handler));
     }
 
+    /// Waits until the first list of a kind is in.
+    pub async fn synced(&self, kind: Kind) {
+        let slot = self.slot(kind);
+        let mut synced = slot.synced.subscribe();
+        // The sender lives in the slot that is held here.
+        let _ = synced.wait_for(|done| *done).await;
+    }
+
     fn slot(&self, kind: Kind) -> Arc<Slot> {
         let mut slots = self.inner.slots.lock();
         slots

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
 
 use super::cycle::{Decision, Search, schedule};
-use super::framework::{ChangeType, ClusterChange};
+use super::framework::{ChangeType, ClusterChange, PluginSet};
 use super::node_info::NodeName;
 use super::pod_info::PodInfo;
 use super::profile::Profile;
@@ -259,7 +259,7 @@ fn wake(
     now: Duration,
 ) {
     let kind = change.change_type();
-    let woken = profiles.iter().map(|p| p.woken_by(kind)).fold(Default::default(), |a, b| b.union(a));
+    let woken = profiles.iter().map(|p| p.woken_by(kind)).fold(PluginSet::default(), |a, b| b.union(a));
     if woken.is_empty() && kind != ChangeType::NodeAdded {
         return;
     }

@@ -12,7 +12,7 @@ use super::pod_info::PodInfo;
 use super::profile::Profile;
 use super::reason::{Reason, Refusal};
 use super::snapshot::Snapshot;
-use super::verdict::{ScoreColumn, TableBuilder, VerdictTable};
+use super::verdict::{Row, ScoreColumn, TableBuilder, VerdictTable};
 
 /// Of fewer nodes than this all are searched, and at least so many that fit are looked for.
 const FEWEST_FITTING: usize = 100;
@@ -208,8 +208,7 @@ pub fn explain(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> Verdict
     let filters = Filters::new(pod, snapshot, profile);
     let mut builder = verdicts(snapshot, &filters);
     let mut search = Search::default();
-    let fitting =
-        |(position, row): (usize, super::verdict::Row<'_>)| row.refused().is_none().then_some(position);
+    let fitting = |(position, row): (usize, Row<'_>)| row.refused().is_none().then_some(position);
     search.feasible = builder.table().rows().enumerate().filter_map(fitting).collect();
     for (plugin, weight) in profile.scores() {
         let Some(scorer) = plugin.pre_score(pod, snapshot, &search.feasible) else { continue };
@@ -272,7 +271,7 @@ fn rejection(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, filters: &Fi
 }
 
 /// The refusal that decides a node's fate: that of the plugin that named other nodes, or else the first.
-fn decisive(row: super::verdict::Row<'_>, filters: &Filters<'_>) -> Option<Refusal> {
+fn decisive(row: Row<'_>, filters: &Filters<'_>) -> Option<Refusal> {
     let named_others = filters.only.as_ref().and_then(|(by, _)| {
         let mut verdicts = row.verdicts().filter(|(plugin, _)| plugin == by);
         verdicts
@@ -386,7 +385,7 @@ mod tests {
                 [{"key": "name", "operator": "In", "values": ["a"]}]}}]}});
         assert_eq!(chosen(wishing.clone(), 7), "a");
         let table = explain(&PodInfo::new(named_pod("p", wishing)), &snapshot, &profile);
-        let totals: Vec<_> = table.rows().map(|row| row.total()).collect();
+        let totals: Vec<_> = table.rows().map(Row::total).collect();
         // No taints to avoid: 3·100 to every node.
         assert_eq!(totals, [Some(95 + 200 + 300), Some(147 + 300), Some(147 + 300)]);
     }

@@ -234,12 +234,16 @@ pub trait Plugin: Send + Sync {
 pub fn normalize(scores: &mut [i64]) {
     let best = scores.iter().copied().max().unwrap_or(0);
     if best > 0 {
-        scores.iter_mut().for_each(|score| *score = *score * MAX_SCORE / best);
+        for score in scores {
+            *score = *score * MAX_SCORE / best;
+        }
     }
 }
 
 /// The same where less is better: nothing becomes [`MAX_SCORE`].
 pub fn normalize_reversed(scores: &mut [i64]) {
     normalize(scores);
-    scores.iter_mut().for_each(|score| *score = MAX_SCORE - *score);
+    for score in scores {
+        *score = MAX_SCORE - *score;
+    }
 }

@@ -74,7 +74,7 @@ struct Model {
 }
 
 impl Model {
-    fn from_scratch(&self) -> Snapshot {
+    fn rebuilt(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();
         for node in self.nodes.values() {
             snapshot.set_node(node.clone());
@@ -179,7 +179,7 @@ proptest! {
                 }
             }
             snapshot.refresh();
-            let scratch = model.from_scratch();
+            let scratch = model.rebuilt();
             prop_assert_eq!(snapshot.nodes().len(), scratch.nodes().len());
             prop_assert_eq!(snapshot.placed_count(), model.pods.len());
             for expected in scratch.nodes() {

@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(table.rows().filter(|row| row.refused().is_some()).count(), 3);
 
         let revision = cluster.api.revision();
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         assert_eq!(cluster.api.revision(), revision, "a pod that fits nowhere costs nothing");
         let waiting = Waiting { unschedulable: 1, gated: 1, ..Waiting::default() };
         assert_eq!(cluster.scheduler.waiting(), waiting);

@@ -145,16 +145,13 @@ impl Snapshot {
     fn put(&mut self, pod: Arc<PodInfo>, node: &str, assumed: bool) {
         let uid = pod.uid().to_string();
         self.remove_pod(&uid);
-        let name = match self.position(node) {
-            Some(position) => {
-                self.nodes[position].add(pod.clone());
-                self.nodes[position].name.clone()
-            }
-            None => {
-                let name: NodeName = node.into();
-                self.homeless.entry(name.clone()).or_default().insert(uid.clone());
-                name
-            }
+        let name = if let Some(position) = self.position(node) {
+            self.nodes[position].add(pod.clone());
+            self.nodes[position].name.clone()
+        } else {
+            let name: NodeName = node.into();
+            self.homeless.entry(name.clone()).or_default().insert(uid.clone());
+            name
         };
         self.placed.insert(uid, Placed { pod, node: name, assumed });
     }

@@ -1,5 +1,6 @@
 //! The integration tests: one binary, a module each subject.
 
+mod console;
 mod controllers;
 mod crash;
 mod instance;

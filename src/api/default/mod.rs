@@ -4,8 +4,8 @@
 //! accounts, tolerations, addresses) is admission's.
 
 mod pod_spec;
-pub mod quantities;
 mod service;
+mod update;
 mod volumes;
 mod workload;
 
@@ -17,6 +17,7 @@ use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
 pub use self::pod_spec::apply_pod_spec_defaults;
+pub use self::update::keep_what_was_given;
 use crate::object::{Kind, Object, Typed};
 
 /// Fills in what the manifest left out, as the API server does before admission and validation.

@@ -4,6 +4,8 @@
 //! look at other objects: what depends on them is admission's.
 
 mod affinity;
+#[cfg(test)]
+mod cases;
 mod cluster;
 mod config;
 mod container;

@@ -1,5 +1,7 @@
 //! Delete and kill: what goes, how, and what a force delete risks.
 
+use std::fmt::Write as _;
+
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 
 use super::{Dialog, Field, Note};
@@ -77,7 +79,11 @@ pub fn kill(targets: Vec<ObjectRef>) -> Dialog {
     dialog.warning(RISK)
 }
 
+/// The objects by name, where the title does not say it already.
 fn listing(targets: &[ObjectRef]) -> Vec<String> {
+    if targets.len() == 1 {
+        return Vec::new();
+    }
     let mut lines: Vec<String> = targets.iter().take(8).map(ObjectRef::describe).collect();
     if targets.len() > 8 {
         lines.push(format!("… and {} more", targets.len() - 8));
@@ -161,7 +167,7 @@ pub fn action(target: &ObjectRef, policy: PropagationPolicy, grace: Option<u32>,
         PropagationPolicy::Orphan => kubectl.push_str(" --cascade=orphan"),
     }
     if let Some(grace) = grace {
-        kubectl.push_str(&format!(" --grace-period={grace}"));
+        let _ = write!(kubectl, " --grace-period={grace}");
     }
     if force {
         kubectl.push_str(" --force");

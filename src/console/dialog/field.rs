@@ -56,8 +56,8 @@ impl Field {
     }
 
     /// A number, prefilled.
-    pub fn number(label: &str, value: impl ToString) -> Self {
-        Self::new(label, Value::Number(value.to_string()))
+    pub fn number(label: &str, value: impl Into<String>) -> Self {
+        Self::new(label, Value::Number(value.into()))
     }
 
     /// A number that is empty: the default named in the hint.

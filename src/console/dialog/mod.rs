@@ -44,6 +44,15 @@ pub enum Focus {
     Submit,
 }
 
+/// What ctrl-c means to a dialog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interrupt {
+    /// Nothing is done.
+    Cancels,
+    /// It is done: the question was whether to leave, and ctrl-c asks for that again.
+    Submits,
+}
+
 /// A question to the user.
 pub struct Dialog {
     /// In the frame.
@@ -58,6 +67,8 @@ pub struct Dialog {
     pub focus: Focus,
     /// What was wrong with the last try.
     pub error: Option<String>,
+    /// What ctrl-c means.
+    pub interrupt: Interrupt,
     notes: Notes,
     submit: Submit,
     changed: Preview,
@@ -96,6 +107,7 @@ impl Dialog {
             verb: verb.into(),
             focus: Focus::Cancel,
             error: None,
+            interrupt: Interrupt::Cancels,
             notes: Box::new(|_, _| Vec::new()),
             submit: Box::new(submit),
             changed: Box::new(|_, _| Vec::new()),
@@ -185,7 +197,13 @@ impl Dialog {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Esc => return Answer::Closed((self.cancelled)(self, cx)),
-            KeyCode::Char('c') if control => return Answer::Closed((self.cancelled)(self, cx)),
+            KeyCode::Char('c') if control => {
+                if self.interrupt == Interrupt::Cancels {
+                    return Answer::Closed((self.cancelled)(self, cx));
+                }
+                self.focus = Focus::Submit;
+                return self.enter(cx);
+            }
             KeyCode::Tab | KeyCode::Down => self.step(Step::Forward),
             KeyCode::BackTab | KeyCode::Up => self.step(Step::Backward),
             KeyCode::Enter => return self.enter(cx),

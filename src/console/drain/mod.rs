@@ -1,1 +1,14 @@
-//! drain
+//! Draining nodes: what would happen, and doing it with every pod's fate in sight (CON-6).
+//!
+//! [`budget`] and [`plan`] say what would become of each pod, [`machine`] decides what to do next while it
+//! happens; all three are pure. [`driver`] carries it out. A drain never deletes a pod that the plan
+//! refuses, and never forces: what is left is said.
+
+pub mod budget;
+pub mod driver;
+pub mod machine;
+pub mod plan;
+
+pub use budget::{Ledger, Ruling};
+pub use machine::{Fate, Machine};
+pub use plan::{Options, Row, Verdict, plan};

@@ -138,6 +138,7 @@ impl Cell {
 }
 
 /// Compares text with numbers in it by their value: `node-2` before `node-10`.
+#[expect(clippy::many_single_char_names, reason = "two of each, compared")]
 pub fn natural(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
     loop {

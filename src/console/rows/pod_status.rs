@@ -211,7 +211,6 @@ fn look_of(reason: &str, phase: &str, ready: usize, total: usize) -> Look {
             Look::Pending
         }
         _ if phase == "Pending" && bare.contains('/') => Look::Pending,
-        "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => Look::Failed,
         _ => Look::Failed,
     }
 }

@@ -116,16 +116,12 @@ impl Edit {
         if let Some(object) = object.as_object_mut() {
             object.remove("status");
         }
-        match yaml_text::write(&object) {
-            Ok(text) => {
-                if self.stage == Stage::Loading {
-                    self.set_text(&text);
-                }
-                self.before = text;
-                self.stage = Stage::Typing;
-            }
-            Err(error) => self.problem = Some((None, error)),
+        let text = yaml_text::write(&object);
+        if self.stage == Stage::Loading {
+            self.set_text(&text);
         }
+        self.before = text;
+        self.stage = Stage::Typing;
     }
 
     /// The typed text as an object to send, or what is wrong with it.
@@ -272,11 +268,7 @@ impl Edit {
                 }
                 _ => {}
             },
-            Stage::Typing => {
-                if self.area.input(key) {
-                    self.problem = None;
-                }
-            }
+            Stage::Typing if self.area.input(key) => self.problem = None,
             _ => {}
         }
         Vec::new()

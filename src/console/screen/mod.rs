@@ -56,6 +56,7 @@ pub trait View {
     }
 
     /// What is searched or filtered for now, for the prompt to start with.
+    #[expect(clippy::unnecessary_literal_bound, reason = "screens return what they hold")]
     fn query(&self) -> &str {
         ""
     }

@@ -82,9 +82,8 @@ pub(super) fn deployments(cx: &Context<'_>) -> Vec<(Uid, Look)> {
         .collect();
     all.sort_by(|(a, x, _), (b, y, _)| {
         let names = || {
-            let name =
-                |d: &k8s_openapi::api::apps::v1::Deployment| d.metadata.name.clone().unwrap_or_default();
-            natural(&name(x), &name(y))
+            let (x, y) = (x.metadata.name.as_deref(), y.metadata.name.as_deref());
+            natural(x.unwrap_or_default(), y.unwrap_or_default())
         };
         a.cmp(b).then_with(|| x.metadata.namespace.cmp(&y.metadata.namespace)).then_with(names)
     });
@@ -96,8 +95,12 @@ pub(super) fn deployments(cx: &Context<'_>) -> Vec<(Uid, Look)> {
 /// The nodes, by name.
 pub(super) fn nodes(cx: &Context<'_>) -> Vec<Uid> {
     let mut all: Vec<_> = cx.stores.nodes.iter().collect();
-    let name = |node: &k8s_openapi::api::core::v1::Node| node.metadata.name.clone().unwrap_or_default();
-    all.sort_by(|(_, a), (_, b)| natural(&name(a), &name(b)));
+    all.sort_by(|(_, a), (_, b)| {
+        natural(
+            a.metadata.name.as_deref().unwrap_or_default(),
+            b.metadata.name.as_deref().unwrap_or_default(),
+        )
+    });
     all.into_iter().map(|(uid, _)| uid.clone()).collect()
 }
 

@@ -193,6 +193,12 @@ fn trouble(cx: &Context<'_>, deployment: &Deployment) -> Option<String> {
             if seen.look.is_fault() {
                 return Some(clean(&seen.status).into_owned());
             }
+            let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            let unscheduled =
+                conditions.into_iter().find(|c| c.type_ == "PodScheduled" && c.status == "False");
+            if let Some(reason) = unscheduled.and_then(|condition| condition.reason.as_deref()) {
+                return Some(clean(reason).into_owned());
+            }
         }
     }
     None
@@ -209,6 +215,10 @@ fn draw_nodes(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area
     frame.render_widget(block, area);
     if !cx.stores.nodes.synced() {
         waiting(cx, frame, inner);
+        return;
+    }
+    if all.is_empty() {
+        frame.render_widget(Line::styled("no nodes yet", theme.body.dim), inner);
         return;
     }
     let at = overview.node.as_ref().and_then(|uid| all.iter().position(|known| known == uid));

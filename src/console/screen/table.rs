@@ -403,7 +403,7 @@ impl Table {
             Command::PageDown => self.go(place + page),
             Command::Left => self.shift.set(self.shift.get().saturating_sub(1)),
             Command::Right => {
-                self.shift.set((self.shift.get() + 1).min(self.columns.len().saturating_sub(1)))
+                self.shift.set((self.shift.get() + 1).min(self.columns.len().saturating_sub(1)));
             }
             Command::Mark => {
                 if let Some(row) = self.index.at(place) {
@@ -499,16 +499,11 @@ impl View for Table {
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
-            ScreenMessage::Opened => return self.open(cx),
             ScreenMessage::Shown => self.rebuild(cx),
-            ScreenMessage::Scoped => return self.open(cx),
+            ScreenMessage::Opened | ScreenMessage::Scoped => return self.open(cx),
             ScreenMessage::Changed(kind, touched) => self.changed(cx, kind, &touched),
             ScreenMessage::Command(command) => return self.command(cx, command),
-            ScreenMessage::Mouse(event) => {
-                if self.mouse(event) {
-                    return self.command(cx, Command::Enter);
-                }
-            }
+            ScreenMessage::Mouse(event) if self.mouse(event) => return self.command(cx, Command::Enter),
             ScreenMessage::Data(Data::Table(loaded)) => self.loaded(cx, loaded),
             _ => {}
         }

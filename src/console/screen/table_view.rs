@@ -25,7 +25,13 @@ struct Shape {
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
-    let block = theme.block("").title_top(title(table, cx)).title_top(right_title(table, cx).right_aligned());
+    let block = theme.block("").title_top(title(table, cx));
+    let right = right_title(table, cx);
+    let block = if title(table, cx).width() + right.width() + 8 < usize::from(area.width) {
+        block.title_top(right.right_aligned())
+    } else {
+        block
+    };
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if inner.height < 2 {
@@ -112,7 +118,20 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
             Line::styled(" following ", theme.body.dim)
         };
     }
-    Line::default()
+    if table.only != Only::All || !table.kind.namespaced {
+        return Line::default();
+    }
+    let mut spans = vec![Span::raw(" ")];
+    let mut entry = |key: usize, name: &str, chosen: bool| {
+        spans.push(Span::styled(format!("{key}"), theme.help.key));
+        let style = if chosen { theme.body.accent } else { theme.body.dim };
+        spans.push(Span::styled(format!(" {} ", fit(&clean(name), 16)), style));
+    };
+    entry(0, "all", *cx.scope == crate::console::effect::Scope::All);
+    for (index, name) in cx.favourites.iter().take(3).enumerate() {
+        entry(index + 1, name, matches!(cx.scope, crate::console::effect::Scope::One(one) if one == name));
+    }
+    Line::from(spans)
 }
 
 fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
@@ -308,8 +327,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     let theme = cx.theme;
     match cell {
         Cell::Status(_, look) => theme.look(*look),
-        Cell::Dim(_) | Cell::Age(_) => theme.body.dim,
-        Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
+        Cell::Dim(_) | Cell::Age(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
         Cell::Restarts(..) => theme.status.crashing,
         Cell::Ratio(have, want) if have < want && row.look != Some(Look::Succeeded) => theme.status.pending,
         _ if matches!(row.look, Some(Look::Succeeded | Look::Terminating)) => theme.body.dim,

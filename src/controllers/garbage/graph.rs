@@ -65,8 +65,11 @@ impl Graph {
         }
         for (owner, blocks) in &owners {
             self.dependents.entry(owner.clone()).or_default().insert(uid.clone());
-            let is_gone_or_waits = self.nodes.get(owner).is_none_or(|o| o.foreground);
-            if before.is_none() && is_gone_or_waits {
+            let is_solid = self.nodes.get(owner).is_some_and(|o| {
+                let place = &o.place.key.namespace;
+                !o.foreground && (place.is_empty() || place == object.namespace())
+            });
+            if before.is_none() && !is_solid {
                 look_at.push(uid.clone());
             }
             if before_owners.iter().any(|(o, b)| o == owner && b != blocks) {
@@ -146,8 +149,10 @@ mod tests {
     fn object(name: &str, owners: &[(&str, bool)], finalizer: Option<&str>) -> Object {
         let owners: Vec<_> = owners
             .iter()
-            .map(|(uid, blocks)| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": uid, "uid": uid,
-                "blockOwnerDeletion": blocks}))
+            .map(|(uid, blocks)| {
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "name": uid, "uid": uid,
+                "blockOwnerDeletion": blocks})
+            })
             .collect();
         let going = finalizer.map(|_| "2026-11-21T00:00:00Z");
         let value = json!({"metadata": {"name": name, "namespace": "n", "uid": name, "ownerReferences": owners,

@@ -33,7 +33,8 @@ pub(super) fn start(context: &Context) {
     // Handlers outlive a collector that is stopped, so they must not keep its graph alive.
     let weak = Arc::downgrade(&graph);
     // Events are owned by nobody.
-    for kind in Kind::ALL.iter().filter(|kind| **kind != Kind::Event) {
+    let kinds = || Kind::ALL.iter().filter(|kind| **kind != Kind::Event);
+    for kind in kinds() {
         let (weak, queue) = (weak.clone(), queue.clone());
         context.caches.on_any_change(*kind, move |change| {
             let Some(graph) = weak.upgrade() else { return };
@@ -41,10 +42,12 @@ pub(super) fn start(context: &Context) {
                 ChangeKind::Deleted => graph.lock().remove(change.object.uid()),
                 _ => graph.lock().put(&change.object),
             };
-            look_at.into_iter().for_each(|uid| queue.add(uid));
+            for uid in look_at {
+                queue.add(uid);
+            }
         });
     }
-    context.run(collector, queue, Vec::new());
+    context.run(collector, queue, kinds().map(|kind| context.synced_kind(*kind)).collect());
 }
 
 struct Collector {

@@ -7,8 +7,15 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod entry;
+mod program;
+mod web_files;
+mod web_server;
 pub mod reference;
 
 pub use catalogue::{Catalogue, Program, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv};
+pub use program::image_program_main;
 pub use reference::{ImageReference, InvalidReference};
+
+/// The file that marks a directory as brought along by an image and not filled yet.
+pub const IMAGE_DIRECTORY: &str = ".podium-image";

@@ -8,7 +8,6 @@
 pub mod hollow;
 #[cfg(target_os = "linux")]
 mod host;
-pub mod log;
 mod process;
 mod protocol;
 

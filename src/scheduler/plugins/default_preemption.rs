@@ -1,4 +1,6 @@
-//! DefaultPreemption: tells whether evicting pods of lower priority could make room.
+//! DefaultPreemption: says why evicting pods of lower priority would not make room, where it would not.
+//!
+//! It evicts nobody: a pod that others would have to make room for waits until they go.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +23,13 @@ impl Plugin for DefaultPreemption {
         }
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for (node, refusal) in unfit.snapshot.nodes().iter().zip(unfit.refusals) {
-            let reason = match refusal {
-                Some(refusal) if refusal.resolvable => {
-                    if node.pods.iter().all(|pod| pod.priority >= unfit.pod.priority) {
-                        Reason::NoVictims
-                    } else {
-                        // Room could be made: the pod waits for it like for any other.
-                        continue;
-                    }
-                }
-                _ => Reason::PreemptionNotHelpful,
+            let reason = if refusal.as_ref().is_none_or(|refusal| !refusal.resolvable) {
+                Reason::PreemptionNotHelpful
+            } else if node.pods.iter().all(|pod| pod.priority >= unfit.pod.priority) {
+                Reason::NoVictims
+            } else {
+                // There is somebody to evict here: nothing is to be said against preemption.
+                return None;
             };
             *reasons.entry(reason).or_default() += 1;
         }

@@ -152,7 +152,9 @@ mod tests {
     }
 
     fn asking(requests: serde_json::Value) -> PodInfo {
-        pod_info(json!({"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}))
+        let mut container = json!({"name": "c"});
+        container["resources"]["requests"] = requests;
+        pod_info(json!({"spec": {"containers": [container]}}))
     }
 
     #[test]

@@ -214,18 +214,22 @@ mod tests {
         snapshot
     }
 
+    fn with(mut value: Value, more: Value) -> Value {
+        if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+            value.extend(more);
+        }
+        value
+    }
+
     fn labelled(name: &str, spec: Value) -> PodInfo {
-        let mut whole = json!({"containers": []});
-        whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         pod_info(json!({"metadata": {"name": name, "namespace": "default", "uid": name,
-            "labels": {"foo": "bar"}}, "spec": whole}))
+            "labels": {"foo": "bar"}}, "spec": with(json!({"containers": []}), spec)}))
     }
 
     fn constraint(key: &str, more: Value) -> Value {
-        let mut constraint = json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
+        let plain = json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"foo": "bar"}}});
-        constraint.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        constraint
+        with(plain, more)
     }
 
     /// The nodes that take the pod, or why none does.

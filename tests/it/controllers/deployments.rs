@@ -7,11 +7,11 @@ use podium::object::Kind;
 use podium::object::owner::controller_of;
 use serde_json::json;
 
-use super::cluster::{Cluster, deployment, key, set_image};
+use super::cluster::{Cluster, NO_NODES, deployment, key, set_image};
 
 #[tokio::test(start_paused = true)]
 async fn a_deployment_rolls_out_breaks_and_is_undone_dep_1_to_5() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 3, 1, 0));
     cluster.settle().await;
     assert_eq!(cluster.sets(), "1:3/0");
@@ -51,13 +51,16 @@ async fn a_deployment_rolls_out_breaks_and_is_undone_dep_1_to_5() {
     assert_eq!(revision, "4");
     assert_eq!(cluster.conditions("web")[1], "Progressing=True NewReplicaSetAvailable");
     let status = web.status.as_ref().unwrap();
-    assert_eq!((status.replicas, status.updated_replicas, status.unavailable_replicas), (Some(3), Some(3), None));
+    assert_eq!(
+        (status.replicas, status.updated_replicas, status.unavailable_replicas),
+        (Some(3), Some(3), None)
+    );
     cluster.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_scaled_stuck_rollout_is_split_in_proportion_dep_3() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 10, 3, 2));
     cluster.run().await;
     cluster.change::<Deployment>("web", |d| set_image(d, "bad"));
@@ -73,7 +76,7 @@ async fn a_scaled_stuck_rollout_is_split_in_proportion_dep_3() {
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_deployment_scales_but_does_not_roll_dep_3() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 2, 1, 0));
     cluster.run().await;
     cluster.change::<Deployment>("web", |d| {
@@ -94,7 +97,7 @@ async fn a_paused_deployment_scales_but_does_not_roll_dep_3() {
 
 #[tokio::test(start_paused = true)]
 async fn recreate_waits_for_the_last_old_pod_dep_2() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     let mut web = deployment("web", 2, 0, 0);
     web["spec"]["strategy"] = json!({"type": "Recreate"});
     cluster.create::<Deployment>(web);
@@ -117,7 +120,7 @@ async fn recreate_waits_for_the_last_old_pod_dep_2() {
 
 #[tokio::test(start_paused = true)]
 async fn history_is_kept_to_its_limit_dep_4() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     let mut web = deployment("web", 1, 1, 0);
     web["spec"]["revisionHistoryLimit"] = json!(1);
     cluster.create::<Deployment>(web);
@@ -131,7 +134,7 @@ async fn history_is_kept_to_its_limit_dep_4() {
 
 #[tokio::test(start_paused = true)]
 async fn min_ready_seconds_hold_a_rollout_without_polling_rs_1() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     let mut web = deployment("web", 1, 1, 0);
     web["spec"]["minReadySeconds"] = json!(60);
     cluster.create::<Deployment>(web);
@@ -147,7 +150,7 @@ async fn min_ready_seconds_hold_a_rollout_without_polling_rs_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hash_that_is_taken_is_counted_as_a_collision_dep_1() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 1, 1, 0));
     cluster.run().await;
     let taken = cluster.api.list_as::<ReplicaSet>(None)[0].name().to_string();
@@ -169,7 +172,7 @@ async fn a_hash_that_is_taken_is_counted_as_a_collision_dep_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_set_adopts_releases_and_replaces_rs_1() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     let pod = |name: &str| {
         json!({"metadata": {"name": name, "namespace": "default", "labels": {"tier": "frontend"}},
             "spec": {"containers": [{"name": "c", "image": "nginx"}]}})
@@ -201,7 +204,7 @@ async fn a_replica_set_adopts_releases_and_replaces_rs_1() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_controller_does_nothing_twice_safe_6() {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start(NO_NODES);
     cluster.create::<Deployment>(deployment("web", 5, 1, 1));
     cluster.run().await;
     for name in ["deployment", "replicaset"] {

@@ -2,4 +2,5 @@
 
 mod cluster;
 mod deployments;
+mod housekeeping;
 mod rollouts;

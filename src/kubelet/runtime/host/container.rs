@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
@@ -21,6 +20,7 @@ use super::mounts::{Show, View};
 use super::pod::{Init, Pod, store};
 use super::reaper::Ended;
 use super::{Host, os, process_tree};
+use crate::kubelet::images::IMAGE_DIRECTORY;
 
 /// One attempt at running a container.
 pub(super) struct Container {
@@ -62,7 +62,7 @@ impl Container {
                 exit_code: 137,
                 signal: Some(libc::SIGKILL),
                 oom_killed: false,
-                finished_at: Timestamp::now(),
+                finished_at: super::now(),
                 message: message(&dir),
             });
             store(&dir.join("record.json"), &stored)?;
@@ -154,7 +154,7 @@ impl Container {
     /// From the main process' end to "nothing is left of it".
     async fn bury(self: Rc<Self>, host: Rc<Host>, ended: oneshot::Receiver<Ended>, init: Option<Init>) {
         let ended = ended.await.unwrap_or(Ended { code: 255, signal: None });
-        let finished_at = Timestamp::now();
+        let finished_at = super::now();
         self.main.set(None);
         if let Some(init) = init {
             os::signal(init.pid, libc::SIGKILL);
@@ -350,7 +350,7 @@ impl Host {
             image: launch.spec.image.clone(),
             image_id: launch.image_id.clone(),
             pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
-            started_at: Timestamp::now(),
+            started_at: super::now(),
             exit: None,
         };
         let mut launch = launch;
@@ -394,6 +394,8 @@ impl Host {
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
             let source = dir.join("directories").join(number.to_string());
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
+            // Tells the image's program that this is its own to fill, and no volume of the user's.
+            fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(Show { source, target: path.clone(), read_only: false });
         }
         for mount in mounts {

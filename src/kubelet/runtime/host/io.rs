@@ -9,7 +9,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -135,7 +134,7 @@ async fn pump(
 ) {
     loop {
         let read = wire.next(&mut over, |bytes| {
-            let written = log.borrow_mut().write(stream, bytes, Timestamp::now());
+            let written = log.borrow_mut().write(stream, bytes, super::now());
             let copy = (!taps.borrow().is_empty()).then(|| Bytes::copy_from_slice(bytes));
             (written, copy)
         });
@@ -152,7 +151,7 @@ async fn pump(
             feed(&taps, stream, &bytes).await;
         }
     }
-    if let Err(error) = log.borrow_mut().finish(stream, Timestamp::now()) {
+    if let Err(error) = log.borrow_mut().finish(stream, super::now()) {
         eprintln!("container log: {error}");
     }
 }

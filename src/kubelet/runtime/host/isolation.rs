@@ -22,7 +22,7 @@ impl Isolation {
     /// Tries in a child, then enters a user namespace if that is what makes it work.
     pub(super) fn choose(no_namespaces: bool) -> Self {
         let root = rustix::process::geteuid().is_root();
-        let namespaces = !no_namespaces && works(root) && (root || enter_user_namespace().is_ok());
+        let namespaces = !no_namespaces && works(root) && (root || enter_own_namespaces().is_ok());
         let kinds = if namespaces { "pid,mount,uts,ipc" } else { "none" };
         let how = match (namespaces, root) {
             (true, true) => "namespaces",
@@ -66,6 +66,12 @@ fn mounts_work() -> bool {
 fn succeeded(pid: rustix::process::Pid) -> bool {
     let status = rustix::process::waitpid(Some(pid), WaitOptions::empty());
     matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0))
+}
+
+/// A user namespace, and others owned by it: only such can be left and entered again.
+fn enter_own_namespaces() -> std::io::Result<()> {
+    enter_user_namespace()?;
+    os::unshare(UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
 }
 
 /// A user namespace in which we are who we are, but may make the other namespaces.

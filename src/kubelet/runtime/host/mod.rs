@@ -64,6 +64,7 @@ struct Host {
     own_program: OwnedFd,
     /// Readable once this process is dead: how children that were just born notice.
     alive: Option<OwnedFd>,
+    /// None where it could not be entered again: in a user namespace.
     own_pid_namespace: Option<OwnedFd>,
     open_files_limit: Rlimit,
     /// How all container ids of this host begin: finds what a dead host left.
@@ -209,7 +210,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
     let own = rustix::process::getpid();
     let alive = rustix::process::pidfd_open(own, PidfdFlags::empty()).ok();
     let isolation = Isolation::choose(arguments.no_namespaces);
-    let own_pid_namespace = if isolation.namespaces {
+    let own_pid_namespace = if isolation.namespaces && rustix::process::geteuid().is_root() {
         Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
     } else {
         None
@@ -298,6 +299,12 @@ impl Host {
         let _ = fs::remove_file(&socket.path);
         Ok(())
     }
+}
+
+/// The wall clock. The host is a process of its own, beside the control plane and its clock.
+#[expect(clippy::disallowed_methods, reason = "real processes live in real time")]
+fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
 }
 
 /// Resolves when the control plane is gone: the pipe on standard input closes with it.

@@ -34,6 +34,29 @@ pub(super) fn fork() -> io::Result<Forked> {
     Pid::from_raw(result).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
 }
 
+/// Forks pid 1 of a new PID namespace, without changing where this process' other children are born.
+pub(super) fn fork_init() -> io::Result<Forked> {
+    clone(libc::CLONE_NEWPID)
+}
+
+/// Forks a child of this process' parent: a process that is born where its parent cannot go itself.
+pub(super) fn fork_sibling() -> io::Result<Forked> {
+    clone(libc::CLONE_PARENT)
+}
+
+fn clone(flags: libc::c_int) -> io::Result<Forked> {
+    let before = block_signals();
+    // SAFETY: without a stack of its own the child goes on as after a fork; see `fork`.
+    let result = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
+    if result == 0 {
+        return Ok(Forked::Child);
+    }
+    let error = io::Error::last_os_error();
+    // SAFETY: restores a mask that the kernel gave us.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    Pid::from_raw(result as i32).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
+}
+
 /// Blocks every signal and gives the mask as it was.
 fn block_signals() -> libc::sigset_t {
     // SAFETY: plain C structures, filled by the calls before they are read.

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -63,7 +63,7 @@ impl Pod {
         } else {
             None
         };
-        let created_at = Timestamp::now();
+        let created_at = super::now();
         store(&dir.join("sandbox.json"), &Stored { spec: spec.clone(), created_at })?;
         Ok(Self {
             spec,
@@ -144,7 +144,7 @@ impl Host {
         let named = rustix::system::sethostname(hostname.as_bytes());
         let made = kinds.map(|(name, kind)| (child::open_namespace(own, name), kind));
         for (namespace, kind) in before {
-            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace?), Some(kind))?;
+            rustix::thread::move_into_link_name_space(namespace?.as_fd(), Some(kind))?;
         }
         named?;
         made.into_iter().map(|(namespace, kind)| Ok((namespace?, kind))).collect()
@@ -152,37 +152,54 @@ impl Host {
 
     /// Makes a PID namespace with its init.
     pub(super) fn make_init(&self) -> io::Result<Init> {
-        os::unshare(UnshareFlags::NEWPID)?;
-        let forked = os::fork();
-        if let Ok(os::Forked::Child) = forked {
-            child::be_init(self.alive.as_ref());
+        match os::fork_init()? {
+            os::Forked::Child => child::be_init(self.alive.as_ref()),
+            os::Forked::Parent(pid) => {
+                let end = self.reaper.expect(pid);
+                Ok(Init { pid, namespace: Rc::new(child::open_namespace(pid, "pid")?), end })
+            }
         }
-        self.own_pid_namespace()?;
-        let os::Forked::Parent(pid) = forked? else { return Err(io::ErrorKind::Other.into()) };
-        let end = self.reaper.expect(pid);
-        Ok(Init { pid, namespace: Rc::new(child::open_namespace(pid, "pid")?), end })
     }
 
     /// Forks with the child in a PID namespace, or in the host's own.
     pub(super) fn fork_into(&self, namespace: Option<&OwnedFd>) -> io::Result<os::Forked> {
-        if let Some(namespace) = namespace {
-            let kind = Some(LinkNameSpaceType::ProcessID);
-            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(namespace), kind)?;
-        }
-        let forked = os::fork();
-        if namespace.is_some() && !matches!(forked, Ok(os::Forked::Child)) {
-            self.own_pid_namespace()?;
-        }
-        forked
-    }
-
-    /// Children are born in the host's own PID namespace again.
-    fn own_pid_namespace(&self) -> io::Result<()> {
+        let kind = Some(LinkNameSpaceType::ProcessID);
+        let Some(namespace) = namespace else { return os::fork() };
         if let Some(own) = &self.own_pid_namespace {
-            let kind = Some(LinkNameSpaceType::ProcessID);
-            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(own), kind)?;
+            rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)?;
+            let forked = os::fork();
+            if !matches!(forked, Ok(os::Forked::Child)) {
+                // Children are born in the host's own PID namespace again.
+                rustix::thread::move_into_link_name_space(own.as_fd(), kind)?;
+            }
+            return forked;
         }
-        Ok(())
+        // In a user namespace there is no way back into the machine's PID namespace: a helper goes and
+        // makes us a child from there.
+        let (read, write) = super::wire::pipe()?;
+        match os::fork()? {
+            os::Forked::Child => {
+                if rustix::thread::move_into_link_name_space(namespace.as_fd(), kind).is_err() {
+                    os::exit_now(1);
+                }
+                match os::fork_sibling() {
+                    Ok(os::Forked::Child) => Ok(os::Forked::Child),
+                    Ok(os::Forked::Parent(pid)) => {
+                        let number = pid.as_raw_nonzero().get().to_ne_bytes();
+                        os::exit_now(i32::from(rustix::io::write(&write, &number).is_err()))
+                    }
+                    Err(_) => os::exit_now(1),
+                }
+            }
+            os::Forked::Parent(_) => {
+                drop(write);
+                let mut number = [0; 4];
+                // The sibling holds the pipe too, so this waits for the number or for both to be gone.
+                let count = rustix::io::read(&read, &mut number)?;
+                let pid = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
+                pid.map(os::Forked::Parent).ok_or_else(|| io::Error::other("no process in its PID namespace"))
+            }
+        }
     }
 }
 

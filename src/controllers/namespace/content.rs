@@ -1,0 +1,130 @@
+//! What still lives in a namespace that is going, and how its status tells of it.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::NamespaceCondition;
+
+use crate::base::clock::time;
+use crate::object::Kind;
+
+/// What is left after everything was asked to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Remains {
+    /// Kinds with how many objects, in the table's order.
+    pub(super) objects: Vec<(Kind, usize)>,
+    /// Finalizers with how many objects they hold.
+    pub(super) finalizers: Vec<(String, usize)>,
+    /// What could not be deleted, and why.
+    pub(super) failures: Vec<String>,
+}
+
+/// The namespace's conditions, in Kubernetes' order and words; those that stay keep their times.
+pub(super) fn conditions(
+    before: Option<&Vec<NamespaceCondition>>,
+    remains: &Remains,
+    now: Timestamp,
+) -> Vec<NamespaceCondition> {
+    let resources = remains.objects.iter().map(|(kind, count)| {
+        let info = kind.info();
+        format!("{}.{} has {count} resource instances", info.plural, info.group)
+    });
+    let finalizers =
+        remains.finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances"));
+    let told = [
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            None,
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
+        (
+            "NamespaceDeletionGroupVersionParsingFailure",
+            None,
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        (
+            "NamespaceDeletionContentFailure",
+            (!remains.failures.is_empty()).then(|| {
+                let message = format!(
+                    "Failed to delete all resource types, {} remaining: {}",
+                    remains.failures.len(),
+                    remains.failures.join(", ")
+                );
+                ("ContentDeletionFailed", message)
+            }),
+            "ContentDeleted",
+            "All content successfully deleted, may be waiting on finalization",
+        ),
+        (
+            "NamespaceContentRemaining",
+            (!remains.objects.is_empty()).then(|| {
+                let list = resources.collect::<Vec<_>>().join(", ");
+                ("SomeResourcesRemain", format!("Some resources are remaining: {list}"))
+            }),
+            "ContentRemoved",
+            "All content successfully removed",
+        ),
+        (
+            "NamespaceFinalizersRemaining",
+            (!remains.finalizers.is_empty()).then(|| {
+                let list = finalizers.collect::<Vec<_>>().join(", ");
+                (
+                    "SomeFinalizersRemain",
+                    format!("Some content in the namespace has finalizers remaining: {list}"),
+                )
+            }),
+            "ContentHasNoFinalizers",
+            "All content-preserving finalizers finished",
+        ),
+    ];
+    told.into_iter()
+        .map(|(type_, trouble, fine_reason, fine_message)| {
+            let (status, reason, message) = match trouble {
+                Some((reason, message)) => ("True", reason, message),
+                None => ("False", fine_reason, fine_message.to_string()),
+            };
+            let since = before
+                .and_then(|b| b.iter().find(|c| c.type_ == type_ && c.status == status))
+                .and_then(|c| c.last_transition_time.clone());
+            NamespaceCondition {
+                type_: type_.into(),
+                status: status.into(),
+                reason: Some(reason.into()),
+                message: Some(message),
+                last_transition_time: since.or_else(|| Some(time(now))),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_remains_is_told_in_kubernetes_words_api_10() {
+        let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
+        let remains = Remains {
+            objects: vec![(Kind::Pod, 2), (Kind::Deployment, 1)],
+            finalizers: vec![("x/y".into(), 1)],
+            failures: Vec::new(),
+        };
+        let told = conditions(None, &remains, now);
+        let of = |n: usize| (told[n].status.as_str(), told[n].message.as_deref().unwrap());
+        assert_eq!(told.len(), 5);
+        assert_eq!(
+            of(3),
+            (
+                "True",
+                "Some resources are remaining: pods. has 2 resource instances, deployments.apps has 1 resource instances"
+            )
+        );
+        assert_eq!(
+            of(4),
+            ("True", "Some content in the namespace has finalizers remaining: x/y in 1 resource instances")
+        );
+        let later = conditions(Some(&told), &Remains::default(), "2026-11-21T00:01:00Z".parse().unwrap());
+        assert_eq!(later[0], told[0], "what stays keeps its time");
+        assert_eq!((later[3].status.as_str(), later[3].reason.as_deref()), ("False", Some("ContentRemoved")));
+    }
+}

@@ -1,0 +1,137 @@
+//! Ending a namespace: its pods go first, then everything else, then the namespace itself (API-10).
+
+mod content;
+pub(super) mod root_certificate;
+pub(super) mod service_account;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Namespace;
+
+use super::context::Context;
+use crate::api::{Api, ApiError, DeleteOptions, Part, Selection, WriteOptions};
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind, Object, Shared};
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+use crate::store::ChangeKind;
+use content::Remains;
+
+/// The finalizer in `spec` that stands for a namespace's content.
+const CONTENT: &str = "kubernetes";
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let controller = Arc::new(Namespaces { api: context.api.clone() });
+    let namespaces = queue.clone();
+    context.caches.on_any_change(Kind::Namespace, move |change| namespaces.add(change.object.key()));
+    for kind in Kind::ALL.iter().filter(|kind| kind.namespaced()) {
+        let queue = queue.clone();
+        context.caches.on_any_change(*kind, move |change| {
+            if change.kind == ChangeKind::Deleted {
+                queue.add(Key::new("", change.object.namespace()));
+            }
+        });
+    }
+    context.run(controller, queue, Vec::new());
+}
+
+struct Namespaces {
+    api: Api,
+}
+
+impl Reconciler for Namespaces {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "namespace"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let namespace = match self.api.get_as::<Namespace>(key) {
+            Ok(namespace) if is_terminating(&namespace.metadata) => namespace,
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let remains = self.empty(&key.name);
+        if remains.objects.is_empty() && remains.failures.is_empty() {
+            return Ok(self.finalize(&namespace)?);
+        }
+        self.tell(&namespace, &remains)?;
+        match remains.failures.first() {
+            Some(failure) => Err(ApiError::Internal(failure.clone()).into()),
+            // What remains comes back here when it is gone.
+            None => Ok(()),
+        }
+    }
+}
+
+impl Namespaces {
+    /// Asks everything in a namespace to go: nothing else while there are pods, which may need it to end.
+    fn empty(&self, namespace: &str) -> Remains {
+        let mut failures = Vec::new();
+        self.delete_all(Kind::Pod, namespace, &mut failures);
+        if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
+            for kind in Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Pod) {
+                self.delete_all(*kind, namespace, &mut failures);
+            }
+        }
+        let mut remains = Remains { failures, ..Remains::default() };
+        let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
+        for kind in Kind::ALL.iter().filter(|kind| kind.namespaced()) {
+            let objects = self.api.list(*kind, Some(namespace)).objects;
+            if objects.is_empty() {
+                continue;
+            }
+            remains.objects.push((*kind, objects.len()));
+            for finalizer in objects.iter().flat_map(|o| o.meta().finalizers.iter().flatten()) {
+                *finalizers.entry(finalizer.clone()).or_default() += 1;
+            }
+        }
+        remains.finalizers = finalizers.into_iter().collect();
+        remains
+    }
+
+    fn delete_all(&self, kind: Kind, namespace: &str, failures: &mut Vec<String>) {
+        let all = Selection::default();
+        if let Err(error) = self.api.delete_collection(kind, Some(namespace), &all, &DeleteOptions::default())
+        {
+            failures.push(error.to_string());
+        }
+    }
+
+    fn tell(&self, namespace: &Shared<Namespace>, remains: &Remains) -> Result<(), ApiError> {
+        let now = self.api.clock().now();
+        let told = self.api.modify_status::<Namespace>(&namespace.key(), |fresh| {
+            let status = fresh.status.get_or_insert_default();
+            status.phase = Some("Terminating".into());
+            status.conditions = Some(content::conditions(status.conditions.as_ref(), remains, now));
+            Ok(())
+        });
+        match told {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The content is gone: lets the namespace go.
+    fn finalize(&self, namespace: &Shared<Namespace>) -> Result<(), ApiError> {
+        let options = WriteOptions::default();
+        let done = self.api.change(Kind::Namespace, &namespace.key(), Part::System, &options, |current| {
+            let mut next: Object = current.clone();
+            if current.uid() == namespace.uid()
+                && let Some(spec) = next.get_mut::<Namespace>().and_then(|n| n.spec.as_mut())
+                && let Some(finalizers) = &mut spec.finalizers
+            {
+                finalizers.retain(|f| f != CONTENT);
+            }
+            Ok(next)
+        });
+        match done {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

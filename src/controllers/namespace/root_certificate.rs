@@ -1,0 +1,88 @@
+//! The ConfigMap `kube-root-ca.crt` of every namespace: what pods trust the API by (SA-1).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::service_account::ignore_races;
+use crate::api::Api;
+use crate::controllers::context::{Context, Settings};
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+
+const NAME: &str = "kube-root-ca.crt";
+const DESCRIPTION: (&str, &str) = (
+    "kubernetes.io/description",
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the \
+     internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes \
+     clusters.",
+);
+
+/// Starts the controller.
+pub(in crate::controllers) fn start(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let namespaces = context.caches.of::<Namespace>();
+    let controller = Arc::new(Publisher {
+        api: context.api.clone(),
+        namespaces: namespaces.clone(),
+        settings: context.settings.clone(),
+    });
+    let handler = queue.clone();
+    namespaces.on_change(move |change| handler.add(change.object.key()));
+    let handler = queue.clone();
+    // What others change or delete is put right.
+    context.caches.on_any_change(Kind::ConfigMap, move |change| {
+        if change.object.name() == NAME {
+            handler.add(Key::new("", change.object.namespace()));
+        }
+    });
+    let caches = vec![context.synced::<Namespace>(), context.synced::<ConfigMap>()];
+    context.run(controller, queue, caches);
+}
+
+struct Publisher {
+    api: Api,
+    namespaces: Cache<Namespace>,
+    settings: Arc<Settings>,
+}
+
+impl Reconciler for Publisher {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "root-ca-certificate-publisher-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(namespace) = self.namespaces.get(key) else { return Ok(()) };
+        if is_terminating(&namespace.metadata) {
+            return Ok(());
+        }
+        let data = BTreeMap::from([("ca.crt".to_string(), self.settings.root_certificate.clone())]);
+        let key = Key::new(key.name.as_str(), NAME);
+        let modified = self.api.modify::<ConfigMap>(&key, |map| {
+            map.data = Some(data.clone());
+            Ok(())
+        });
+        match modified {
+            Err(error) if error.is_not_found() => {
+                let (name, text) = DESCRIPTION;
+                let map = ConfigMap {
+                    metadata: ObjectMeta {
+                        name: Some(key.name),
+                        namespace: Some(key.namespace),
+                        annotations: Some(BTreeMap::from([(name.to_string(), text.to_string())])),
+                        ..ObjectMeta::default()
+                    },
+                    data: Some(data),
+                    ..ConfigMap::default()
+                };
+                ignore_races(self.api.create_as(map).map(drop))
+            }
+            other => Ok(other.map(drop)?),
+        }
+    }
+}

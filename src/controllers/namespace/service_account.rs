@@ -1,0 +1,76 @@
+//! The ServiceAccount `default` of every namespace (SA-1).
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::api::{Api, ApiError};
+use crate::controllers::context::Context;
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::store::ChangeKind;
+
+const NAME: &str = "default";
+
+/// Starts the controller.
+pub(in crate::controllers) fn start(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let namespaces = context.caches.of::<Namespace>();
+    let controller = Arc::new(Accounts { api: context.api.clone(), namespaces: namespaces.clone() });
+    let handler = queue.clone();
+    namespaces.on_change(move |change| handler.add(change.object.key()));
+    let handler = queue.clone();
+    context.caches.on_any_change(Kind::ServiceAccount, move |change| {
+        if change.kind == ChangeKind::Deleted && change.object.name() == NAME {
+            handler.add(Key::new("", change.object.namespace()));
+        }
+    });
+    let caches = vec![context.synced::<Namespace>(), context.synced::<ServiceAccount>()];
+    context.run(controller, queue, caches);
+}
+
+struct Accounts {
+    api: Api,
+    namespaces: Cache<Namespace>,
+}
+
+impl Reconciler for Accounts {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "serviceaccount"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(namespace) = self.namespaces.get(key) else { return Ok(()) };
+        let account = Key::new(key.name.as_str(), NAME);
+        if is_terminating(&namespace.metadata) || self.api.get(Kind::ServiceAccount, &account).is_ok() {
+            return Ok(());
+        }
+        let account = ServiceAccount {
+            metadata: ObjectMeta {
+                name: Some(account.name),
+                namespace: Some(account.namespace),
+                ..ObjectMeta::default()
+            },
+            ..ServiceAccount::default()
+        };
+        ignore_races(self.api.create_as(account).map(drop))
+    }
+}
+
+/// Somebody was faster, or the namespace goes: nothing is left to do.
+pub(super) fn ignore_races(created: Result<(), ApiError>) -> Result<(), ReconcileError> {
+    match created {
+        Err(error)
+            if !error.is_already_exists()
+                && !error.is_not_found()
+                && !matches!(error, ApiError::Forbidden { .. }) =>
+        {
+            Err(error.into())
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,201 @@
+//! Node lifecycle: a node that is not heard of becomes Unknown, is tainted, and its pods stop serving.
+//!
+//! A heartbeat is a renewed Lease or a reported status, timed by this controller's own monotonic clock: a
+//! node's clock, or a jump of ours, kills nobody.
+
+mod conditions;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
+use parking_lot::Mutex;
+
+use super::context::Context;
+use crate::api::{Api, ApiError};
+use crate::object::readiness;
+use crate::object::{Key, Object, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::store::{Change, ChangeKind};
+
+/// Where kubelets renew their Leases.
+const LEASES: &str = "kube-node-lease";
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let nodes = context.caches.of::<Node>();
+    let controller = Arc::new(NodeController {
+        api: context.api.clone(),
+        nodes: nodes.clone(),
+        pods: context.caches.of(),
+        heard: Mutex::default(),
+        recorder: Recorder::new(&context.api, "node-controller"),
+        queue: queue.clone(),
+    });
+    // Handlers outlive a controller that is stopped, so they must not keep it alive.
+    let weak: Weak<NodeController> = Arc::downgrade(&controller);
+    let handler = weak.clone();
+    nodes.on_change(move |change| {
+        if let Some(controller) = handler.upgrade() {
+            controller.node_changed(change);
+        }
+    });
+    let handler = weak.clone();
+    context.caches.of::<Lease>().on_change(move |change| {
+        if let Some(controller) = handler.upgrade()
+            && change.kind != ChangeKind::Deleted
+            && change.object.namespace() == LEASES
+        {
+            controller.heard_of(change.object.name());
+        }
+    });
+    context.caches.of::<Pod>().on_change(move |change| {
+        if let Some(controller) = weak.upgrade() {
+            controller.pod_changed(change);
+        }
+    });
+    let caches = vec![context.synced::<Node>(), context.synced::<Lease>(), context.synced::<Pod>()];
+    context.run(controller, queue, caches);
+}
+
+struct NodeController {
+    api: Api,
+    nodes: Cache<Node>,
+    pods: Cache<Pod>,
+    /// When each node was last heard of, on the monotonic clock.
+    heard: Mutex<HashMap<String, Duration>>,
+    recorder: Recorder,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for NodeController {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "nodelifecycle"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(mut node) = self.nodes.get(key) else { return Ok(()) };
+        let heard = self.heard.lock().get(&key.name).copied().unwrap_or_default();
+        let grace = self.api.timings().node_monitor_grace.0;
+        let silent = self.api.clock().monotonic().saturating_sub(heard);
+        if silent < grace {
+            self.queue.add_after(key.clone(), grace.checked_sub(silent).unwrap_or_default());
+        } else if let Some(unknown) = self.make_unknown(&node, heard)? {
+            node = unknown;
+        }
+        self.taint(&node)?;
+        if !conditions::is_ready(&node) && conditions::status_of(&node, "Ready").is_some() {
+            self.pods_not_ready(&node)?;
+        }
+        Ok(())
+    }
+}
+
+/// The newest of the times at which the kubelet reported a condition.
+fn reported(node: &Object) -> Option<jiff::Timestamp> {
+    let conditions = node.get::<Node>()?.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().filter_map(|c| c.last_heartbeat_time.as_ref()).map(|t| t.0).max()
+}
+
+impl NodeController {
+    fn heard_of(&self, node: &str) {
+        self.heard.lock().insert(node.to_string(), self.api.clock().monotonic());
+    }
+
+    fn node_changed(&self, change: &Change) {
+        let (node, key) = (&change.object, change.object.key());
+        match change.kind {
+            ChangeKind::Deleted => {
+                self.heard.lock().remove(&key.name);
+                let message = format!("Node {} event: Removing Node {} from Controller", key.name, key.name);
+                self.recorder.normal(node, "RemovingNode", message);
+                return;
+            }
+            // Whoever starts to listen gives every node its full time.
+            ChangeKind::Added => self.heard_of(&key.name),
+            ChangeKind::Modified => {
+                if change.previous.as_ref().is_none_or(|before| reported(before) != reported(node)) {
+                    self.heard_of(&key.name);
+                }
+            }
+        }
+        self.queue.add(key);
+    }
+
+    /// A pod that says it is ready on a node that is not is looked at again.
+    fn pod_changed(&self, change: &Change) {
+        let Some(pod) = change.object.get::<Pod>().filter(|pod| readiness::is_ready(pod)) else { return };
+        let Some(name) = pod.spec.as_ref().and_then(|s| s.node_name.as_deref()) else { return };
+        let key = Key::new("", name);
+        if self.nodes.get(&key).is_some_and(|node| !conditions::is_ready(&node)) {
+            self.queue.add(key);
+        }
+    }
+
+    /// Writes what the silence means, unless a heartbeat came meanwhile.
+    fn make_unknown(&self, node: &Shared<Node>, heard: Duration) -> Result<Option<Shared<Node>>, ApiError> {
+        let was_ready = conditions::is_ready(node);
+        let now = self.api.clock().now();
+        let written = self.api.modify_status::<Node>(&node.key(), |fresh| {
+            let still_silent = self.heard.lock().get(node.name()).copied().unwrap_or_default() == heard;
+            if still_silent && fresh.metadata.uid.as_deref() == Some(node.uid()) {
+                let created = fresh.metadata.creation_timestamp.as_ref().map(|t| t.0);
+                let status = fresh.status.get_or_insert_default();
+                let of_node: &mut Vec<NodeCondition> = status.conditions.get_or_insert_default();
+                conditions::fall_silent(of_node, created, now);
+            }
+            Ok(())
+        });
+        let written = match written {
+            Err(error) if error.is_not_found() => return Ok(None),
+            other => other?,
+        };
+        if was_ready && !conditions::is_ready(&written) {
+            let message = format!("Node {} status is now: NodeNotReady", node.name());
+            self.recorder.normal(node.object(), "NodeNotReady", message);
+        }
+        Ok(Some(written))
+    }
+
+    fn taint(&self, node: &Shared<Node>) -> Result<(), ApiError> {
+        let now = self.api.clock().now();
+        let of_node = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
+        if conditions::taints(node, now) == of_node {
+            return Ok(());
+        }
+        let tainted = self.api.modify::<Node>(&node.key(), |fresh| {
+            let taints = conditions::taints(fresh, now);
+            fresh.spec.get_or_insert_default().taints = (!taints.is_empty()).then_some(taints);
+            Ok(())
+        });
+        match tainted {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Nobody can vouch for the node's pods: they get no requests.
+    fn pods_not_ready(&self, node: &Shared<Node>) -> Result<(), ApiError> {
+        let now = self.api.clock().time();
+        for pod in self.pods.on_node(node.name()).iter().filter(|pod| readiness::is_ready(pod)) {
+            let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
+                let conditions = fresh.status.iter_mut().flat_map(|s| s.conditions.iter_mut().flatten());
+                for condition in conditions.filter(|c| c.type_ == "Ready" && c.status == "True") {
+                    condition.status = "False".into();
+                    condition.last_transition_time = Some(now.clone());
+                }
+                Ok(())
+            });
+            match marked {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => self.recorder.warning(pod.object(), "NodeNotReady", "Node is not ready"),
+            }
+        }
+        Ok(())
+    }
+}

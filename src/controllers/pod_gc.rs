@@ -1,0 +1,212 @@
+//! PodGC: removes pods that no kubelet will ever end (GC-2).
+//!
+//! Those of nodes that no longer exist, those that go without having been assigned, those on a node that is
+//! out of service, and the oldest of too many that ended. A pod that had not ended is marked Failed with the
+//! DisruptionTarget condition before it goes.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+
+use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
+use parking_lot::Mutex;
+
+use super::context::Context;
+use crate::api::{Api, ApiError, DeleteOptions};
+use crate::object::owner::is_terminating;
+use crate::object::readiness::is_terminal;
+use crate::object::{Key, Kind, Shared, Uid};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::store::{Change, ChangeKind};
+
+/// Pods that ended are kept up to this number.
+const TERMINATED_THRESHOLD: usize = 12_500;
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+/// Something to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Work {
+    /// The pods of a node.
+    Node(String),
+    /// One pod that goes without a node.
+    Pod(Key),
+    /// All pods that ended.
+    Terminated,
+}
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let pods = context.caches.of::<Pod>();
+    let nodes = context.caches.of::<Node>();
+    let controller = Arc::new(PodGc {
+        api: context.api.clone(),
+        pods: pods.clone(),
+        nodes: nodes.clone(),
+        terminated: Mutex::default(),
+        queue: queue.clone(),
+    });
+    // Handlers outlive a controller that is stopped, so they must not keep it alive.
+    let weak: Weak<PodGc> = Arc::downgrade(&controller);
+    let handler = weak.clone();
+    pods.on_change(move |change| {
+        if let Some(controller) = handler.upgrade() {
+            controller.pod_changed(change);
+        }
+    });
+    nodes.on_change(move |change| {
+        if let Some(controller) = weak.upgrade() {
+            controller.node_changed(change);
+        }
+    });
+    context.run(controller, queue, vec![context.synced::<Pod>(), context.synced::<Node>()]);
+}
+
+struct PodGc {
+    api: Api,
+    pods: Cache<Pod>,
+    nodes: Cache<Node>,
+    /// Pods that ended.
+    terminated: Mutex<HashSet<Uid>>,
+    queue: WorkQueue<Work>,
+}
+
+impl Reconciler for PodGc {
+    type Key = Work;
+
+    fn name(&self) -> &'static str {
+        "podgc"
+    }
+
+    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+        match work {
+            Work::Node(name) => self.look_at_node(name)?,
+            Work::Pod(key) => {
+                if let Some(pod) =
+                    self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_of(p).is_none())
+                {
+                    self.remove(&pod, "PodGC: node no longer exists")?;
+                }
+            }
+            Work::Terminated => self.trim()?,
+        }
+        Ok(())
+    }
+}
+
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|n| !n.is_empty())
+}
+
+fn is_out_of_service(node: &Node) -> bool {
+    let is_ready = node
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().flatten())
+        .any(|c| c.type_ == "Ready" && c.status == "True");
+    let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
+    !is_ready && taints.into_iter().any(|t| t.key == OUT_OF_SERVICE)
+}
+
+impl PodGc {
+    fn pod_changed(&self, change: &Change) {
+        let Some(pod) = change.object.get::<Pod>() else { return };
+        let uid = change.object.uid();
+        if change.kind == ChangeKind::Deleted {
+            self.terminated.lock().remove(uid);
+            return;
+        }
+        if is_terminal(pod) {
+            let mut terminated = self.terminated.lock();
+            if terminated.insert(uid.to_string()) && terminated.len() > TERMINATED_THRESHOLD {
+                self.queue.add(Work::Terminated);
+            }
+        }
+        match node_of(pod) {
+            None if is_terminating(&pod.metadata) => self.queue.add(Work::Pod(change.object.key())),
+            None => {}
+            Some(name) => match self.nodes.get(&Key::new("", name)) {
+                None => self.check_later(name),
+                Some(node) if is_terminating(&pod.metadata) && is_out_of_service(&node) => {
+                    self.queue.add(Work::Node(name.to_string()));
+                }
+                Some(_) => {}
+            },
+        }
+    }
+
+    fn node_changed(&self, change: &Change) {
+        let name = change.object.name();
+        if change.kind == ChangeKind::Deleted {
+            self.check_later(name);
+        } else if change.object.get::<Node>().is_some_and(is_out_of_service) {
+            self.queue.add(Work::Node(name.to_string()));
+        }
+    }
+
+    /// A node that is missing may only not have been seen yet.
+    fn check_later(&self, node: &str) {
+        let quarantine = self.api.timings().missing_node_quarantine.0;
+        self.queue.add_after(Work::Node(node.to_string()), quarantine);
+    }
+
+    fn look_at_node(&self, name: &str) -> Result<(), ApiError> {
+        match self.api.get_as::<Node>(&Key::new("", name)) {
+            Ok(node) if is_out_of_service(&node) => {
+                for pod in self.pods.on_node(name).iter().filter(|p| is_terminating(&p.metadata)) {
+                    self.remove(pod, "PodGC: node is out of service")?;
+                }
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => {
+                for pod in self.pods.on_node(name) {
+                    self.remove(&pod, "PodGC: node no longer exists")?;
+                }
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The oldest beyond the threshold go.
+    fn trim(&self) -> Result<(), ApiError> {
+        let mut ended: Vec<Shared<Pod>> = self.pods.list();
+        ended.retain(|pod| is_terminal(pod) && !is_terminating(&pod.metadata));
+        let over = ended.len().saturating_sub(TERMINATED_THRESHOLD);
+        ended.sort_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.key()));
+        for pod in ended.iter().take(over) {
+            self.remove(pod, "PodGC: too many terminated pods")?;
+        }
+        Ok(())
+    }
+
+    /// Marks a pod that has not ended as Failed, then removes it at once.
+    fn remove(&self, pod: &Shared<Pod>, message: &str) -> Result<(), ApiError> {
+        let now = self.api.clock().time();
+        let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() != Some(pod.uid()) || is_terminal(fresh) {
+                return Ok(());
+            }
+            let status = fresh.status.get_or_insert_default();
+            status.phase = Some("Failed".into());
+            let conditions = status.conditions.get_or_insert_default();
+            conditions.retain(|c| c.type_ != "DisruptionTarget");
+            conditions.push(PodCondition {
+                type_: "DisruptionTarget".into(),
+                status: "True".into(),
+                reason: Some("DeletionByPodGC".into()),
+                message: Some(message.into()),
+                last_transition_time: Some(now.clone()),
+                ..PodCondition::default()
+            });
+            Ok(())
+        });
+        let gone = |outcome: Result<(), ApiError>| match outcome {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            _ => Ok(()),
+        };
+        gone(marked.map(drop))?;
+        let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
+        gone(self.api.delete(Kind::Pod, &pod.key(), &options).map(drop))
+    }
+}

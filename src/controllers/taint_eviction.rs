@@ -1,0 +1,228 @@
+//! Taint-based eviction: pods leave a node whose NoExecute taints they do not tolerate, or no longer (NODE-2).
+
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, Taint, Toleration};
+use parking_lot::Mutex;
+
+use super::context::Context;
+use crate::api::{Api, ApiError, DeleteOptions};
+use crate::base::clock::{saturating_after, until};
+use crate::object::owner::is_terminating;
+use crate::object::readiness::is_terminal;
+use crate::object::taint::{effect::NO_EXECUTE, tolerates};
+use crate::object::{Key, Kind, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::store::{Change, ChangeKind};
+
+/// How long a pod may stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stay {
+    /// Nothing drives it away.
+    Forever,
+    /// It tolerates the taints until then.
+    Until(Timestamp),
+    /// There is a taint it does not tolerate.
+    No,
+}
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let (pods, nodes) = (context.caches.of::<Pod>(), context.caches.of::<Node>());
+    let controller = Arc::new(Evictions {
+        api: context.api.clone(),
+        pods: pods.clone(),
+        nodes: nodes.clone(),
+        counting_down: Mutex::default(),
+        recorder: Recorder::new(&context.api, "taint-eviction-controller"),
+        queue: queue.clone(),
+    });
+    // Handlers outlive a controller that is stopped, so they must not keep it alive.
+    let weak: Weak<Evictions> = Arc::downgrade(&controller);
+    let handler = weak.clone();
+    nodes.on_change(move |change| {
+        if let Some(controller) = handler.upgrade() {
+            controller.node_changed(change);
+        }
+    });
+    pods.on_change(move |change| {
+        if let Some(controller) = weak.upgrade() {
+            controller.pod_changed(change);
+        }
+    });
+    context.run(controller, queue, vec![context.synced::<Pod>(), context.synced::<Node>()]);
+}
+
+struct Evictions {
+    api: Api,
+    pods: Cache<Pod>,
+    nodes: Cache<Node>,
+    /// Pods that will have to leave.
+    counting_down: Mutex<HashSet<Key>>,
+    recorder: Recorder,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for Evictions {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "taint-eviction-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(pod) = self.pods.get(key) else {
+            self.counting_down.lock().remove(key);
+            return Ok(());
+        };
+        if is_terminating(&pod.metadata) || is_terminal(&pod) {
+            self.counting_down.lock().remove(key);
+            return Ok(());
+        }
+        let Some(node) = node_of(&pod).and_then(|name| self.nodes.get(&Key::new("", name))) else {
+            return Ok(());
+        };
+        let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
+        let now = self.api.clock().now();
+        match stay(&no_execute(&node), tolerations, now) {
+            Stay::Forever => {
+                if self.counting_down.lock().remove(key) {
+                    let message = format!("Cancelling deletion of Pod {key}");
+                    self.recorder.normal(pod.object(), "TaintManagerEviction", message);
+                }
+            }
+            Stay::Until(end) => {
+                self.counting_down.lock().insert(key.clone());
+                self.queue.add_after(key.clone(), until(now, end).max(Duration::from_millis(1)));
+            }
+            Stay::No => self.evict(&pod)?,
+        }
+        Ok(())
+    }
+}
+
+fn node_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.node_name.as_deref().filter(|n| !n.is_empty())
+}
+
+fn no_execute(node: &Node) -> Vec<&Taint> {
+    let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
+    taints.filter(|t| t.effect == NO_EXECUTE).collect()
+}
+
+/// Every taint must be tolerated; the shortest toleration counts, from when its taint was added.
+fn stay(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Stay {
+    let mut end: Option<Timestamp> = None;
+    for taint in taints {
+        let tolerating: Vec<&Toleration> = tolerations.iter().filter(|t| tolerates(t, taint)).collect();
+        if tolerating.is_empty() {
+            return Stay::No;
+        }
+        let added = taint.time_added.as_ref().map_or(now, |t| t.0);
+        for seconds in tolerating.iter().filter_map(|t| t.toleration_seconds) {
+            let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+            let until = saturating_after(added, seconds);
+            end = Some(end.map_or(until, |end| end.min(until)));
+        }
+    }
+    match end {
+        None => Stay::Forever,
+        Some(end) if end <= now => Stay::No,
+        Some(end) => Stay::Until(end),
+    }
+}
+
+impl Evictions {
+    fn node_changed(&self, change: &Change) {
+        let taints = |object: &crate::object::Object| -> Vec<Taint> {
+            object.get::<Node>().map(|n| no_execute(n).into_iter().cloned().collect()).unwrap_or_default()
+        };
+        let before = change.previous.as_ref().map(|p| taints(p)).unwrap_or_default();
+        if change.kind != ChangeKind::Deleted && before != taints(&change.object) {
+            for pod in self.pods.on_node(change.object.name()) {
+                self.queue.add(pod.key());
+            }
+        }
+    }
+
+    fn pod_changed(&self, change: &Change) {
+        let Some(pod) = change.object.get::<Pod>() else { return };
+        let Some(node) = node_of(pod).and_then(|name| self.nodes.get(&Key::new("", name))) else { return };
+        if !no_execute(&node).is_empty() || self.counting_down.lock().contains(&change.object.key()) {
+            self.queue.add(change.object.key());
+        }
+    }
+
+    fn evict(&self, pod: &Shared<Pod>) -> Result<(), ApiError> {
+        self.counting_down.lock().remove(&pod.key());
+        let message = format!("Marking for deletion Pod {}", pod.key());
+        self.recorder.normal(pod.object(), "TaintManagerEviction", message);
+        let now = self.api.clock().time();
+        let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() != Some(pod.uid()) {
+                return Ok(());
+            }
+            let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
+            if !conditions.iter().any(|c| c.type_ == "DisruptionTarget" && c.status == "True") {
+                conditions.retain(|c| c.type_ != "DisruptionTarget");
+                conditions.push(PodCondition {
+                    type_: "DisruptionTarget".into(),
+                    status: "True".into(),
+                    reason: Some("DeletionByTaintManager".into()),
+                    message: Some("Taint manager: deleting due to NoExecute taint".into()),
+                    last_transition_time: Some(now.clone()),
+                    ..PodCondition::default()
+                });
+            }
+            Ok(())
+        });
+        let gone = |outcome: Result<(), ApiError>| match outcome {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            _ => Ok(()),
+        };
+        gone(marked.map(drop))?;
+        gone(self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).map(drop))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_stays_as_long_as_it_tolerates_every_taint_node_2() {
+        let taint = |key: &str, added: &str| -> Taint {
+            serde_json::from_value(json!({"key": key, "effect": "NoExecute", "timeAdded": added})).unwrap()
+        };
+        let (a, b) = (taint("a", "2026-11-21T00:00:00Z"), taint("b", "2026-11-21T00:01:00Z"));
+        let now: Timestamp = "2026-11-21T00:02:00Z".parse().unwrap();
+        let at = |text: &str| Stay::Until(text.parse().unwrap());
+        let for_key = |key: &str, seconds: Option<i64>| {
+            json!({"key": key, "operator": "Exists",
+            "effect": "NoExecute", "tolerationSeconds": seconds})
+        };
+        for (rule, taints, tolerations, expected) in [
+            ("untainted", vec![], json!([]), Stay::Forever),
+            ("intolerant", vec![&a], json!([]), Stay::No),
+            ("tolerant of one", vec![&a, &b], json!([for_key("a", None)]), Stay::No),
+            ("tolerant", vec![&a], json!([for_key("a", None)]), Stay::Forever),
+            ("for a while", vec![&a], json!([for_key("a", Some(300))]), at("2026-11-21T00:05:00Z")),
+            ("time is up", vec![&a], json!([for_key("a", Some(120))]), Stay::No),
+            (
+                "the shortest counts",
+                vec![&a, &b],
+                json!([for_key("a", Some(300)), for_key("b", Some(100))]),
+                at("2026-11-21T00:02:40Z"),
+            ),
+        ] {
+            let tolerations: Vec<Toleration> = serde_json::from_value(tolerations).unwrap();
+            assert_eq!(stay(&taints, &tolerations, now), expected, "{rule}");
+        }
+    }
+}

@@ -1,1 +1,0 @@
-//! Reads container logs as the API serves them.

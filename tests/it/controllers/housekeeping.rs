@@ -1,0 +1,340 @@
+//! Namespaces, garbage, budgets, endpoints and nodes, by scenario.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use podium::api::{DeleteOptions, Propagation};
+use podium::object::readiness::{condition, is_ready, phase};
+use podium::object::{Key, Kind};
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, NO_NODES, deployment, key};
+
+fn map(name: &str, owners: &[(&str, &str)], finalizers: &[&str]) -> Value {
+    let owners: Vec<Value> = owners
+        .iter()
+        .map(|(name, uid)| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid,
+            "blockOwnerDeletion": true})
+        })
+        .collect();
+    json!({"metadata": {"name": name, "namespace": "default", "ownerReferences": owners,
+        "finalizers": finalizers}})
+}
+
+fn maps(cluster: &Cluster) -> Vec<String> {
+    let all = cluster.api.list_as::<ConfigMap>(Some("default"));
+    all.iter().map(|m| m.name().to_string()).filter(|n| n != "kube-root-ca.crt").collect()
+}
+
+fn delete(cluster: &Cluster, kind: Kind, name: &str, propagation: Propagation) {
+    let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+    cluster.api.delete(kind, &key(name), &options).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn dependants_follow_their_owner_in_the_order_asked_for_gc_1() {
+    let cluster = Cluster::start(NO_NODES);
+    for (propagation, while_held, at_last) in [
+        (Propagation::Background, vec!["held"], vec![]),
+        // Everybody waits for the one that is held.
+        (Propagation::Foreground, vec!["held", "middle", "owner"], vec![]),
+        (Propagation::Orphan, vec!["held", "middle"], vec!["held", "middle"]),
+    ] {
+        let owner = cluster.create::<ConfigMap>(map("owner", &[], &[]));
+        let middle = cluster.create::<ConfigMap>(map("middle", &[("owner", owner.uid())], &[]));
+        cluster.create::<ConfigMap>(map(
+            "held",
+            &[("owner", owner.uid()), ("middle", middle.uid())],
+            &["x/y"],
+        ));
+        cluster.settle().await;
+        delete(&cluster, Kind::ConfigMap, "owner", propagation);
+        cluster.settle().await;
+        assert_eq!(maps(&cluster), while_held, "{propagation:?}");
+        cluster.change::<ConfigMap>("held", |m| m.metadata.finalizers = None);
+        cluster.settle().await;
+        assert_eq!(maps(&cluster), at_last, "{propagation:?}");
+        if propagation == Propagation::Orphan {
+            delete(&cluster, Kind::ConfigMap, "middle", Propagation::Background);
+            cluster.settle().await;
+            assert!(maps(&cluster).is_empty(), "the last owner is gone");
+        }
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_absent_owner_takes_its_dependants_and_no_owner_reaches_across_namespaces_gc_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster
+        .api
+        .create_as(serde_json::from_value::<Namespace>(json!({"metadata": {"name": "other"}})).unwrap())
+        .unwrap();
+    let elsewhere: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "owner", "namespace": "other"}})).unwrap();
+    let elsewhere = cluster.api.create_as(elsewhere).unwrap();
+    cluster.settle().await;
+    cluster.create::<ConfigMap>(map("lost", &[("nobody", "no-such-uid")], &[]));
+    cluster.create::<ConfigMap>(map("across", &[("owner", elsewhere.uid())], &[]));
+    let here = cluster.create::<ConfigMap>(map("here", &[], &[]));
+    cluster.create::<ConfigMap>(map("half", &[("here", here.uid()), ("nobody", "no-such-uid")], &[]));
+    cluster.settle().await;
+    assert_eq!(maps(&cluster), ["half", "here"]);
+    assert_eq!(cluster.get::<ConfigMap>("half").metadata.owner_references.as_ref().unwrap().len(), 1);
+    assert_eq!(cluster.events("OwnerRefInvalidNamespace").len(), 1);
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_goes_in_the_foreground_or_leaves_its_pods_gc_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<Deployment>(deployment("web", 2, 1, 0));
+    cluster.run().await;
+    delete(&cluster, Kind::Deployment, "web", Propagation::Foreground);
+    cluster.settle().await;
+    assert!(cluster.api.get(Kind::Deployment, &key("web")).is_ok(), "its pods still terminate");
+    cluster.run().await;
+    assert!(cluster.api.get(Kind::Deployment, &key("web")).is_err());
+    assert!(cluster.pods().is_empty() && cluster.api.list_as::<ReplicaSet>(None).is_empty());
+
+    cluster.create::<Deployment>(deployment("web", 2, 1, 0));
+    cluster.run().await;
+    delete(&cluster, Kind::Deployment, "web", Propagation::Orphan);
+    cluster.run().await;
+    assert_eq!((cluster.sets().as_str(), cluster.pods().len()), ("1:2/2", 2));
+    cluster.create::<Deployment>(deployment("web", 2, 1, 0));
+    cluster.run().await;
+    assert_eq!((cluster.sets().as_str(), cluster.pods().len()), ("1:2/2", 2), "adopted again");
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_is_furnished_and_emptied_api_10() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster
+        .api
+        .create_as(serde_json::from_value::<Namespace>(json!({"metadata": {"name": "team"}})).unwrap())
+        .unwrap();
+    cluster.settle().await;
+    let of_team = |name: &str| Key::new("team", name);
+    assert!(cluster.api.get_as::<ServiceAccount>(&of_team("default")).is_ok());
+    let ca = cluster.api.get_as::<ConfigMap>(&of_team("kube-root-ca.crt")).unwrap();
+    assert_eq!(ca.data.as_ref().unwrap()["ca.crt"], "the CA");
+    cluster.api.delete(Kind::ConfigMap, &ca.key(), &DeleteOptions::default()).unwrap();
+    cluster.settle().await;
+    assert!(cluster.api.get(Kind::ConfigMap, &ca.key()).is_ok(), "it comes back");
+
+    let mut web = deployment("web", 2, 1, 0);
+    web["metadata"]["namespace"] = json!("team");
+    cluster.create::<Deployment>(web);
+    cluster.settle().await;
+    let pods = || cluster.api.list_as::<Pod>(Some("team"));
+    for pod in pods() {
+        cluster.api.bind(&pod.key(), pod.uid(), "n1").unwrap();
+    }
+    cluster.api.delete(Kind::Namespace, &Key::new("", "team"), &DeleteOptions::default()).unwrap();
+    cluster.settle().await;
+    let team = cluster.api.get_as::<Namespace>(&Key::new("", "team")).unwrap();
+    let status = team.status.as_ref().unwrap();
+    assert_eq!(status.phase.as_deref(), Some("Terminating"));
+    let remaining =
+        status.conditions.iter().flatten().find(|c| c.type_ == "NamespaceContentRemaining").unwrap();
+    assert!(remaining.message.as_ref().unwrap().contains("pods. has 2 resource instances"), "{remaining:?}");
+    for pod in pods() {
+        cluster.act_on(&pod);
+    }
+    cluster.settle().await;
+    assert!(cluster.api.get(Kind::Namespace, &Key::new("", "team")).is_err());
+    assert!(Kind::ALL.iter().all(|kind| cluster.api.list(*kind, Some("team")).objects.is_empty()));
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_budget_follows_its_pods_and_their_owner_pdb_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<Deployment>(deployment("web", 4, 1, 0));
+    cluster.create::<PodDisruptionBudget>(json!({"metadata": {"name": "b", "namespace": "default"},
+        "spec": {"maxUnavailable": "25%", "selector": {"matchLabels": {"app": "web"}}}}));
+    let told = || {
+        let status = cluster.get::<PodDisruptionBudget>("b").status.clone().unwrap();
+        (
+            status.expected_pods.unwrap(),
+            status.desired_healthy.unwrap(),
+            status.current_healthy.unwrap(),
+            status.disruptions_allowed.unwrap(),
+        )
+    };
+    cluster.settle().await;
+    assert_eq!(told(), (4, 3, 0, 0));
+    cluster.run().await;
+    assert_eq!(told(), (4, 3, 4, 1));
+    let pods = cluster.pods();
+    cluster.api.evict(&pods[0].key(), &DeleteOptions::default()).unwrap();
+    let refused = cluster.api.evict(&pods[1].key(), &DeleteOptions::default()).unwrap_err();
+    assert_eq!(refused.code(), 429);
+    cluster.settle().await;
+    assert_eq!(told(), (4, 3, 3, 0));
+    cluster.run().await;
+    assert_eq!(told(), (4, 3, 4, 1));
+    cluster.change::<Deployment>("web", |d| d.spec.replicas = Some(8));
+    cluster.run().await;
+    assert_eq!(told(), (8, 6, 8, 2));
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn endpoints_follow_readiness_and_leave_at_once_svc_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<Service>(json!({"metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}]}}));
+    cluster.create::<Deployment>(deployment("web", 2, 1, 0));
+    cluster.run().await;
+    let legacy = || {
+        let endpoints = cluster.get::<Endpoints>("web");
+        let count = |not_ready: bool| {
+            let subsets = endpoints.subsets.iter().flatten();
+            subsets
+                .map(|s| if not_ready { &s.not_ready_addresses } else { &s.addresses })
+                .flatten()
+                .flatten()
+                .count()
+        };
+        (count(false), count(true))
+    };
+    let slices = || -> Vec<(bool, bool, bool)> {
+        let slices = cluster.api.list_as::<EndpointSlice>(Some("default"));
+        let endpoints = slices.iter().flat_map(|s| s.endpoints.clone().unwrap_or_default());
+        let mut told: Vec<_> = endpoints
+            .map(|e| e.conditions.unwrap())
+            .map(|c| (c.ready.unwrap(), c.serving.unwrap(), c.terminating.unwrap()))
+            .collect();
+        told.sort();
+        told
+    };
+    assert_eq!((legacy(), slices()), ((2, 0), vec![(true, true, false); 2]));
+    let pods = cluster.pods();
+    cluster.set_ready(&pods[0], false);
+    cluster.settle().await;
+    assert_eq!((legacy(), slices()), ((1, 1), vec![(false, false, false), (true, true, false)]));
+    cluster.api.delete(Kind::Pod, &pods[1].key(), &DeleteOptions::default()).unwrap();
+    cluster.settle().await;
+    assert_eq!((legacy(), slices()), ((0, 1), vec![(false, false, false), (false, true, true)]));
+    cluster.run().await;
+    assert_eq!((legacy(), slices()), ((2, 0), vec![(true, true, false); 2]));
+    cluster.api.delete(Kind::Service, &key("web"), &DeleteOptions::default()).unwrap();
+    cluster.settle().await;
+    assert!(cluster.api.get(Kind::Endpoints, &key("web")).is_err() && slices().is_empty());
+    cluster.stop().await;
+}
+
+fn node(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": "True",
+        "reason": "KubeletReady", "lastHeartbeatTime": "2026-11-21T00:00:00Z"}]}})
+}
+
+/// The kubelet of a node renews its Lease.
+fn renew(cluster: &Cluster, name: &str) {
+    let now = cluster.api.clock().micro_time();
+    let key = Key::new("kube-node-lease", name);
+    let renewed = cluster.api.modify::<Lease>(&key, |lease| {
+        lease.spec.get_or_insert_default().renew_time = Some(now.clone());
+        Ok(())
+    });
+    if renewed.is_err() {
+        let lease = json!({"metadata": {"name": name, "namespace": "kube-node-lease"},
+            "spec": {"holderIdentity": name, "renewTime": now}});
+        cluster.api.create_as::<Lease>(serde_json::from_value(lease).unwrap()).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
+    let cluster = Cluster::start(&["garbagecollector"]);
+    cluster
+        .api
+        .create_as(
+            serde_json::from_value::<Namespace>(json!({"metadata": {"name": "kube-node-lease"}})).unwrap(),
+        )
+        .unwrap();
+    cluster.create::<Node>(node("n1"));
+    let mut web = deployment("web", 1, 1, 0);
+    web["spec"]["template"]["spec"]["tolerations"] = json!([{"key": "node.kubernetes.io/unreachable",
+        "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
+    cluster.create::<Deployment>(web);
+    cluster.run().await;
+    let taints = || {
+        let node = cluster.api.get_as::<Node>(&Key::new("", "n1")).unwrap();
+        let taints = node.spec.clone().unwrap_or_default().taints.unwrap_or_default();
+        taints.iter().map(|t| format!("{}:{}", &t.key[19..], t.effect)).collect::<Vec<_>>().join(" ")
+    };
+    for _ in 0..12 {
+        renew(&cluster, "n1");
+        cluster.pass(10).await;
+    }
+    assert_eq!(taints(), "", "a Lease is heartbeat enough");
+    cluster.pass(31).await;
+    assert_eq!(taints(), "unreachable:NoSchedule unreachable:NoExecute");
+    let pod = cluster.pods().remove(0);
+    assert!(!is_ready(&pod) && pod.metadata.deletion_timestamp.is_none());
+    assert_eq!(cluster.sets(), "1:1/0");
+    cluster.pass(290).await;
+    assert!(cluster.get::<Pod>(pod.name()).metadata.deletion_timestamp.is_none());
+    cluster.pass(12).await;
+    let gone = cluster.get::<Pod>(pod.name());
+    assert!(gone.metadata.deletion_timestamp.is_some(), "only its kubelet can remove it");
+    assert_eq!(
+        condition(&gone, "DisruptionTarget").unwrap().reason.as_deref(),
+        Some("DeletionByTaintManager")
+    );
+    assert_eq!(cluster.pods().len(), 2, "and it has been replaced");
+
+    cluster
+        .api
+        .modify_status::<Node>(&Key::new("", "n1"), |n| {
+            let now = cluster.api.clock().time();
+            let conditions = n.status.as_mut().unwrap().conditions.as_mut().unwrap();
+            conditions.retain(|c| c.type_ == "Ready");
+            conditions[0].status = "True".into();
+            conditions[0].last_heartbeat_time = Some(now);
+            Ok(())
+        })
+        .unwrap();
+    cluster.settle().await;
+    assert_eq!(taints(), "");
+    cluster
+        .api
+        .modify::<Node>(&Key::new("", "n1"), |n| {
+            n.spec.get_or_insert_default().unschedulable = Some(true);
+            Ok(())
+        })
+        .unwrap();
+    cluster.settle().await;
+    assert_eq!(taints(), "unschedulable:NoSchedule");
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_deleted_node_are_failed_and_removed_gc_2() {
+    let cluster = Cluster::start(&["nodelifecycle"]);
+    cluster.create::<Node>(node("n1"));
+    cluster.create::<Deployment>(deployment("web", 1, 1, 0));
+    cluster.run().await;
+    let pod = cluster.pods().remove(0);
+    let watcher = cluster.api.watch(Kind::Pod, cluster.api.revision(), podium::store::Visibility::Applied);
+    cluster.api.delete(Kind::Node, &Key::new("", "n1"), &DeleteOptions::default()).unwrap();
+    cluster.pass(39).await;
+    assert!(cluster.api.get(Kind::Pod, &pod.key()).is_ok(), "it may come back");
+    cluster.pass(2).await;
+    assert!(cluster.api.get(Kind::Pod, &pod.key()).is_err());
+    let mut watcher = watcher;
+    let changes = watcher.take().unwrap();
+    let last = changes.iter().filter(|c| c.object.uid() == pod.uid()).next_back().unwrap();
+    let last = last.object.get::<Pod>().unwrap();
+    assert_eq!(phase(last), "Failed", "ended before it was removed");
+    assert_eq!(condition(last, "DisruptionTarget").unwrap().reason.as_deref(), Some("DeletionByPodGC"));
+    assert_eq!(cluster.pods().len(), 1, "replaced");
+    cluster.stop().await;
+}
