@@ -90,7 +90,8 @@ impl Node {
 
     async fn log(&self, id: &ContainerId) -> String {
         let files = self.runtime.log_files(id).await.unwrap();
-        files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+        // A file may be rotated between being named and being read.
+        files.iter().map(|file| std::fs::read_to_string(file).unwrap_or_default()).collect()
     }
 
     async fn log_has(&self, id: &ContainerId, text: &str) {
