@@ -1,0 +1,127 @@
+//! Surge and unavailability as numbers of pods, with Kubernetes' rounding.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// How far a rollout may go above and below the wanted count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Wanted pods.
+    pub desired: i32,
+    /// Pods above it, at most.
+    pub surge: i32,
+    /// Pods below it that may be missing, at most.
+    pub unavailable: i32,
+    /// As written: `25%`.
+    pub surge_text: String,
+    /// As written: `25%`.
+    pub unavailable_text: String,
+    /// `RollingUpdate` or `Recreate`.
+    pub strategy: String,
+}
+
+impl Limits {
+    /// Those of a Deployment. A percentage of surge rounds up, one of unavailability down; where both
+    /// come to nothing one pod may be missing (`ResolveFenceposts`).
+    pub fn of(deployment: &Deployment) -> Self {
+        let desired = deployment.spec.replicas.unwrap_or(1);
+        let strategy = deployment.spec.strategy.as_ref();
+        let kind = strategy.and_then(|strategy| strategy.type_.clone());
+        let kind = kind.unwrap_or_else(|| "RollingUpdate".to_owned());
+        if kind == "Recreate" {
+            return Self {
+                desired,
+                surge: 0,
+                unavailable: desired,
+                surge_text: "0".to_owned(),
+                unavailable_text: "all".to_owned(),
+                strategy: kind,
+            };
+        }
+        let quarter = IntOrString::String("25%".to_owned());
+        let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
+        let surge = rolling.and_then(|rolling| rolling.max_surge.as_ref()).unwrap_or(&quarter);
+        let missing = rolling.and_then(|rolling| rolling.max_unavailable.as_ref()).unwrap_or(&quarter);
+        let surge_pods = resolve(surge, desired, Rounding::Up);
+        let mut missing_pods = resolve(missing, desired, Rounding::Down);
+        if surge_pods == 0 && missing_pods == 0 {
+            missing_pods = 1;
+        }
+        Self {
+            desired,
+            surge: surge_pods,
+            unavailable: missing_pods.min(desired.max(0)),
+            surge_text: text(surge),
+            unavailable_text: text(missing),
+            strategy: kind,
+        }
+    }
+
+    /// Pods there may be in all.
+    pub fn most(&self) -> i32 {
+        self.desired + self.surge
+    }
+
+    /// Pods that must be available.
+    pub fn least_available(&self) -> i32 {
+        (self.desired - self.unavailable).max(0)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Rounding {
+    Up,
+    Down,
+}
+
+fn resolve(value: &IntOrString, of: i32, rounding: Rounding) -> i32 {
+    match value {
+        IntOrString::Int(pods) => *pods,
+        IntOrString::String(text) => {
+            let Some(percent) = text.strip_suffix('%').and_then(|number| number.parse::<i64>().ok()) else {
+                return 0;
+            };
+            let hundredths = percent * i64::from(of);
+            let pods = match rounding {
+                Rounding::Up => (hundredths + 99).div_euclid(100),
+                Rounding::Down => hundredths.div_euclid(100),
+            };
+            i32::try_from(pods).unwrap_or(i32::MAX)
+        }
+    }
+}
+
+fn text(value: &IntOrString) -> String {
+    match value {
+        IntOrString::Int(pods) => pods.to_string(),
+        IntOrString::String(text) => text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// DEP-2: a percentage of surge rounds up, one of unavailability down, never both nothing.
+    #[test]
+    fn percentages_round_as_kubernetes_rounds_them() {
+        let cases = [
+            (10, json!("25%"), json!("25%"), (3, 2)),
+            (3, json!("25%"), json!("25%"), (1, 0)),
+            (1, json!("0%"), json!("25%"), (0, 1)),
+            (4, json!(2), json!(1), (2, 1)),
+            (2, json!(1), json!(5), (1, 2)),
+            (0, json!("25%"), json!("25%"), (0, 0)),
+        ];
+        for (replicas, surge, unavailable, expect) in cases {
+            let deployment: Deployment = serde_json::from_value(json!({
+                "metadata": {}, "spec": { "replicas": replicas, "selector": {}, "template": {},
+                    "strategy": { "rollingUpdate": { "maxSurge": surge, "maxUnavailable": unavailable } } },
+            }))
+            .unwrap();
+            let limits = Limits::of(&deployment);
+            assert_eq!((limits.surge, limits.unavailable), expect, "{replicas} {surge} {unavailable}");
+        }
+    }
+}
