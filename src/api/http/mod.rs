@@ -97,7 +97,7 @@ fn documents(request: &Request) -> Result<Response, ApiError> {
         Some("v3") => json(openapi::index()),
         Some("v2") if header(ACCEPT).contains(openapi::PROTOBUF_2) => {
             let body = openapi::version_2_protobuf().clone();
-            Ok(Answer::typed(StatusCode::OK, openapi::PROTOBUF_2, body.into()))
+            Ok(Answer::typed(StatusCode::OK, openapi::PROTOBUF_2_ANSWER, body.into()))
         }
         Some("v2") => json(openapi::version_2()),
         Some(rest) => {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
 
-pub(super) use gnostic::MEDIA_TYPE as PROTOBUF_2;
+pub(super) use gnostic::{ANSWER_TYPE as PROTOBUF_2_ANSWER, MEDIA_TYPE as PROTOBUF_2};
 
 use super::discovery::{KUBERNETES_VERSION, Served, served};
 
@@ -80,7 +80,7 @@ pub fn version_2() -> &'static Bytes {
     SWAGGER.get_or_init(|| swagger::of(served().iter().map(document)).to_string().into())
 }
 
-/// `/openapi/v2` as the protobuf that kubectl up to 1.29 reads; its media type is `PROTOBUF_2`.
+/// `/openapi/v2` as the protobuf that kubectl up to 1.29 reads.
 pub fn version_2_protobuf() -> &'static Bytes {
     static ENCODED: OnceLock<Bytes> = OnceLock::new();
     ENCODED.get_or_init(|| gnostic::encode(&swagger::of(served().iter().map(document))).into())
