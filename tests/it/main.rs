@@ -6,4 +6,5 @@ mod crash;
 mod instance;
 mod kubectl;
 mod layers;
+mod stopping;
 mod runtime;
