@@ -132,7 +132,7 @@ fn con_3_keys_do_what_the_footer_says() {
         (": \"po_shpo\" enter", vec!["✖ no namespace \"shpo\"; did you mean \"shop\"?"]),
         ("p : \"nodes\" enter -", vec!["Nodes 3"]),
         ("d ?", vec!["Deployments", "Rollout: progress, history, undo", "Any table"]),
-        ("ctrl-a", vec!["poddisruptionbudgets", "pdb", "policy/v1"]),
+        ("ctrl-a", vec!["poddisruptionbudgets              pdb         policy/v1"]),
         ("U", vec!["nothing was changed from here yet"]),
     ] {
         let mut stage = Stage::new(120, 36);
