@@ -93,8 +93,7 @@ impl Account<'_> {
         };
         let desired = status.desired_healthy.unwrap_or(0);
         let ready = is_ready(pod);
-        let policy =
-            self.budget.spec.as_ref().and_then(|spec| spec.unhealthy_pod_eviction_policy.as_deref());
+        let policy = self.budget.spec.as_ref().and_then(|spec| spec.unhealthy_pod_eviction_policy.as_deref());
         if !ready {
             if policy == Some("AlwaysAllow") {
                 return Ruling::Allowed(format!("budget {name}: not ready, always allowed"));
@@ -153,7 +152,13 @@ mod tests {
         .unwrap()
     }
 
-    fn budget(name: &str, allowed: i32, healthy: i32, desired: i32, policy: Option<&str>) -> PodDisruptionBudget {
+    fn budget(
+        name: &str,
+        allowed: i32,
+        healthy: i32,
+        desired: i32,
+        policy: Option<&str>,
+    ) -> PodDisruptionBudget {
         serde_json::from_value(json!({
             "metadata": { "name": name, "namespace": "default", "generation": 1 },
             "spec": { "selector": { "matchLabels": { "app": "web" } }, "unhealthyPodEvictionPolicy": policy },

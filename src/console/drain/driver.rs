@@ -62,10 +62,11 @@ pub async fn run(
 ) {
     let clock = Clock::machine();
     for (node, target) in nodes.iter().enumerate().skip(from) {
-        let result = Drain { out: &out, clock: &clock, node, target, options: &options, exceptions: &exceptions }
-            .run()
-            .await
-            .map_err(|error| error_text(&error));
+        let result =
+            Drain { out: &out, clock: &clock, node, target, options: &options, exceptions: &exceptions }
+                .run()
+                .await
+                .map_err(|error| error_text(&error));
         out.data(Data::Drain(Told::Ended { node, result })).await;
     }
     out.data(Data::Drain(Told::Over)).await;
@@ -160,8 +161,12 @@ impl Drain<'_> {
                 Vec::new()
             }
             Some(Event::InitDone) => {
-                let missing: Vec<Uid> =
-                    machine.fates().map(|(uid, _)| uid).filter(|uid| !present.contains(*uid)).cloned().collect();
+                let missing: Vec<Uid> = machine
+                    .fates()
+                    .map(|(uid, _)| uid)
+                    .filter(|uid| !present.contains(*uid))
+                    .cloned()
+                    .collect();
                 missing.into_iter().filter(|uid| machine.gone(uid, now)).collect()
             }
             // A watch that broke is taken up again by itself.
@@ -207,10 +212,11 @@ async fn evict(client: &Client, row: &Row, grace_seconds: Option<u32>) -> Result
         "deleteOptions": options,
     });
     // kube's own `evict` sends the options under a name the server does not know (`delete_options`).
-    let request = http::Request::post(format!("/api/v1/namespaces/{}/pods/{}/eviction", row.namespace, row.name))
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(body.to_string().into_bytes())
-        .map_err(kube::Error::HttpError)?;
+    let request =
+        http::Request::post(format!("/api/v1/namespaces/{}/pods/{}/eviction", row.namespace, row.name))
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(body.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
     client.request_text(request).await.map(|_| ())
 }
 
@@ -220,7 +226,8 @@ fn answer(result: &Result<(), kube::Error>) -> Answer {
         Err(error) => error,
     };
     let kube::Error::Api(status) = error else { return Answer::Failed(error_text(error)) };
-    let cause = status.details.iter().flat_map(|details| &details.causes).find(|cause| !cause.message.is_empty());
+    let cause =
+        status.details.iter().flat_map(|details| &details.causes).find(|cause| !cause.message.is_empty());
     match status.code {
         // The cause has the numbers: "The disruption budget web needs 8 healthy pods and has 8 currently".
         429 => Answer::Blocked(cause.map_or_else(|| status.message.clone(), |cause| cause.message.clone())),
@@ -302,14 +309,26 @@ mod tests {
         let cases = [
             (Ok(()), Answer::Accepted),
             (
-                status(json!({ "code": 429, "message": "Cannot evict pod as it would violate the pod's disruption budget.",
+                status(
+                    json!({ "code": 429, "message": "Cannot evict pod as it would violate the pod's disruption budget.",
                     "details": { "causes": [{ "reason": "DisruptionBudget",
-                        "message": "The disruption budget web needs 8 healthy pods and has 8 currently" }] } })),
-                Answer::Blocked("The disruption budget web needs 8 healthy pods and has 8 currently".to_owned()),
+                        "message": "The disruption budget web needs 8 healthy pods and has 8 currently" }] } }),
+                ),
+                Answer::Blocked(
+                    "The disruption budget web needs 8 healthy pods and has 8 currently".to_owned(),
+                ),
             ),
             (status(json!({ "code": 404, "message": "pods \"a\" not found" })), Answer::NotFound),
-            (status(json!({ "code": 409, "message": "Precondition failed: UID in precondition: a, UID in object meta: b" })), Answer::NotFound),
-            (status(json!({ "code": 500, "message": "more than one" })), Answer::Failed("more than one".to_owned())),
+            (
+                status(
+                    json!({ "code": 409, "message": "Precondition failed: UID in precondition: a, UID in object meta: b" }),
+                ),
+                Answer::NotFound,
+            ),
+            (
+                status(json!({ "code": 500, "message": "more than one" })),
+                Answer::Failed("more than one".to_owned()),
+            ),
         ];
         for (result, expect) in cases {
             assert_eq!(answer(&result), expect, "{result:?}");

@@ -197,10 +197,8 @@ mod tests {
         assert_eq!(machine.fate(&uid("b")), Some(&Fate::Asking));
         assert!(machine.tick(at(7)).is_empty(), "not asked twice");
         machine.answered(&uid("b"), Answer::Blocked("no".to_owned()), at(7));
-        assert!(
-            matches!(machine.fate(&uid("b")), Some(Fate::Waiting { since, retry_at, .. })
-                if *since == at(0) && *retry_at == at(12))
-        );
+        assert!(matches!(machine.fate(&uid("b")), Some(Fate::Waiting { since, retry_at, .. })
+                if *since == at(0) && *retry_at == at(12)));
         machine.tick(at(12));
         machine.answered(&uid("b"), Answer::Accepted, at(12));
         assert!(!machine.is_over());

@@ -167,12 +167,8 @@ fn verdict(pod: &Pod, options: &Options, excepted: bool) -> Verdict {
     if annotations.is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror")) {
         return Verdict::SkipMirror;
     }
-    let controller = pod
-        .metadata
-        .owner_references
-        .iter()
-        .flatten()
-        .find(|reference| reference.controller == Some(true));
+    let controller =
+        pod.metadata.owner_references.iter().flatten().find(|reference| reference.controller == Some(true));
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let finished = matches!(phase, Some("Succeeded" | "Failed"));
     if !finished && controller.is_some_and(|controller| controller.kind == "DaemonSet") {

@@ -94,7 +94,11 @@ pub fn pause(target: &ObjectRef, paused: bool) -> Action {
         Action {
             title: format!("{verb} {}", target.describe()),
             target: target.clone(),
-            kubectl: format!("kubectl rollout {verb}{} deployment/{}", target.kubectl_namespace(), target.name),
+            kubectl: format!(
+                "kubectl rollout {verb}{} deployment/{}",
+                target.kubectl_namespace(),
+                target.name
+            ),
             mutation: Mutation::Patch {
                 target: target.clone(),
                 subresource: None,

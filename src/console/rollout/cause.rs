@@ -57,7 +57,9 @@ fn of_container(status: &ContainerStatus) -> Option<Cause> {
         };
         return Some(Cause { weight, reason, detail });
     }
-    if let Some(ended) = state.and_then(|state| state.terminated.as_ref()).filter(|ended| ended.exit_code != 0) {
+    if let Some(ended) =
+        state.and_then(|state| state.terminated.as_ref()).filter(|ended| ended.exit_code != 0)
+    {
         return Some(Cause {
             weight: 7,
             reason: ended.reason.clone().unwrap_or_else(|| "Error".to_owned()),

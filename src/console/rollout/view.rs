@@ -46,7 +46,8 @@ impl Side {
         let going: Vec<&PodMark> = self.pods.iter().filter(|pod| pod.gone_by.is_some()).collect();
         let staying = self.pods.len() - going.len();
         let ready = self.ready();
-        let bad = self.pods.iter().filter(|pod| pod.gone_by.is_none() && !pod.ready && pod.look.is_fault()).count();
+        let bad =
+            self.pods.iter().filter(|pod| pod.gone_by.is_none() && !pod.ready && pod.look.is_fault()).count();
         let mut parts = Vec::new();
         if ready > 0 || self.pods.is_empty() {
             parts.push(format!("{ready} ready"));
@@ -132,10 +133,14 @@ impl RolloutView {
             .collect();
         old.sort_by_key(|side| std::cmp::Reverse(side.revision));
         let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-        let progressing = conditions.iter().find(|condition| condition.type_.as_deref() == Some("Progressing"));
+        let progressing =
+            conditions.iter().find(|condition| condition.type_.as_deref() == Some("Progressing"));
         let failure = conditions
             .iter()
-            .find(|condition| condition.type_.as_deref() == Some("ReplicaFailure") && condition.status.as_deref() == Some("True"))
+            .find(|condition| {
+                condition.type_.as_deref() == Some("ReplicaFailure")
+                    && condition.status.as_deref() == Some("True")
+            })
             .and_then(|condition| condition.message.clone());
         let spec = &deployment.spec;
         let total = count(status.and_then(|status| status.replicas));
@@ -147,7 +152,9 @@ impl RolloutView {
             Progress::Paused
         } else if !observed {
             Progress::Unobserved
-        } else if progressing.and_then(|condition| condition.reason.as_deref()) == Some("ProgressDeadlineExceeded") {
+        } else if progressing.and_then(|condition| condition.reason.as_deref())
+            == Some("ProgressDeadlineExceeded")
+        {
             Progress::Stuck
         } else if updated == limits.desired && total == updated && available == updated {
             Progress::Complete
@@ -159,9 +166,9 @@ impl RolloutView {
         let deadline = (progress == Progress::Moving)
             .then(|| since?.checked_add(SignedDuration::from_secs(deadline_seconds)).ok())
             .flatten();
-        let cause = new
-            .filter(|_| progress != Progress::Complete)
-            .and_then(|(_, pods)| worst(pods.iter().copied().filter(|pod| pod.metadata.deletion_timestamp.is_none())));
+        let cause = new.filter(|_| progress != Progress::Complete).and_then(|(_, pods)| {
+            worst(pods.iter().copied().filter(|pod| pod.metadata.deletion_timestamp.is_none()))
+        });
         let annotations = deployment.metadata.annotations.as_ref();
         Self {
             revision: annotations.and_then(|all| all.get(super::history::REVISION)?.parse().ok()),
@@ -264,7 +271,8 @@ mod tests {
     fn the_state_of_a_rollout_has_one_word() {
         let new = set("web-2", "2", "nginx:1.9.1", 4);
         let progress = |status| RolloutView::of(&deployment(status), &[(&new, vec![])]).progress;
-        let done = json!({ "observedGeneration": 2, "replicas": 4, "updatedReplicas": 4, "availableReplicas": 4 });
+        let done =
+            json!({ "observedGeneration": 2, "replicas": 4, "updatedReplicas": 4, "availableReplicas": 4 });
         assert_eq!(progress(done), Progress::Complete);
         assert_eq!(progress(json!({ "observedGeneration": 1 })), Progress::Unobserved);
         let stuck = json!({ "observedGeneration": 2, "conditions": [{ "type": "Progressing", "status": "False",

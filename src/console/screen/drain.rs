@@ -151,7 +151,8 @@ impl Drain {
             *state = NodeState::default();
         }
         self.stage = Stage::Running;
-        let (nodes, options, exceptions) = (self.nodes.clone(), self.options.clone(), self.exceptions.clone());
+        let (nodes, options, exceptions) =
+            (self.nodes.clone(), self.options.clone(), self.exceptions.clone());
         vec![Effect::task("drain", move |out| driver::run(out, nodes, from, options, exceptions))]
     }
 
@@ -263,8 +264,12 @@ impl Drain {
             .filter_map(|state| state.result.as_ref()?.as_ref().err().map(String::as_str))
             .collect();
         let failed: usize = self.states.iter().map(NodeState::failed).sum();
-        let refused =
-            self.states.iter().flat_map(|state| state.rows.iter().flatten()).filter(|row| row.verdict.refuses()).count();
+        let refused = self
+            .states
+            .iter()
+            .flat_map(|state| state.rows.iter().flatten())
+            .filter(|row| row.verdict.refuses())
+            .count();
         match (errors.first(), failed, refused) {
             (Some(error), _, _) => Toast::failed(format!("drain of {name}: {error}")),
             (None, 0, 0) => Toast::done(format!("{name} drained")),
@@ -354,7 +359,9 @@ impl Drain {
             (Ruling::Allowed(text), _) => (text.clone(), theme.body.text),
             (Ruling::Blocked(text), _) => (text.clone(), theme.status.pending),
             (Ruling::Refused(text), _) => (text.clone(), theme.status.failed),
-            (Ruling::Free, _) if row.verdict.refuses() => (row.verdict.reason().to_owned(), theme.dialog.warning),
+            (Ruling::Free, _) if row.verdict.refuses() => {
+                (row.verdict.reason().to_owned(), theme.dialog.warning)
+            }
             (Ruling::Free, _) => (row.verdict.reason().to_owned(), theme.body.dim),
         };
         let blocked = matches!(row.ruling, Ruling::Blocked(_) | Ruling::Refused(_)) && server_said.is_none();

@@ -11,13 +11,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
-use crate::console::action::{self, Action, Mutation, PatchKind, error_text};
+use super::table::{Only, Table};
+use crate::console::action::{self, Action, Mutation, error_text};
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::dialog::{Dialog, Field};
+use crate::console::dialog::{Dialog, scale};
 use crate::console::effect::Effect;
 use crate::console::message::{Data, ScreenMessage};
-use crate::console::resource::{ObjectRef, Uid};
+use crate::console::resource::{ObjectRef, Uid, Watched};
 use crate::console::rollout::history::{Sign, revision_of};
 use crate::console::rollout::{Progress, Revision, RolloutView, Side, actions, revisions, template_diff};
 use crate::console::store::uid_of;
@@ -106,16 +107,15 @@ impl Rollout {
             Ok(action) => action,
             Err(error) => return vec![Effect::failed(error)],
         };
-        let mut dialog =
-            Dialog::new(format!("Undo {}", self.target.name), "Undo", {
-                let action = action.clone();
-                move |_, _| Ok(vec![Effect::Act(Box::new(action.clone()))])
-            })
-            .line(format!(
-                "Back to revision {}: {}",
-                revision.number,
-                revision.change_cause.as_deref().unwrap_or("no change-cause")
-            ));
+        let mut dialog = Dialog::new(format!("Undo {}", self.target.name), "Undo", {
+            let action = action.clone();
+            move |_, _| Ok(vec![Effect::Act(Box::new(action.clone()))])
+        })
+        .line(format!(
+            "Back to revision {}: {}",
+            revision.number,
+            revision.change_cause.as_deref().unwrap_or("no change-cause")
+        ));
         let diff = template_diff(Some(&objects.deployment.spec.template), set.spec.template.as_ref());
         let changes = diff.iter().filter(|(sign, _)| matches!(sign, Sign::Added | Sign::Removed));
         for (sign, line) in changes.clone().take(8) {
@@ -150,17 +150,9 @@ impl Rollout {
         vec![Effect::Ask(Box::new(dialog))]
     }
 
-    fn scale(&self, cx: &Context<'_>) -> Vec<Effect> {
-        let Some(objects) = self.objects(cx) else { return Vec::new() };
-        let now = objects.deployment.spec.replicas.unwrap_or(1);
-        let target = self.target.clone();
-        let dialog = Dialog::new(format!("Scale {}", target.name), "Scale", move |dialog, _| {
-            let wanted: i32 =
-                dialog.text("replicas").parse().map_err(|_| "how many replicas? a whole number".to_owned())?;
-            Ok(vec![Effect::Act(Box::new(scale_action(&target, now, wanted)))])
-        })
-        .field(Field::number("replicas", now).hint("+ and - change it"));
-        vec![Effect::Ask(Box::new(dialog))]
+    fn pods(&self) -> Vec<Effect> {
+        let pods = Table::of(Watched::Pods.kind()).only(Only::OwnedBy(self.target.clone()));
+        vec![Effect::open(pods)]
     }
 
     /// Title of the frame: name, revision, strategy and clock.
@@ -197,12 +189,12 @@ impl Rollout {
             .unwrap_or_default();
         match view.progress {
             Progress::Complete => Line::styled("✔ complete", theme.status.succeeded),
-            Progress::Unobserved => Line::styled("◌ waiting for the controller to see the change", theme.status.pending),
+            Progress::Unobserved => {
+                Line::styled("◌ waiting for the controller to see the change", theme.status.pending)
+            }
             Progress::Paused => Line::styled("‖ paused", theme.status.pending),
             Progress::Stuck => {
-                let since = view.since.map(|since| {
-                    format!(" for {}", cx.age(since))
-                });
+                let since = view.since.map(|since| format!(" for {}", cx.age(since)));
                 Line::styled(
                     format!("✖ stuck{}: deadline exceeded{cause}", since.unwrap_or_default()),
                     theme.status.failed,
@@ -226,7 +218,12 @@ impl Rollout {
         Line::from(vec![
             Span::styled(format!("desired {}   ", limits.desired), theme.body.text),
             Span::styled(
-                format!("total {} {} {}   ", view.total, if view.total <= limits.most() { "≤" } else { ">" }, limits.most()),
+                format!(
+                    "total {} {} {}   ",
+                    view.total,
+                    if view.total <= limits.most() { "≤" } else { ">" },
+                    limits.most()
+                ),
                 within(view.total <= limits.most()),
             ),
             Span::styled(
@@ -249,7 +246,10 @@ impl Rollout {
         let image = side.images.first().map(String::as_str).unwrap_or_default();
         let cell = |text: &str, columns: usize| {
             let cut = fit(text, columns);
-            format!("{cut}{}", " ".repeat(columns.saturating_sub(unicode_width::UnicodeWidthStr::width(&*cut))))
+            format!(
+                "{cut}{}",
+                " ".repeat(columns.saturating_sub(unicode_width::UnicodeWidthStr::width(&*cut)))
+            )
         };
         let image_width = (width / 6).clamp(8, 24);
         let words = side.words(cx.now);
@@ -289,7 +289,13 @@ impl Rollout {
         Line::from(spans)
     }
 
-    fn history(&self, cx: &Context<'_>, list: &[Revision], width: usize, height: usize) -> Vec<Line<'static>> {
+    fn history(
+        &self,
+        cx: &Context<'_>,
+        list: &[Revision],
+        width: usize,
+        height: usize,
+    ) -> Vec<Line<'static>> {
         let picked = self.picked(list);
         let skip = (picked.unwrap_or(0) + 1).saturating_sub(height);
         list.iter()
@@ -321,12 +327,7 @@ impl Rollout {
             .collect()
     }
 
-    fn difference(
-        &self,
-        cx: &Context<'_>,
-        objects: &Objects<'_>,
-        revision: &Revision,
-    ) -> Vec<Line<'static>> {
+    fn difference(&self, cx: &Context<'_>, objects: &Objects<'_>, revision: &Revision) -> Vec<Line<'static>> {
         if revision.current {
             return vec![Line::styled("this is what it has now", cx.theme.body.dim)];
         }
@@ -370,7 +371,10 @@ impl View for Rollout {
                 Command::RolloutUndo | Command::Enter => return self.ask_undo(cx),
                 Command::RolloutPause => return self.pause(cx),
                 Command::RolloutRestart => return self.restart(cx),
-                Command::RolloutScale => return self.scale(cx),
+                Command::RolloutScale => {
+                    return vec![Effect::Ask(Box::new(scale::ask(cx, vec![self.target.clone()])))];
+                }
+                Command::RolloutPods => return self.pods(),
                 Command::Back | Command::Leave => return vec![Effect::Back],
                 Command::Up => self.step(cx, -1),
                 Command::Down => self.step(cx, 1),
@@ -384,7 +388,9 @@ impl View for Rollout {
                 let refused = result.as_ref().err().cloned();
                 self.tried = Some((number, result));
                 if let Some(error) = refused {
-                    return vec![Effect::failed(format!("dry run of the undo to revision {number}: {error}"))];
+                    return vec![Effect::failed(format!(
+                        "dry run of the undo to revision {number}: {error}"
+                    ))];
                 }
             }
             _ => {}
@@ -407,7 +413,8 @@ impl View for Rollout {
         sides.extend(view.old.iter().map(|side| ("old", side)));
         let most_sides = usize::from(area.height / 3).max(2);
         let top_height = 2 + 2 + sides.len().min(most_sides).max(1) as u16;
-        let [top, bottom] = Layout::vertical([Constraint::Length(top_height), Constraint::Min(3)]).areas(area);
+        let [top, bottom] =
+            Layout::vertical([Constraint::Length(top_height), Constraint::Min(3)]).areas(area);
 
         let block = cx.theme.block_focused(fit(&self.heading(cx, &view), title_width).into_owned());
         let inner = block.inner(top);
@@ -435,7 +442,9 @@ impl View for Rollout {
         let picked = self.picked(&list).map(|at| &list[at]);
         let current = list.iter().find(|revision| revision.current).map(|revision| revision.number);
         let title = match (picked, current) {
-            (Some(picked), Some(current)) if !picked.current => format!("Template, {current} → {}", picked.number),
+            (Some(picked), Some(current)) if !picked.current => {
+                format!("Template, {current} → {}", picked.number)
+            }
             _ => "Template".to_owned(),
         };
         let block = cx.theme.block(title);
@@ -459,27 +468,6 @@ fn try_out(action: Action, number: i64) -> Effect {
         let answer = answer.map(|_| ()).map_err(|error| error_text(&error));
         out.data(Data::Rollout(Loaded::Tried(number, answer))).await;
     })
-}
-
-fn scale_action(target: &ObjectRef, from: i32, to: i32) -> Action {
-    let one = |from: i32, to: i32| Action {
-        title: format!("scale {} {from} → {to}", target.describe()),
-        target: target.clone(),
-        kubectl: format!(
-            "kubectl scale{} deployment/{} --replicas={to}",
-            target.kubectl_namespace(),
-            target.name
-        ),
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: Some("scale"),
-            kind: PatchKind::Merge,
-            body: serde_json::json!({ "spec": { "replicas": to } }),
-        },
-        inverse: None,
-        quiet: false,
-    };
-    Action { inverse: Some(Box::new(one(to, from))), ..one(from, to) }
 }
 
 /// The countdowns change with each second.
