@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
@@ -75,6 +76,11 @@ pub fn without_hash(mut template: PodTemplateSpec) -> PodTemplateSpec {
     if let Some(labels) = template.metadata.as_mut().and_then(|metadata| metadata.labels.as_mut()) {
         labels.remove(HASH);
     }
+    // Nothing but the hash was there: the Deployment has no labels at all then.
+    if let Some(metadata) = &mut template.metadata {
+        metadata.labels = metadata.labels.take().filter(|labels| !labels.is_empty());
+    }
+    template.metadata = template.metadata.filter(|metadata| *metadata != ObjectMeta::default());
     template
 }
 

@@ -11,13 +11,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
-use crate::console::action::{self, Action, Mutation, PatchKind, error_text};
+use super::table::{Only, Table};
+use crate::console::action::{self, Action, Mutation, error_text};
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::dialog::{Dialog, Field};
+use crate::console::dialog::{Dialog, scale};
 use crate::console::effect::Effect;
 use crate::console::message::{Data, ScreenMessage};
-use crate::console::resource::{ObjectRef, Uid};
+use crate::console::resource::{ObjectRef, Uid, Watched};
 use crate::console::rollout::history::{Sign, revision_of};
 use crate::console::rollout::{Progress, Revision, RolloutView, Side, actions, revisions, template_diff};
 use crate::console::store::uid_of;
@@ -149,19 +150,9 @@ impl Rollout {
         vec![Effect::Ask(Box::new(dialog))]
     }
 
-    fn scale(&self, cx: &Context<'_>) -> Vec<Effect> {
-        let Some(objects) = self.objects(cx) else { return Vec::new() };
-        let now = objects.deployment.spec.replicas.unwrap_or(1);
-        let target = self.target.clone();
-        let dialog = Dialog::new(format!("Scale {}", target.name), "Scale", move |dialog, _| {
-            let wanted: i32 = dialog
-                .text("replicas")
-                .parse()
-                .map_err(|_| "how many replicas? a whole number".to_owned())?;
-            Ok(vec![Effect::Act(Box::new(scale_action(&target, now, wanted)))])
-        })
-        .field(Field::number("replicas", now.to_string()).hint("+ and - change it"));
-        vec![Effect::Ask(Box::new(dialog))]
+    fn pods(&self) -> Vec<Effect> {
+        let pods = Table::of(Watched::Pods.kind()).only(Only::OwnedBy(self.target.clone()));
+        vec![Effect::open(pods)]
     }
 
     /// Title of the frame: name, revision, strategy and clock.
@@ -380,7 +371,10 @@ impl View for Rollout {
                 Command::RolloutUndo | Command::Enter => return self.ask_undo(cx),
                 Command::RolloutPause => return self.pause(cx),
                 Command::RolloutRestart => return self.restart(cx),
-                Command::RolloutScale => return self.scale(cx),
+                Command::RolloutScale => {
+                    return vec![Effect::Ask(Box::new(scale::ask(cx, vec![self.target.clone()])))];
+                }
+                Command::RolloutPods => return self.pods(),
                 Command::Back | Command::Leave => return vec![Effect::Back],
                 Command::Up => self.step(cx, -1),
                 Command::Down => self.step(cx, 1),
@@ -474,27 +468,6 @@ fn try_out(action: Action, number: i64) -> Effect {
         let answer = answer.map(|_| ()).map_err(|error| error_text(&error));
         out.data(Data::Rollout(Loaded::Tried(number, answer))).await;
     })
-}
-
-fn scale_action(target: &ObjectRef, from: i32, to: i32) -> Action {
-    let one = |from: i32, to: i32| Action {
-        title: format!("scale {} {from} → {to}", target.describe()),
-        target: target.clone(),
-        kubectl: format!(
-            "kubectl scale{} deployment/{} --replicas={to}",
-            target.kubectl_namespace(),
-            target.name
-        ),
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: Some("scale"),
-            kind: PatchKind::Merge,
-            body: serde_json::json!({ "spec": { "replicas": to } }),
-        },
-        inverse: None,
-        quiet: false,
-    };
-    Action { inverse: Some(Box::new(one(to, from))), ..one(from, to) }
 }
 
 /// The countdowns change with each second.
