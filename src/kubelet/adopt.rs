@@ -21,7 +21,7 @@ pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Timestamp) {
         let status = status_of(pod, &container.name);
         match observed.latest(&container.name).cloned() {
             Some(record) if record.exit.is_none() => {
-                adopt_running(&container, status, &record, observed, now)
+                adopt_running(&container, status, &record, observed, now);
             }
             Some(_) => {}
             None => {

@@ -91,9 +91,8 @@ pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError>
     }
     from_sources(sources, &mut env)?;
     for var in sources.container.env.iter().flatten() {
-        match value_of(sources, var, &env)? {
-            Some(value) => env.set(var.name.clone(), value),
-            None => {}
+        if let Some(value) = value_of(sources, var, &env)? {
+            env.set(var.name.clone(), value);
         }
     }
     Ok(env.entries)
@@ -107,12 +106,11 @@ struct Environment {
 
 impl Environment {
     fn set(&mut self, name: String, value: String) {
-        match self.index.get(&name) {
-            Some(index) => self.entries[*index].1 = value,
-            None => {
-                self.index.insert(name.clone(), self.entries.len());
-                self.entries.push((name, value));
-            }
+        if let Some(index) = self.index.get(&name) {
+            self.entries[*index].1 = value;
+        } else {
+            self.index.insert(name.clone(), self.entries.len());
+            self.entries.push((name, value));
         }
     }
 }

@@ -150,14 +150,11 @@ impl Position {
     /// Reads what is new.
     async fn read(&mut self, files: &[PathBuf], output: &mut Output) {
         let here = files.iter().position(|path| self.inode.is_some() && inode(path) == self.inode);
-        let start = match (self.inode, here) {
-            (_, Some(index)) => index,
+        let start = here.unwrap_or_else(|| {
             // The file was rotated away unread, or nothing was read yet: begin with the oldest there is.
-            (_, None) => {
-                (self.inode, self.offset) = (None, 0);
-                0
-            }
-        };
+            (self.inode, self.offset) = (None, 0);
+            0
+        });
         for (index, path) in files.iter().enumerate().skip(start) {
             if index > start || self.inode.is_none() {
                 (self.inode, self.offset) = (inode(path), 0);
@@ -307,7 +304,7 @@ mod tests {
 
     #[test]
     fn last_words_are_short_pod_9() {
-        let long: String = (0..200).map(|n| format!("{n}\n")).collect();
+        let long = (0..200).map(|n| n.to_string()).collect::<Vec<_>>().join("\n") + "\n";
         let words = last_lines(long.as_bytes());
         assert!(words.starts_with("120\n") && words.ends_with("199\n"), "{words}");
         assert_eq!(last_lines(&[b'x'; 5000]).len(), 2048);

@@ -262,7 +262,7 @@ impl Engine {
                 // Contained: what is known of the pod is read anew, as after a restart.
                 let text = crate::base::task::panic_text(panic.as_ref());
                 tracing::error!(pod = uid, "the pass over a pod panicked: {text}");
-                state = Box::new(PodState::new());
+                *state = PodState::new();
                 let again = self.timings.container_back_off_initial.0;
                 PassEnd::Wait(Some(crate::base::clock::saturating_after(self.clock.now(), again)))
             });

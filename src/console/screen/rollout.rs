@@ -159,7 +159,7 @@ impl Rollout {
                 dialog.text("replicas").parse().map_err(|_| "how many replicas? a whole number".to_owned())?;
             Ok(vec![Effect::Act(Box::new(scale_action(&target, now, wanted)))])
         })
-        .field(Field::number("replicas", now).hint("+ and - change it"));
+        .field(Field::number("replicas", now.to_string()).hint("+ and - change it"));
         vec![Effect::Ask(Box::new(dialog))]
     }
 

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn check(container: Value, expected: Result<&[(&str, &str)], &str>) {
+fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"app": "web"},
             "annotations": {"note": "a \"b\"\nc"}},
@@ -52,7 +52,7 @@ fn values_come_from_everywhere_pod_13() {
     let field =
         |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     check(
-        json!({"name": "c",
+        &json!({"name": "c",
         "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}},
         "envFrom": [{"configMapRef": {"name": "config"}}, {"prefix": "S_", "secretRef": {"name": "secret"}},
             {"configMapRef": {"name": "none", "optional": true}}],
@@ -117,6 +117,6 @@ fn missing_sources_are_config_errors_pod_13() {
         (env(json!({"fieldRef": {"fieldPath": "spec.foo"}})), "unsupported fieldPath: spec.foo"),
         (json!({"name": "c", "envFrom": [{"secretRef": {"name": "no"}}]}), "secret \"no\" not found"),
     ] {
-        check(container, Err(message));
+        check(&container, Err(message));
     }
 }

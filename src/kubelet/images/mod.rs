@@ -8,9 +8,9 @@ pub mod builtin;
 pub mod catalogue;
 pub mod entry;
 mod program;
+pub mod reference;
 mod web_files;
 mod web_server;
-pub mod reference;
 
 pub use catalogue::{Catalogue, Program, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv};

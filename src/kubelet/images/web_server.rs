@@ -27,7 +27,7 @@ use super::web_files::{Named, content_type, named};
 /// Where an ordinary user's servers listen instead of a port below 1024.
 const UNPRIVILEGED_OFFSET: u16 = 8000;
 /// How long requests may still take after a graceful end was asked for.
-const DRAIN: Duration = Duration::from_secs(60);
+const DRAIN: Duration = Duration::from_mins(1);
 
 type Body = BoxBody<Bytes, io::Error>;
 
@@ -53,7 +53,12 @@ impl Flavour {
              <h1>Welcome to nginx!</h1>\n<p>nginx/{version}, as built into Podium.</p>\n\
              <p>Mount a volume at /usr/share/nginx/html to serve pages of your own.</p>\n</body>\n</html>\n"
         );
-        Self { program: "nginx", server: format!("nginx/{version}"), directory: "/usr/share/nginx/html", welcome }
+        Self {
+            program: "nginx",
+            server: format!("nginx/{version}"),
+            directory: "/usr/share/nginx/html",
+            welcome,
+        }
     }
 
     /// Apache's httpd.
@@ -131,7 +136,7 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: SocketAddr, running: &G
     let mut builder = hyper::server::conn::http1::Builder::new();
     let connection = builder
         .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(60))
+        .header_read_timeout(Duration::from_mins(1))
         .serve_connection(TokioIo::new(stream), service);
     let connection = running.watch(connection);
     tokio::task::spawn_local(async move {
@@ -191,7 +196,12 @@ impl Server {
         }
         let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         let length = length.unwrap_or("0").to_owned();
-        self.log(request, peer, response.status(), if request.method() == Method::HEAD { "0" } else { &length });
+        self.log(
+            request,
+            peer,
+            response.status(),
+            if request.method() == Method::HEAD { "0" } else { &length },
+        );
         if request.method() == Method::HEAD {
             *response.body_mut() = full("");
         }

@@ -27,7 +27,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(spec: Value, script: &[(&'static str, &[(i64, i32)])]) -> Self {
+    fn new(spec: &Value, script: &[(&'static str, &[(i64, i32)])]) -> Self {
         let pod =
             json!({"metadata": {"name": "p", "namespace": "n", "uid": "u", "generation": 1}, "spec": spec});
         Self {
@@ -63,13 +63,11 @@ impl Machine {
             let wake = plan(&self.pod, &self.observed, self.now, &timings).next_wake;
             let exit = self.next_exit();
             let next = [wake, exit].into_iter().flatten().min();
-            match next.filter(|next| *next <= end && !self.removed) {
-                Some(next) => self.now = next.max(self.now),
-                None => {
-                    self.now = end;
-                    return compose_status(&self.pod, &self.observed, self.now, &timings, Moment::Now);
-                }
-            }
+            let Some(next) = next.filter(|next| *next <= end && !self.removed) else {
+                self.now = end;
+                return compose_status(&self.pod, &self.observed, self.now, &timings, Moment::Now);
+            };
+            self.now = next.max(self.now);
         }
     }
 
@@ -149,7 +147,9 @@ impl Machine {
             }
             Action::StopSandbox => {
                 let ids: Vec<ContainerId> = self.records().map(|r| r.id.clone()).collect();
-                ids.iter().for_each(|id| self.end(id, 137));
+                for id in &ids {
+                    self.end(id, 137);
+                }
                 self.observed.sandbox.as_mut().unwrap().ready = false;
             }
             Action::Start { name, attempt, back_off } => {
@@ -231,7 +231,7 @@ fn show(status: &PodStatus) -> String {
             (_, Some(ended)) => ended.reason.clone().unwrap(),
             _ => "Running".into(),
         };
-        out.push_str(&format!(" {}={reason}×{}", c.name, c.restart_count));
+        out += &format!(" {}={reason}×{}", c.name, c.restart_count);
     }
     out
 }
@@ -271,7 +271,7 @@ fn restart_policies_do_what_the_lifecycle_page_says_pod_4() {
             containers.push(json!({"name": "b"}));
             script.push(("b", b));
         }
-        let mut machine = Machine::new(json!({"restartPolicy": policy, "containers": containers}), &script);
+        let mut machine = Machine::new(&json!({"restartPolicy": policy, "containers": containers}), &script);
         let status = machine.run(65);
         assert_eq!(show(&status), expected, "{policy} {a:?} {b:?}: {:?}", machine.log);
     }
@@ -286,7 +286,7 @@ fn failing_again_is_a_crash_loop_pod_4() {
         ("OnFailure", 1, "Running a=CrashLoopBackOff×3"),
     ] {
         let spec = json!({"restartPolicy": policy, "containers": [{"name": "a"}]});
-        let mut machine = Machine::new(spec, &[("a", &[(1, code)])]);
+        let mut machine = Machine::new(&spec, &[("a", &[(1, code)])]);
         let status = machine.run(40);
         assert_eq!(show(&status), expected);
         assert_eq!(
@@ -310,7 +310,7 @@ fn init_containers_decide_by_policy_init_1() {
     ] {
         let spec = json!({"restartPolicy": policy, "initContainers": [{"name": "i"}, {"name": "j"}],
             "containers": [{"name": "a"}]});
-        let mut machine = Machine::new(spec, &[("i", first), ("j", &[(1, 0)]), ("a", STAYS)]);
+        let mut machine = Machine::new(&spec, &[("i", first), ("j", &[(1, 0)]), ("a", STAYS)]);
         assert_eq!(show(&machine.run(20)), expected, "{policy} {first:?}: {:?}", machine.log);
     }
 }
@@ -320,7 +320,7 @@ fn init_containers_decide_by_policy_init_1() {
 fn a_lost_sandbox_starts_over_init_2() {
     let spec = json!({"restartPolicy": "OnFailure", "initContainers": [{"name": "i"}],
         "containers": [{"name": "a"}, {"name": "done"}]});
-    let mut machine = Machine::new(spec, &[("i", &[(1, 0)]), ("a", STAYS), ("done", &[(2, 0)])]);
+    let mut machine = Machine::new(&spec, &[("i", &[(1, 0)]), ("a", STAYS), ("done", &[(2, 0)])]);
     machine.run(10);
     machine.execute(Action::StopSandbox);
     let status = machine.run(20);
@@ -339,7 +339,7 @@ fn termination_is_ordered_and_bounded_pod_7() {
         "initContainers": [{"name": "s1", "restartPolicy": "Always"}, {"name": "s2", "restartPolicy": "Always"}],
         "containers": [{"name": "a", "lifecycle": hook}, {"name": "b"}]});
     // -1 as the exit code: it does not obey.
-    let mut machine = Machine::new(spec, &[("s1", STAYS), ("s2", STAYS), ("a", STAYS), ("b", &[(-1, -1)])]);
+    let mut machine = Machine::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", STAYS), ("b", &[(-1, -1)])]);
     machine.run(5);
     machine.log.clear();
     machine.pod.metadata.deletion_timestamp =
@@ -369,7 +369,7 @@ fn termination_is_ordered_and_bounded_pod_7() {
 fn a_failed_liveness_probe_restarts_pod_5() {
     let spec = json!({"containers": [{"name": "a",
         "livenessProbe": {"exec": {}, "periodSeconds": 5, "failureThreshold": 2}}]});
-    let mut machine = Machine::new(spec, &[("a", &[(-1, 137)])]);
+    let mut machine = Machine::new(&spec, &[("a", &[(-1, 137)])]);
     let status = machine.run(6);
     assert_eq!(show(&status), "Running a=Running×1");
     assert_eq!(
@@ -388,7 +388,7 @@ fn a_failed_liveness_probe_restarts_pod_5() {
 #[test]
 fn a_deadline_ends_the_pod_pod_9() {
     let spec = json!({"activeDeadlineSeconds": 30, "containers": [{"name": "a"}]});
-    let mut machine = Machine::new(spec, &[("a", &[(-1, 143)])]);
+    let mut machine = Machine::new(&spec, &[("a", &[(-1, 143)])]);
     assert_eq!(show(&machine.run(29)), "Running a=Running×0");
     let status = machine.run(31);
     assert_eq!(show(&status), "Failed a=Error×0");
@@ -399,7 +399,7 @@ fn a_deadline_ends_the_pod_pod_9() {
 #[test]
 fn ephemeral_containers_run_once_beside_anything_eph_1() {
     let spec = json!({"containers": [{"name": "a"}]});
-    let mut machine = Machine::new(spec, &[("a", &[(1, 1)]), ("d", &[(5, 1)])]);
+    let mut machine = Machine::new(&spec, &[("a", &[(1, 1)]), ("d", &[(5, 1)])]);
     machine.run(15);
     let ephemeral = json!([{"name": "d", "image": "busybox"}]);
     machine.pod.spec.as_mut().unwrap().ephemeral_containers =
@@ -415,7 +415,7 @@ fn ephemeral_containers_run_once_beside_anything_eph_1() {
 #[test]
 fn good_running_forgives_pod_4() {
     let spec = json!({"containers": [{"name": "a"}]});
-    let mut machine = Machine::new(spec, &[("a", &[(1, 1), (1, 1), (1, 1), (1800, 1), (1, 1)])]);
+    let mut machine = Machine::new(&spec, &[("a", &[(1, 1), (1, 1), (1, 1), (1800, 1), (1, 1)])]);
     machine.run(1840);
     assert_eq!(machine.log.last().unwrap(), "1833:start a", "{:?}", machine.log);
     let delay = machine.observed.memory("a").back_off.unwrap().delay;

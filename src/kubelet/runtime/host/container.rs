@@ -22,6 +22,9 @@ use super::reaper::Ended;
 use super::{Host, os, process_tree};
 use crate::kubelet::images::IMAGE_DIRECTORY;
 
+/// Environment: names and values, in order.
+type Variables = Vec<(String, String)>;
+
 /// One attempt at running a container.
 pub(super) struct Container {
     pub(super) id: ContainerId,
@@ -294,7 +297,7 @@ impl Host {
             layers: dir.join("layers"),
             shows,
             working_dir: working_dir.clone(),
-            host_view: launch.host_view,
+            of_machine: launch.host_view,
         });
         if view.is_none() {
             let under = |show: &&super::super::Mount| working_dir.starts_with(&show.container_path);
@@ -385,7 +388,7 @@ impl Host {
         launch: &Launch,
         dir: &Path,
         target: Option<&Container>,
-    ) -> Result<(Vec<Show>, Vec<(String, String)>), RuntimeError> {
+    ) -> Result<(Vec<Show>, Variables), RuntimeError> {
         let mut shows = Vec::new();
         let own_mounts = launch.spec.mounts.iter();
         let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
