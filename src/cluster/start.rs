@@ -129,11 +129,7 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
-        let wanted_nodes = if config.is_disabled("kubelet") {
-            0
-        } else {
-            config.nodes + config.hollow_nodes
-        };
+        let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
             super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;
         Ok(Self {

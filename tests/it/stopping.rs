@@ -33,7 +33,8 @@ fn processes(mark: &str) -> BTreeMap<u32, String> {
         let words: Vec<&[u8]> = command.split(|b| *b == 0).collect();
         if words.first() == Some(&b"sleep".as_slice()) && words.get(1) == Some(&mark.as_bytes()) {
             let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            let started = stat.rsplit(')').next().and_then(|s| s.split_whitespace().nth(19)).unwrap_or("").to_string();
+            let started =
+                stat.rsplit(')').next().and_then(|s| s.split_whitespace().nth(19)).unwrap_or("").to_string();
             found.insert(pid, started);
         }
     }
