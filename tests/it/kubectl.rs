@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::instance::{Home, Instance, wait_for};
 
-const WEB: &str = r#"
+const WEB: &str = r"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, labels: {app: web}}
@@ -30,7 +30,7 @@ spec:
       - name: nginx
         image: nginx:1.7.9
         ports: [{containerPort: 80}]
-"#;
+";
 
 fn json(instance: &Instance, arguments: &[&str]) -> Value {
     let mut all = arguments.to_vec();
