@@ -21,8 +21,8 @@ const FAILED: u8 = 1;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    if let Some(code) = hidden_program() {
-        return code;
+    if let Some(exit) = hidden_program() {
+        return exit;
     }
     // Usage errors end here, with exit code 2.
     let args = Args::parse();

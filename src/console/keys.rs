@@ -25,10 +25,12 @@ impl Key {
                     code = KeyCode::Char(c.to_ascii_uppercase());
                 }
                 modifiers -= KeyModifiers::SHIFT;
-                // Terminals send Ctrl-\ as Ctrl-4 and Ctrl-Space as Ctrl-@.
+                // The bytes 0x1c to 0x1f reach us as Ctrl-4 to Ctrl-7, and Ctrl-Space as Ctrl-@.
                 if modifiers.contains(KeyModifiers::CONTROL) {
                     code = match code {
                         KeyCode::Char('4') => KeyCode::Char('\\'),
+                        KeyCode::Char('5') => KeyCode::Char(']'),
+                        KeyCode::Char('6') => KeyCode::Char('^'),
                         KeyCode::Char('@' | '2') => KeyCode::Char(' '),
                         KeyCode::Char('7' | '/') => KeyCode::Char('_'),
                         other => other,
@@ -135,6 +137,7 @@ mod tests {
             ("space", KeyCode::Char(' '), KeyModifiers::NONE, "space"),
             ("ctrl-space", KeyCode::Char(' '), KeyModifiers::CONTROL, "ctrl-space"),
             ("ctrl-\\", KeyCode::Char('4'), KeyModifiers::CONTROL, "ctrl-\\"),
+            ("ctrl-]", KeyCode::Char('5'), KeyModifiers::CONTROL, "ctrl-]"),
             ("shift-left", KeyCode::Left, KeyModifiers::SHIFT, "shift-←"),
             ("shift-tab", KeyCode::BackTab, KeyModifiers::NONE, "shift-tab"),
             ("-", KeyCode::Char('-'), KeyModifiers::NONE, "-"),

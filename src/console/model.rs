@@ -269,7 +269,8 @@ impl Model {
     fn learn_namespaces(&mut self) {
         let names = self.shared.stores.namespaces.iter();
         let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
-        names.sort();
+        // The system's own come last: few people look there often.
+        names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
         self.shared.favourites.retain(|name| names.contains(name));
         for name in names {
             if self.shared.favourites.len() >= 9 {

@@ -154,7 +154,8 @@ pub fn go_to(
     let Some(kind) = cx.catalogue.by_gvk(api_version, kind) else {
         return vec![Effect::failed(format!("the server has no kind {kind} of {api_version}"))];
     };
-    let uid = uid.filter(|uid| *uid != name).map(Uid::from).or_else(|| find(cx, kind, namespace, name));
+    // The name first: the object of an old event may have a successor, and events of nodes carry no uid.
+    let uid = find(cx, kind, namespace, name).or_else(|| uid.map(Uid::from));
     let mut effects = Vec::new();
     if let Some(namespace) = namespace
         && kind.namespaced

@@ -10,6 +10,8 @@ use kube::api::DynamicObject;
 use kube::core::ApiResource;
 use kube::{Api, Client, Resource};
 
+use super::text::clean;
+
 /// The uid of an object; what every selection and mark is held by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Uid(pub Arc<str>);
@@ -218,10 +220,11 @@ impl ObjectRef {
 
     /// `Deployment default/web`, as toasts and the journal say it.
     pub fn describe(&self) -> String {
-        match &self.namespace {
+        let text = match &self.namespace {
             Some(namespace) => format!("{} {namespace}/{}", self.kind.kind, self.name),
             None => format!("{} {}", self.kind.kind, self.name),
-        }
+        };
+        clean(&text).into_owned()
     }
 
     /// ` -n NAMESPACE` for a kubectl command line, or nothing.

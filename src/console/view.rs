@@ -123,11 +123,11 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     for (id, screen) in &model.screens[first..] {
         left.push(Span::styled("▸ ", theme.body.dim));
         let title = screen.title(&model.shared.context(*id, cx.now));
-        left.push(Span::raw(format!("{} ", fit(&title, 32))));
+        left.push(Span::raw(format!("{} ", fit(&clean(&title), 32))));
     }
     for (id, screen) in &model.parked {
         if let Some(line) = screen.background(&model.shared.context(*id, cx.now)) {
-            left.push(Span::styled(format!("⧗ {line} "), theme.status.pending));
+            left.push(Span::styled(format!("⧗ {} ", clean(&line)), theme.status.pending));
         }
     }
     if model.shared.read_only {
@@ -222,9 +222,9 @@ fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rec
         Span::styled(prompt.text.clone(), theme.prompt.text),
     ];
     let column = area.x + 2 + prompt.text.width() as u16;
-    spans.push(Span::styled(prompt.ghost().to_owned(), theme.prompt.suggestion));
+    spans.push(Span::styled(clean(prompt.ghost()).into_owned(), theme.prompt.suggestion));
     if let Some(error) = &prompt.error {
-        spans.push(Span::styled(format!("   ✖ {error}"), theme.prompt.error));
+        spans.push(Span::styled(format!("   ✖ {}", clean(error)), theme.prompt.error));
     } else if prompt.ask == super::prompt::Ask::Filter {
         spans.push(Span::styled("   regex · !not · -l label=value · -f fuzzy", theme.prompt.suggestion));
     }
@@ -248,7 +248,7 @@ fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rec
         .enumerate()
         .map(|(index, text)| {
             let style = if prompt.picked == Some(index) { theme.table.cursor } else { Style::default() };
-            Line::styled(format!("{text:<width$}", width = usize::from(place.width)), style)
+            Line::styled(format!("{:<width$}", clean(text), width = usize::from(place.width)), style)
         })
         .collect();
     frame.render_widget(Clear, place);
@@ -267,10 +267,15 @@ fn draw_toasts(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rec
         };
         let width = (toast.text.width() as u16 + 6).min(body.width.saturating_sub(4)).min(76);
         let inner = usize::from(width.saturating_sub(4)).max(1);
-        let text: Text<'_> = toast.text.lines().enumerate().map(|(index, line)| {
-            let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
-            Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
-        }).collect();
+        let text: Text<'_> = toast
+            .text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| {
+                let mark = if index == 0 { format!("{glyph} ") } else { "  ".to_owned() };
+                Line::from(vec![Span::styled(mark, style), Span::raw(clean(line).into_owned())])
+            })
+            .collect();
         let rows: usize = text
             .lines
             .iter()

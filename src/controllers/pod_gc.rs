@@ -81,7 +81,9 @@ impl Reconciler for PodGc {
         match work {
             Work::Node(name) => self.look_at_node(name)?,
             Work::Pod(key) => {
-                if let Some(pod) = self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_of(p).is_none()) {
+                if let Some(pod) =
+                    self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_of(p).is_none())
+                {
                     self.remove(&pod, "PodGC: node no longer exists")?;
                 }
             }

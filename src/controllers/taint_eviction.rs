@@ -203,8 +203,10 @@ mod tests {
         let (a, b) = (taint("a", "2026-11-21T00:00:00Z"), taint("b", "2026-11-21T00:01:00Z"));
         let now: Timestamp = "2026-11-21T00:02:00Z".parse().unwrap();
         let at = |text: &str| Stay::Until(text.parse().unwrap());
-        let for_key = |key: &str, seconds: Option<i64>| json!({"key": key, "operator": "Exists",
-            "effect": "NoExecute", "tolerationSeconds": seconds});
+        let for_key = |key: &str, seconds: Option<i64>| {
+            json!({"key": key, "operator": "Exists",
+            "effect": "NoExecute", "tolerationSeconds": seconds})
+        };
         for (rule, taints, tolerations, expected) in [
             ("untainted", vec![], json!([]), Stay::Forever),
             ("intolerant", vec![&a], json!([]), Stay::No),

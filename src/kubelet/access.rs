@@ -128,9 +128,9 @@ impl NodeAccess for Access {
 
 fn waiting_reason(pod: &Pod, container: &str) -> String {
     let status = pod.status.as_ref();
-    let all = status.into_iter().flat_map(|s| {
-        [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]
-    });
+    let all = status
+        .into_iter()
+        .flat_map(|s| [&s.init_container_statuses, &s.container_statuses, &s.ephemeral_container_statuses]);
     let waiting = all
         .flatten()
         .flatten()

@@ -20,7 +20,9 @@ pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Timestamp) {
     for (role, container) in containers {
         let status = status_of(pod, &container.name);
         match observed.latest(&container.name).cloned() {
-            Some(record) if record.exit.is_none() => adopt_running(&container, status, &record, observed, now),
+            Some(record) if record.exit.is_none() => {
+                adopt_running(&container, status, &record, observed, now);
+            }
             Some(_) => {}
             None => {
                 if let Some(lost) = status.and_then(|s| lost(pod, role, s, now)) {

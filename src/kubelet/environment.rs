@@ -85,14 +85,14 @@ pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError>
     if let Some(ip) = sources.pod_ip {
         env.set("POD_IP".into(), ip.to_string());
     }
-    if let Some(name) = spec::spec(sources.pod).hostname.clone().or_else(|| sources.pod.metadata.name.clone()) {
+    if let Some(name) = spec::spec(sources.pod).hostname.clone().or_else(|| sources.pod.metadata.name.clone())
+    {
         env.set("HOSTNAME".into(), name);
     }
     from_sources(sources, &mut env)?;
     for var in sources.container.env.iter().flatten() {
-        match value_of(sources, var, &env)? {
-            Some(value) => env.set(var.name.clone(), value),
-            None => {}
+        if let Some(value) = value_of(sources, var, &env)? {
+            env.set(var.name.clone(), value);
         }
     }
     Ok(env.entries)
@@ -106,12 +106,11 @@ struct Environment {
 
 impl Environment {
     fn set(&mut self, name: String, value: String) {
-        match self.index.get(&name) {
-            Some(index) => self.entries[*index].1 = value,
-            None => {
-                self.index.insert(name.clone(), self.entries.len());
-                self.entries.push((name, value));
-            }
+        if let Some(index) = self.index.get(&name) {
+            self.entries[*index].1 = value;
+        } else {
+            self.index.insert(name.clone(), self.entries.len());
+            self.entries.push((name, value));
         }
     }
 }
@@ -129,9 +128,7 @@ fn from_sources(sources: &Sources<'_>, env: &mut Environment) -> Result<(), EnvE
         } else if let Some(reference) = &from.secret_ref {
             let name = &reference.name;
             match (sources.secret)(name) {
-                Some(secret) => {
-                    secret.data.iter().flatten().map(|(k, v)| (k.clone(), text(&v.0))).collect()
-                }
+                Some(secret) => secret.data.iter().flatten().map(|(k, v)| (k.clone(), text(&v.0))).collect(),
                 None if reference.optional == Some(true) => continue,
                 None => return Err(EnvError::NoSource { kind: "secret", name: name.clone() }),
             }

@@ -58,7 +58,8 @@ pub(super) async fn send(
     to: mpsc::Sender<Bytes>,
     mut look: impl FnMut() -> BoxFuture<'static, Look> + Send,
 ) {
-    let mut output = Output { to, piece: Vec::new(), left: request.limit_bytes, at_line_start: true, request };
+    let mut output =
+        Output { to, piece: Vec::new(), left: request.limit_bytes, at_line_start: true, request };
     let mut position = match output.request.tail_lines {
         Some(lines) => tail_position(&look().await.files, lines).await,
         None => Position::default(),
@@ -149,14 +150,11 @@ impl Position {
     /// Reads what is new.
     async fn read(&mut self, files: &[PathBuf], output: &mut Output) {
         let here = files.iter().position(|path| self.inode.is_some() && inode(path) == self.inode);
-        let start = match (self.inode, here) {
-            (_, Some(index)) => index,
+        let start = here.unwrap_or_else(|| {
             // The file was rotated away unread, or nothing was read yet: begin with the oldest there is.
-            (_, None) => {
-                (self.inode, self.offset) = (None, 0);
-                0
-            }
-        };
+            (self.inode, self.offset) = (None, 0);
+            0
+        });
         for (index, path) in files.iter().enumerate().skip(start) {
             if index > start || self.inode.is_none() {
                 (self.inode, self.offset) = (inode(path), 0);
@@ -178,7 +176,9 @@ impl Position {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let Ok(n) = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await else { return Ok(()) };
+            let Ok(n) = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).await else {
+                return Ok(());
+            };
             let whole = line.last() == Some(&b'\n');
             // A line without its end is still being written, unless it is longer than any line may be.
             if n == 0 || (!whole && (n as u64) < MAX_LINE) {
@@ -200,7 +200,8 @@ async fn tail_position(files: &[PathBuf], lines: u64) -> Position {
         for path in &files {
             let (Some(inode), Ok(bytes)) = (inode(path), std::fs::read(path)) else { continue };
             let mut offset = 0u64;
-            for line in bytes.split_inclusive(|b| *b == b'\n') {
+            let whole = bytes.split_inclusive(|b| *b == b'\n').filter(|line| line.ends_with(b"\n"));
+            for line in whole {
                 if !in_line {
                     starts.push_back((inode, offset));
                     if starts.len() as u64 > lines {
@@ -264,7 +265,8 @@ mod tests {
     async fn read(request: LogRequest) -> String {
         let dir = tempfile::tempdir().unwrap();
         let (old, new) = (dir.path().join("0.log.1"), dir.path().join("0.log"));
-        std::fs::write(&old, "2026-01-01T00:00:01Z stdout F one\n2026-01-01T00:00:02Z stderr P tw\n").unwrap();
+        std::fs::write(&old, "2026-01-01T00:00:01Z stdout F one\n2026-01-01T00:00:02Z stderr P tw\n")
+            .unwrap();
         std::fs::write(&new, "2026-01-01T00:00:02Z stderr F o\n2026-01-01T00:00:03Z stdout F three\n2026-")
             .unwrap();
         let (to, mut from) = mpsc::channel(8);
@@ -302,7 +304,7 @@ mod tests {
 
     #[test]
     fn last_words_are_short_pod_9() {
-        let long: String = (0..200).map(|n| format!("{n}\n")).collect();
+        let long = (0..200).map(|n| n.to_string()).collect::<Vec<_>>().join("\n") + "\n";
         let words = last_lines(long.as_bytes());
         assert!(words.starts_with("120\n") && words.ends_with("199\n"), "{words}");
         assert_eq!(last_lines(&[b'x'; 5000]).len(), 2048);

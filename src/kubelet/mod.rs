@@ -77,11 +77,8 @@ impl Kubelets {
         let engine = &self.engine;
         let name = config.name.clone();
         let node = Arc::new(Node::new(&engine.api, config, runtime, engine.tasks.child()));
-        let found = node
-            .runtime
-            .list()
-            .await
-            .map_err(|error| StartError::Runtime { node: name.clone(), error })?;
+        let found =
+            node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
             node.ips.lock().reserve(sandbox.spec.ip);
             node.images.lock().extend(sandbox.containers.iter().map(|c| c.image.clone()));

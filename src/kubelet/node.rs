@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
-use crate::api::{Api, AddressRange};
+use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
 use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;

@@ -323,8 +323,7 @@ impl Work<'_> {
     /// The container runs, or will be started (again) some time.
     fn app_open(&self, container: &Container) -> bool {
         match self.observed.latest(&container.name) {
-            None => true,
-            Some(ContainerRecord { exit: None, .. }) => true,
+            None | Some(ContainerRecord { exit: None, .. }) => true,
             Some(ContainerRecord { exit: Some(exit), .. }) => {
                 spec::restarts_after(self.pod, Role::App, container, exit.exit_code)
             }

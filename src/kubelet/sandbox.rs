@@ -36,7 +36,9 @@ fn hostname(pod: &Pod) -> String {
 
 fn hosts(pod: &Pod, ip: IpAddr, hostname: &str, domain: &str) -> String {
     let spec = spec::spec(pod);
-    let mut out = String::from("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n");
+    let mut out = String::from(
+        "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+    );
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let _ = match spec.subdomain.as_deref().filter(|s| !s.is_empty()) {
         Some(subdomain) => {
@@ -49,7 +51,12 @@ fn hosts(pod: &Pod, ip: IpAddr, hostname: &str, domain: &str) -> String {
         out.push_str("\n# Entries added by HostAliases.\n");
     }
     for alias in aliases {
-        let _ = writeln!(out, "{}\t{}", alias.ip, alias.hostnames.iter().flatten().cloned().collect::<Vec<_>>().join("\t"));
+        let _ = writeln!(
+            out,
+            "{}\t{}",
+            alias.ip,
+            alias.hostnames.iter().flatten().cloned().collect::<Vec<_>>().join("\t")
+        );
     }
     out
 }

@@ -125,7 +125,9 @@ impl Engine {
         for kind in [Kind::ConfigMap, Kind::Secret] {
             let weak = Arc::downgrade(&engine);
             caches.on_any_change(kind, move |change| {
-                let Some(engine) = weak.upgrade().filter(|_| change.kind != ChangeKind::Added) else { return };
+                let Some(engine) = weak.upgrade().filter(|_| change.kind != ChangeKind::Added) else {
+                    return;
+                };
                 engine.refresh(kind, change.object.namespace(), change.object.name());
             });
         }
@@ -200,7 +202,6 @@ impl Engine {
         self.pods.lock().values().filter(|s| s.node.config.name == node && !s.released).count()
     }
 
-
     /// Whether the API knows a pod of this uid on this node.
     pub(super) fn knows(&self, pod: &str) -> bool {
         self.pods.lock().contains_key(pod)
@@ -261,7 +262,7 @@ impl Engine {
                 // Contained: what is known of the pod is read anew, as after a restart.
                 let text = crate::base::task::panic_text(panic.as_ref());
                 tracing::error!(pod = uid, "the pass over a pod panicked: {text}");
-                state = Box::new(PodState::new());
+                *state = PodState::new();
                 let again = self.timings.container_back_off_initial.0;
                 PassEnd::Wait(Some(crate::base::clock::saturating_after(self.clock.now(), again)))
             });
@@ -337,7 +338,10 @@ impl Engine {
         let listed: std::collections::HashSet<&str> = listed.iter().map(Shared::uid).collect();
         let lost: Vec<Shared<Pod>> = {
             let pods = self.pods.lock();
-            pods.iter().filter(|(uid, _)| !listed.contains(uid.as_str())).map(|(_, s)| s.pod.clone()).collect()
+            pods.iter()
+                .filter(|(uid, _)| !listed.contains(uid.as_str()))
+                .map(|(_, s)| s.pod.clone())
+                .collect()
         };
         for pod in lost {
             self.lose(&pod);

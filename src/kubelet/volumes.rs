@@ -168,8 +168,10 @@ pub(super) fn mounts(
             None => root,
             Some(sub) if node.config.hollow => root.join(sub),
             Some(sub) => sub_path_of(&root, &sub, volume.host_path.is_some()).map_err(|error| {
-                format!("failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
-                    mount.name, container.name)
+                format!(
+                    "failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
+                    mount.name, container.name
+                )
             })?,
         };
         let from_api = volume.config_map.is_some()
@@ -187,7 +189,8 @@ pub(super) fn mounts(
 
 /// A path below a volume, made as a directory where it is missing; one that leads out is refused (SEC-2).
 fn sub_path_of(root: &Path, sub: &str, _host: bool) -> Result<PathBuf, String> {
-    let path = join_inside(root, sub).ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
+    let path =
+        join_inside(root, sub).ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
     let told = |error: io::Error| format!("{}: {error}", path.display());
     if std::fs::symlink_metadata(&path).is_err() {
         // Made step by step below what is there already, so that no link on the way leads out unseen.

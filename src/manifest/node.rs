@@ -84,13 +84,7 @@ enum Key {
 
 impl Builder {
     pub(super) fn new(lines_before: usize) -> Self {
-        Self {
-            open: Vec::new(),
-            anchors: HashMap::new(),
-            lines_before,
-            merges_left: MAX_VALUES,
-            root: None,
-        }
+        Self { open: Vec::new(), anchors: HashMap::new(), lines_before, merges_left: MAX_VALUES, root: None }
     }
 
     /// The finished tree; None when the document was empty.
@@ -114,12 +108,8 @@ impl Builder {
                 self.begin(Open { start, anchor, items: Items::List(Vec::new()) })
             }
             Event::MappingStart(_, anchor, _) => {
-                let items = Items::Map {
-                    entries: Vec::new(),
-                    seen: HashMap::new(),
-                    merges: Vec::new(),
-                    key: None,
-                };
+                let items =
+                    Items::Map { entries: Vec::new(), seen: HashMap::new(), merges: Vec::new(), key: None };
                 self.begin(Open { start, anchor, items })
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
@@ -141,11 +131,8 @@ impl Builder {
     ) -> Result<(), Fault> {
         let is_plain = style == ScalarStyle::Plain;
         if self.awaits_key() && anchor == 0 {
-            let key = if is_plain && text == "<<" {
-                Key::Merge(start)
-            } else {
-                Key::Name(text.to_string(), start)
-            };
+            let key =
+                if is_plain && text == "<<" { Key::Merge(start) } else { Key::Name(text.to_string(), start) };
             self.set_key(key);
             return Ok(());
         }
@@ -188,7 +175,9 @@ impl Builder {
         let Some(Open { start, anchor, items }) = self.open.pop() else { return Ok(()) };
         let content = match items {
             Items::List(list) => Content::List(list),
-            Items::Map { entries, merges, .. } => Content::Map(merged(entries, &merges, &mut self.merges_left)?),
+            Items::Map { entries, merges, .. } => {
+                Content::Map(merged(entries, &merges, &mut self.merges_left)?)
+            }
         };
         let below = match &content {
             Content::Scalar(_) => None,

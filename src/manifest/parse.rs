@@ -22,7 +22,7 @@ pub fn parse_bytes(bytes: &[u8], source: &str) -> Vec<Result<Document, ManifestE
             "the text is UTF-16; save it as UTF-8".to_string()
         }
         Err(error) => {
-            let line = 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count();
+            let line = bytes[..error.valid_up_to()].split(|b| *b == b'\n').count();
             format!("line {line} holds a byte that is not UTF-8; is this a text file?")
         }
     };

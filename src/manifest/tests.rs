@@ -1,5 +1,7 @@
 //! Reading manifests: what they give, what is wrong with them and where.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -28,9 +30,15 @@ fn every_document_of_a_text_is_read_api_12() {
             "# first\nkind: Pod\nmetadata: {name: a}\n---\n---\n\nkind: Service\nmetadata:\n  name: b\n",
             vec!["Pod/a at 2", "Service/b at 7"],
         ),
-        ("--- # comment\nkind: Pod\n... \n---\nkind: Node\n", vec!["Pod/(no name) at 2", "Node/(no name) at 5"]),
+        (
+            "--- # comment\nkind: Pod\n... \n---\nkind: Node\n",
+            vec!["Pod/(no name) at 2", "Node/(no name) at 5"],
+        ),
         ("%YAML 1.2\n---\nkind: Pod\n", vec!["Pod/(no name) at 3"]),
-        ("{\n\t\"kind\": \"Pod\",\n\t\"metadata\": {\"name\": \"a\\/b\\ud83d\\ude00\"}\n}\n", vec!["Pod/a/b😀 at 1"]),
+        (
+            "{\n\t\"kind\": \"Pod\",\n\t\"metadata\": {\"name\": \"a\\/b\\ud83d\\ude00\"}\n}\n",
+            vec!["Pod/a/b😀 at 1"],
+        ),
         (
             "apiVersion: v1\nkind: List\nitems:\n- kind: Pod\n  metadata: {name: a}\n- kind: List\n  items:\n  - kind: Node\n",
             vec!["Pod/a at 4", "Node/(no name) at 8"],
@@ -57,10 +65,7 @@ fn errors_name_file_line_and_column_and_leave_the_other_documents_alone_api_12()
                 "Service/(no name) at 6",
             ],
         ),
-        (
-            "spec:\n  a: {b: 1, c: 2, b: 3}\n",
-            vec!["a.yaml:2:19: key \"b\" is already set at line 2"],
-        ),
+        ("spec:\n  a: {b: 1, c: 2, b: 3}\n", vec!["a.yaml:2:19: key \"b\" is already set at line 2"]),
         ("{\"a\": 1, \"a\": 2}", vec!["a.yaml:1:10: key \"a\" is already set at line 1"]),
         ("just text", vec!["a.yaml:1:1: expected an object with apiVersion and kind, found a text"]),
         ("- a\n", vec!["a.yaml:1:1: expected an object with apiVersion and kind, found a list"]),
@@ -102,7 +107,7 @@ fn aliases_and_merges_work_and_stay_bounded_sec_2() {
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for i in 1..12 {
         let aliases = vec![format!("*a{}", i - 1); 10].join(", ");
-        bomb.push_str(&format!("a{i}: &a{i} [{aliases}]\n"));
+        let _ = writeln!(bomb, "a{i}: &a{i} [{aliases}]");
     }
     let error = from_yaml(&bomb).unwrap_err().to_string();
     assert!(error.ends_with("the document is too large once its aliases are expanded"), "{error}");
@@ -111,7 +116,7 @@ fn aliases_and_merges_work_and_stay_bounded_sec_2() {
     assert!(error.contains("nested deeper than 100 levels"), "{error}");
     let mut chain = String::from("a0: &a0 [x]\n");
     for i in 1..100_000 {
-        chain.push_str(&format!("a{i}: &a{i} [*a{}]\n", i - 1));
+        let _ = writeln!(chain, "a{i}: &a{i} [*a{}]", i - 1);
     }
     assert!(from_yaml(&chain).unwrap_err().to_string().contains("nested deeper"));
 }
@@ -155,10 +160,7 @@ data:
         assert_eq!(document.position(path).to_string(), place, "{path}");
     }
     let error = document.error("spec.template.spec.containers[1].imagee", "unknown field");
-    assert_eq!(
-        error.to_string(),
-        "d.yaml:13:9: spec.template.spec.containers[1].imagee: unknown field"
-    );
+    assert_eq!(error.to_string(), "d.yaml:13:9: spec.template.spec.containers[1].imagee: unknown field");
 }
 
 #[test]
@@ -167,7 +169,9 @@ fn unknown_kinds_name_the_nearest_one_api_12() {
         ("apiVersion: apps/v1\nkind: Deployment\n", Ok(Kind::Deployment)),
         (
             "apiVersion: apps/v1\nkind: Deploymnet\n",
-            Err("k:2:1: kind: no kind \"Deploymnet\" in version \"apps/v1\", did you mean Deployment (apps/v1)?"),
+            Err(
+                "k:2:1: kind: no kind \"Deploymnet\" in version \"apps/v1\", did you mean Deployment (apps/v1)?",
+            ),
         ),
         (
             "apiVersion: v1\nkind: pod\n",
@@ -197,10 +201,7 @@ fn documents_are_applied_in_the_order_they_need_each_other_api_12() {
     let text = "kind: Deployment\napiVersion: apps/v1\n---\nkind: Odd\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: b}\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\nkind: Namespace\napiVersion: v1\n";
     let documents = parse(text, "o").into_iter().map(Result::unwrap).collect();
     let order: Vec<_> = in_apply_order(documents).iter().map(Document::label).collect();
-    assert_eq!(
-        order,
-        ["Namespace/(no name)", "Pod/b", "Pod/a", "Deployment/(no name)", "Odd/(no name)"]
-    );
+    assert_eq!(order, ["Namespace/(no name)", "Pod/b", "Pod/a", "Deployment/(no name)", "Odd/(no name)"]);
 }
 
 proptest! {

@@ -73,21 +73,16 @@ fn sequence(text: &mut String, list: &[Value], indent: usize) {
 /// A value that starts on the line it is on, below a parent at `indent`; ends the line.
 fn inline(text: &mut String, value: &Value, indent: usize) {
     match value {
-        Value::String(content) => match block(content) {
-            Some(lines) => {
-                for (i, line) in lines.lines().enumerate() {
-                    if i > 0 && !line.is_empty() {
-                        pad(text, indent);
-                    }
-                    text.push_str(line);
-                    text.push('\n');
+        Value::String(content) => {
+            let written = block(content).unwrap_or_else(|| plain_or_quoted(content));
+            for (i, line) in written.lines().enumerate() {
+                if i > 0 && !line.is_empty() {
+                    pad(text, indent);
                 }
-            }
-            None => {
-                text.push_str(&plain_or_quoted(content));
+                text.push_str(line);
                 text.push('\n');
             }
-        },
+        }
         Value::Object(_) => text.push_str("{}\n"),
         Value::Array(_) => text.push_str("[]\n"),
         other => {
@@ -120,12 +115,14 @@ fn plain_or_quoted(content: &str) -> String {
     if is_ambiguous {
         return format!("\"{}\"", content.replace('\\', "\\\\").replace('"', "\\\""));
     }
-    serde_yaml::to_string(content).map_or_else(|_| escaped(content), |text| text.trim_end_matches('\n').to_string())
+    serde_yaml::to_string(content)
+        .map_or_else(|_| escaped(content), |text| text.trim_end_matches('\n').to_string())
 }
 
 /// Characters that do not print, or that YAML takes for line breaks.
 fn needs_escape(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
 }
 
 fn escaped(content: &str) -> String {
@@ -196,8 +193,29 @@ metadata:
             "\\PC{0,12}",
             "[a-c \n\t:#'\"\\\\|>-]{0,12}",
             "[0-9_.+xobeE-]{1,6}",
-            prop::sample::select(vec!["y", "No", "~", "null", "<<", "=", "---", "...", "2001-01-01", "\u{85}", "\u{feff}", "", "- ", "? a", "*a", "&a", "!a", "%a", "@", "`"])
-                .prop_map(str::to_string),
+            prop::sample::select(vec![
+                "y",
+                "No",
+                "~",
+                "null",
+                "<<",
+                "=",
+                "---",
+                "...",
+                "2001-01-01",
+                "\u{85}",
+                "\u{feff}",
+                "",
+                "- ",
+                "? a",
+                "*a",
+                "&a",
+                "!a",
+                "%a",
+                "@",
+                "`"
+            ])
+            .prop_map(str::to_string),
         ];
         let leaf = prop_oneof![
             Just(Value::Null),

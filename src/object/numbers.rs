@@ -37,7 +37,7 @@ fn visit(value: &mut Value, depth: usize) {
             for (name, field) in fields {
                 match field {
                     Value::Object(list) if LISTS.contains(&name.as_str()) => {
-                        list.values_mut().for_each(|amount| as_text(amount));
+                        list.values_mut().for_each(as_text);
                     }
                     Value::Number(_) if SINGLE.contains(&name.as_str()) => as_text(field),
                     Value::Object(_)

@@ -184,7 +184,7 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{Namespace, Pod};
+    use k8s_openapi::api::core::v1::{Container, Namespace, Pod, PodSpec};
 
     use super::*;
     use crate::api::ApiConfig;
@@ -198,7 +198,9 @@ mod tests {
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let meta = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
         api.create_as(Namespace { metadata: meta("default"), ..Namespace::default() }).unwrap();
-        let pod = api.create_as(Pod { metadata: meta("p"), ..Pod::default() }).unwrap();
+        let container = Container { name: "c".into(), image: Some("i".into()), ..Container::default() };
+        let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
+        let pod = api.create_as(Pod { metadata: meta("p"), spec: Some(spec), ..Pod::default() }).unwrap();
         let recorder = Recorder::new(&api, "kubelet");
         for message in ["slow", "slow", "slower"] {
             recorder.warning(pod.object(), "Unhealthy", message);

@@ -25,7 +25,7 @@ struct Node {
 
 /// Fails a test that hangs; no test measures time by it.
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(Duration::from_secs(60), future).await {
+    match tokio::time::timeout(Duration::from_mins(1), future).await {
         Ok(value) => value,
         Err(_) => panic!("{what}: did not happen"),
     }
@@ -48,8 +48,9 @@ async fn runtime(state_dir: &Path, life: HostLife, namespaces: bool) -> ProcessR
 }
 
 impl Node {
+    /// The host ends with the test, also with one that fails.
     async fn new(namespaces: bool) -> Self {
-        Self::with_life(HostLife::Own, namespaces).await
+        Self::with_life(HostLife::OfControlPlane, namespaces).await
     }
 
     async fn with_life(life: HostLife, namespaces: bool) -> Self {
@@ -89,7 +90,8 @@ impl Node {
 
     async fn log(&self, id: &ContainerId) -> String {
         let files = self.runtime.log_files(id).await.unwrap();
-        files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+        // A file may be rotated between being named and being read.
+        files.iter().map(|file| std::fs::read_to_string(file).unwrap_or_default()).collect()
     }
 
     async fn log_has(&self, id: &ContainerId, text: &str) {
@@ -328,7 +330,7 @@ async fn killing_the_host_kills_its_containers() {
 /// SAFE-7: a new control plane finds the same processes, and exits that nobody watched.
 #[tokio::test]
 async fn a_new_control_plane_finds_its_containers() {
-    let node = Node::new(true).await;
+    let node = Node::with_life(HostLife::Own, true).await;
     let fifo = node.directory.path().join("fifo");
     let wait = format!("cat {} >/dev/null; exit 7", fifo.display());
     std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
@@ -464,7 +466,7 @@ async fn exec_without_a_terminal_has_three_streams_and_a_half_close() {
     assert!(matches!(missing, Err(RuntimeError::StartFailed(text)) if text.contains("not found in $PATH")));
 
     let output =
-        node.runtime.exec_sync(&record.id, words(&["sh", "-c", "echo hi; exit 2"]), Duration::from_secs(60));
+        node.runtime.exec_sync(&record.id, words(&["sh", "-c", "echo hi; exit 2"]), Duration::from_mins(1));
     let output = output.await.unwrap();
     assert_eq!((output.exit_code, &output.output[..]), (2, &b"hi\n"[..]));
     let command = words(&["sh", "-c", "sleep 1000 & wait"]);
@@ -562,4 +564,69 @@ async fn a_flood_of_logs_is_bounded() {
     let kilobytes: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kilobytes < 40_000, "{kilobytes} kB");
     node.shutdown().await;
+}
+
+async fn request(address: std::net::SocketAddr, request: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = soon("connect", async {
+        loop {
+            match tokio::net::TcpStream::connect(address).await {
+                Ok(stream) => return stream,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    })
+    .await;
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// IMG-2: the built-in nginx answers on the pod's address with its version, serves its own directory or the
+/// volume mounted there, and ends when asked.
+#[tokio::test]
+async fn nginx_is_built_in() {
+    for (namespaces, last) in [(true, 71), (false, 72)] {
+        let mut node = Node::new(namespaces).await;
+        let ip = format!("127.9.{}.{last}", std::process::id() % 250);
+        let image = |name: &str, image: &str| ContainerSpec {
+            command: Vec::new(),
+            image: image.to_owned(),
+            env: vec![("POD_IP".to_owned(), ip.clone())],
+            ..shell(name, "")
+        };
+        let web = node.start(image("web", "nginx:1.9.1")).await;
+        let port = if rustix::process::geteuid().is_root() { 80 } else { 8080 };
+        let address: std::net::SocketAddr = format!("{ip}:{port}").parse().unwrap();
+        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let page = request(address, &get("/")).await;
+        assert!(page.starts_with("HTTP/1.1 200") && page.contains("Welcome to nginx!"), "{page}");
+        assert!(page.to_ascii_lowercase().contains("\r\nserver: nginx/1.9.1\r\n"), "{page}");
+        assert!(request(address, &get("/none")).await.starts_with("HTTP/1.1 404"));
+        assert!(request(address, &get("/../../etc/passwd")).await.starts_with("HTTP/1.1 400"));
+        let head = request(address, "HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        assert!(head.ends_with("\r\n\r\n"), "{head}");
+        node.log_has(&web.id, "\"GET /none HTTP/1.1\" 404").await;
+        let version = node.runtime.exec_sync(&web.id, words(&["nginx", "-v"]), Duration::from_mins(1));
+        assert_eq!(version.await.unwrap().output, b"nginx version: nginx/1.9.1\n");
+        node.runtime.terminate_container(&web.id).await.unwrap();
+        assert_eq!(node.exit(&web.id).await.exit_code, 0);
+
+        let volume = node.directory.path().join("html");
+        std::fs::create_dir(&volume).unwrap();
+        let mut spec = image("own", "nginx:1.7.9");
+        spec.mounts = vec![Mount {
+            host_path: volume.clone(),
+            container_path: "/usr/share/nginx/html".into(),
+            read_only: true,
+        }];
+        let own = node.start(spec).await;
+        assert!(request(address, &get("/")).await.starts_with("HTTP/1.1 403"));
+        std::fs::write(volume.join("index.html"), "mine").unwrap();
+        assert!(request(address, &get("/")).await.ends_with("\r\n\r\nmine"));
+        node.runtime.kill_container(&own.id).await.unwrap();
+        node.exit(&own.id).await;
+        node.shutdown().await;
+    }
 }

@@ -63,9 +63,11 @@ fn keep_node_ports(new: &mut ServiceSpec, old: &ServiceSpec) {
     let mut used: HashSet<i32> = new.ports.iter().flatten().filter_map(|p| p.node_port).collect();
     for port in new.ports.iter_mut().flatten().filter(|p| p.node_port.unwrap_or(0) == 0) {
         let protocol = port.protocol.as_deref().unwrap_or("TCP");
-        let given = old.ports.iter().flatten().find(|old| {
-            old.port == port.port && old.protocol.as_deref().unwrap_or("TCP") == protocol
-        });
+        let given = old
+            .ports
+            .iter()
+            .flatten()
+            .find(|old| old.port == port.port && old.protocol.as_deref().unwrap_or("TCP") == protocol);
         if let Some(number) = given.and_then(|old| old.node_port).filter(|n| used.insert(*n)) {
             port.node_port = Some(number);
         }

@@ -95,13 +95,11 @@ fn documents(request: &Request) -> Result<Response, ApiError> {
         |body: &Bytes| -> Result<Response, ApiError> { Ok(Answer::bytes(StatusCode::OK, body.clone())) };
     match path.strip_prefix("/openapi/") {
         Some("v3") => json(openapi::index()),
-        // Only JSON: old kubectls that ask for the protobuf form do without it.
-        Some("v2") if header(ACCEPT).contains("json") || matches!(header(ACCEPT), "" | "*/*") => {
-            json(openapi::version_2())
+        Some("v2") if header(ACCEPT).contains(openapi::PROTOBUF_2) => {
+            let body = openapi::version_2_protobuf().clone();
+            Ok(Answer::typed(StatusCode::OK, openapi::PROTOBUF_2_ANSWER, body.into()))
         }
-        Some("v2") => Err(ApiError::NotAcceptable(
-            "only the following media types are accepted: application/json".into(),
-        )),
+        Some("v2") => json(openapi::version_2()),
         Some(rest) => {
             let document = rest.strip_prefix("v3/").and_then(openapi::version_3);
             document.map_or(Err(ApiError::NoSuchResource), |(body, _)| json(body))

@@ -96,7 +96,8 @@ pub(super) fn encode_one(form: Form, include: IncludeObject, now: Timestamp, obj
     match form {
         Form::Object => object.json().clone(),
         Form::Table => {
-            let metadata = TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
+            let metadata =
+                TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
             table::table(object.kind(), [&**object], include, &metadata, now).into()
         }
         Form::Metadata => {

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -189,7 +189,9 @@ async fn outbound(mut sink: SplitSink<WebSocket, Message>, mut output: mpsc::Rec
             return;
         }
         if last {
-            let _ = sink.send(Message::Close(None)).await;
+            // Without a code kubectl takes the end for a broken connection.
+            let close = CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::default() };
+            let _ = sink.send(Message::Close(Some(close))).await;
             return;
         }
     }

@@ -22,7 +22,7 @@ fn merge_into(target: &mut Map<String, Value>, patch: Map<String, Value>) {
                 target.shift_remove(&name);
             }
             Value::Object(entries) => {
-                merge_into(entries_of(target.entry(name).or_insert(Value::Null)), entries)
+                merge_into(entries_of(target.entry(name).or_insert(Value::Null)), entries);
             }
             wanted => {
                 target.insert(name, wanted);

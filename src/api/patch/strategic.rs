@@ -94,13 +94,13 @@ fn merge_field(live: &mut Entries, name: String, wanted: Value, holder: &Shape) 
         (Some(Value::Array(old)), Value::Array(new)) if place.rule.strategy.merges() => {
             Value::Array(merge_lists(old, new, &place)?)
         }
-        (_, wanted) => match new_value(wanted) {
-            Some(value) => value,
-            None => {
+        (_, wanted) => {
+            let Some(value) = new_value(wanted) else {
                 live.shift_remove(&name);
                 return Ok(());
-            }
-        },
+            };
+            value
+        }
     };
     live.insert(name, merged);
     Ok(())
@@ -197,22 +197,14 @@ fn merge_lists(live: Vec<Value>, patch: Vec<Value>, place: &Place<'_>) -> Result
     for element in &patch {
         let Value::Object(wanted) = element else { continue };
         let value = by.of(element).ok_or_else(|| no_merge_key(wanted, key))?;
-        // Where a live list has a key twice, both are the same element and both are merged.
-        let mut found = false;
-        for old in merged.iter_mut().filter(|old| by.of(old) == Some(value)) {
-            if let Value::Object(entries) = old.take() {
-                *old = Value::Object(merge_maps(
-                    entries,
-                    wanted.clone(),
-                    place.element(),
-                    PatchStrategy::Unset,
-                )?);
+        match merged.iter_mut().find(|old| by.of(old) == Some(value)) {
+            Some(old) => {
+                if let Value::Object(entries) = old.take() {
+                    let entries = merge_maps(entries, wanted.clone(), place.element(), PatchStrategy::Unset)?;
+                    *old = Value::Object(entries);
+                }
             }
-            found = true;
-            break;
-        }
-        if !found {
-            merged.extend(new_value(element.clone()));
+            None => merged.extend(new_value(element.clone())),
         }
     }
     require_key(&merged, key)?;

@@ -3,7 +3,7 @@
 //! It never decodes and never changes the document; the server decides by `fieldValidation` whether a
 //! finding refuses the request, warns or is dropped.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
@@ -99,7 +99,7 @@ impl Walk {
             (Shape::List(items), Value::Array(elements)) => {
                 for (index, element) in elements.iter().enumerate() {
                     let length = self.path.len();
-                    self.path.push_str(&format!("[{index}]"));
+                    let _ = write!(self.path, "[{index}]");
                     self.value(items, element, holder, depth + 1);
                     self.path.truncate(length);
                 }

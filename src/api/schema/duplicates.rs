@@ -1,7 +1,7 @@
 //! Finds fields that a JSON document names twice, which every JSON library passes silently.
 
 use std::collections::HashSet;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
@@ -72,7 +72,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let depth = deeper(self.depth)?;
         let length = self.path.len();
         for index in 0.. {
-            self.path.push_str(&format!("[{index}]"));
+            let _ = write!(self.path, "[{index}]");
             let walk = Walk { path: self.path, found: self.found, depth };
             let element = elements.next_element_seed(walk)?;
             self.path.truncate(length);

@@ -57,8 +57,9 @@ fn check_pod(cases: &[(&str, &[&str])]) {
 fn check_container(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
         let indented = text.replace('\n', "\n    ");
-        let text =
-            format!("spec:\n  volumes: [{{name: v}}]\n  containers:\n  - name: c\n    image: i\n    {indented}");
+        let text = format!(
+            "spec:\n  volumes: [{{name: v}}]\n  containers:\n  - name: c\n    image: i\n    {indented}"
+        );
         let errors = shown(&validate_create(&object(Kind::Pod, &text)));
         let errors: Vec<_> =
             errors.iter().map(|e| e.strip_prefix("spec.containers[0].").unwrap_or(e)).collect();
@@ -140,7 +141,10 @@ fn metadata_has_rules_of_its_own_api_5() {
                     "metadata.name: Required value: name or generateName is required",
                 ],
             ),
-            ("metadata: {name: a-, generateName: a-}", &[&format!("metadata.name: Invalid value: \"a-\": {SUBDOMAIN}")]),
+            (
+                "metadata: {name: a-, generateName: a-}",
+                &[&format!("metadata.name: Invalid value: \"a-\": {SUBDOMAIN}")],
+            ),
             (&huge, &["metadata.annotations: Too long: may not be more than 262144 bytes"]),
             (
                 "metadata: {labels: {a b: c, d: e f}}",
@@ -151,7 +155,9 @@ fn metadata_has_rules_of_its_own_api_5() {
             ),
             (
                 "metadata: {finalizers: [mine, a/b, orphan]}",
-                &["metadata.finalizers: Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified"],
+                &[
+                    "metadata.finalizers: Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified",
+                ],
             ),
             (
                 "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: a, uid: ''}]}",
@@ -159,19 +165,33 @@ fn metadata_has_rules_of_its_own_api_5() {
             ),
         ],
     );
-    check(Kind::Node, &[("metadata: {namespace: a}", &["metadata.namespace: Forbidden: not allowed on this type"])]);
+    check(
+        Kind::Node,
+        &[("metadata: {namespace: a}", &["metadata.namespace: Forbidden: not allowed on this type"])],
+    );
     check(
         Kind::Service,
-        &[("metadata: {name: 0a}\nspec: {ports: [{port: 80}]}", &["metadata.name: Invalid value: \"0a\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"])],
+        &[(
+            "metadata: {name: 0a}\nspec: {ports: [{port: 80}]}",
+            &[
+                "metadata.name: Invalid value: \"0a\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+            ],
+        )],
     );
     check_change(
         Kind::ConfigMap,
         &[
-            ("metadata: {name: a}", "metadata: {name: b}", &["metadata.name: Invalid value: \"b\": field is immutable"]),
+            (
+                "metadata: {name: a}",
+                "metadata: {name: b}",
+                &["metadata.name: Invalid value: \"b\": field is immutable"],
+            ),
             (
                 "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [a/b]}",
                 "metadata: {deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [a/b, c/d]}",
-                &["metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"c/d\"}"],
+                &[
+                    "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"c/d\"}",
+                ],
             ),
         ],
     );
@@ -196,8 +216,18 @@ fn containers_have_rules_api_8() {
         ],
     );
     check_container(&[
-        ("imagePullPolicy: Sometimes", &["imagePullPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"IfNotPresent\", \"Never\""]),
-        ("terminationMessagePolicy: Shout", &["terminationMessagePolicy: Unsupported value: \"Shout\": supported values: \"FallbackToLogsOnError\", \"File\""]),
+        (
+            "imagePullPolicy: Sometimes",
+            &[
+                "imagePullPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"IfNotPresent\", \"Never\"",
+            ],
+        ),
+        (
+            "terminationMessagePolicy: Shout",
+            &[
+                "terminationMessagePolicy: Unsupported value: \"Shout\": supported values: \"FallbackToLogsOnError\", \"File\"",
+            ],
+        ),
         (
             "ports: [{containerPort: 0}, {containerPort: 1, protocol: ICMP}, {containerPort: 1, name: A_}, {containerPort: 2, hostPort: 70000}]",
             &[
@@ -221,7 +251,10 @@ fn containers_have_rules_api_8() {
                 "resources.requests: Invalid value: \"disk\": must be a standard resource for containers",
             ],
         ),
-        ("resources: {requests: {cpu: '-1'}}", &["resources.requests[cpu]: Invalid value: \"-1\": must be greater than or equal to 0"]),
+        (
+            "resources: {requests: {cpu: '-1'}}",
+            &["resources.requests[cpu]: Invalid value: \"-1\": must be greater than or equal to 0"],
+        ),
         (
             "resources: {requests: {a.com/gpu: '1'}, limits: {a.com/gpu: 1500m}}",
             &[
@@ -327,7 +360,10 @@ fn probes_and_hooks_have_rules_pod_5_pod_6() {
                 "spec.initContainers[0].startupProbe: Forbidden: may not be set for init containers without restartPolicy=Always",
             ],
         ),
-        ("initContainers: [{name: i, image: i, restartPolicy: Always, readinessProbe: {exec: {command: [a]}}}]", &[]),
+        (
+            "initContainers: [{name: i, image: i, restartPolicy: Always, readinessProbe: {exec: {command: [a]}}}]",
+            &[],
+        ),
     ]);
 }
 
@@ -335,10 +371,28 @@ fn probes_and_hooks_have_rules_pod_5_pod_6() {
 fn pod_specs_have_rules_api_8() {
     check_pod(&[
         ("", &[]),
-        ("restartPolicy: Maybe", &["spec.restartPolicy: Unsupported value: \"Maybe\": supported values: \"Always\", \"OnFailure\", \"Never\""]),
-        ("dnsPolicy: X", &["spec.dnsPolicy: Unsupported value: \"X\": supported values: \"ClusterFirst\", \"ClusterFirstWithHostNet\", \"Default\", \"None\""]),
-        ("dnsPolicy: None", &["spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None"]),
-        ("activeDeadlineSeconds: 0", &["spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive"]),
+        (
+            "restartPolicy: Maybe",
+            &[
+                "spec.restartPolicy: Unsupported value: \"Maybe\": supported values: \"Always\", \"OnFailure\", \"Never\"",
+            ],
+        ),
+        (
+            "dnsPolicy: X",
+            &[
+                "spec.dnsPolicy: Unsupported value: \"X\": supported values: \"ClusterFirst\", \"ClusterFirstWithHostNet\", \"Default\", \"None\"",
+            ],
+        ),
+        (
+            "dnsPolicy: None",
+            &[
+                "spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None",
+            ],
+        ),
+        (
+            "activeDeadlineSeconds: 0",
+            &["spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive"],
+        ),
     ]);
     check_pod(&[
         (
@@ -386,9 +440,22 @@ fn pod_specs_have_rules_api_8() {
                 "spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared",
             ],
         ),
-        ("ephemeralContainers: [{name: e, image: i}]", &["spec.ephemeralContainers: Forbidden: cannot be set on create"]),
-        ("overhead: {cpu: x}", &["spec.overhead[cpu]: Invalid value: \"x\": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"]),
-        ("preemptionPolicy: X", &["spec.preemptionPolicy: Unsupported value: \"X\": supported values: \"Never\", \"PreemptLowerPriority\""]),
+        (
+            "ephemeralContainers: [{name: e, image: i}]",
+            &["spec.ephemeralContainers: Forbidden: cannot be set on create"],
+        ),
+        (
+            "overhead: {cpu: x}",
+            &[
+                "spec.overhead[cpu]: Invalid value: \"x\": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            ],
+        ),
+        (
+            "preemptionPolicy: X",
+            &[
+                "spec.preemptionPolicy: Unsupported value: \"X\": supported values: \"Never\", \"PreemptLowerPriority\"",
+            ],
+        ),
     ]);
 }
 
@@ -408,7 +475,9 @@ fn placement_has_rules_sch_3_sch_5() {
         ),
         (
             "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}",
-            &["spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required value: must have at least one node selector term"],
+            &[
+                "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: Required value: must have at least one node selector term",
+            ],
         ),
         (
             "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 101, preference: {matchExpressions: [{key: a, operator: Near}, {key: a, operator: Gt, values: [x]}, {key: a, operator: Lt}, {key: a, operator: In}, {key: a, operator: Exists, values: [b]}], matchFields: [{key: metadata.uid, operator: In, values: [a]}]}}]}}",
@@ -443,7 +512,10 @@ fn pods_are_mostly_frozen_api_5() {
     for (old, new) in [
         ("activeDeadlineSeconds: 5", "activeDeadlineSeconds: 3"),
         ("", "activeDeadlineSeconds: 3"),
-        ("tolerations: [{key: a}]", "tolerations: [{key: a, tolerationSeconds: 5, effect: NoExecute}, {key: b}]"),
+        (
+            "tolerations: [{key: a}]",
+            "tolerations: [{key: a, tolerationSeconds: 5, effect: NoExecute}, {key: b}]",
+        ),
         ("tolerations: [{key: a}]", "tolerations: [{key: a}, {key: b}]"),
         ("terminationGracePeriodSeconds: -1", "terminationGracePeriodSeconds: 1"),
         ("schedulingGates: [{name: a}, {name: b}]", "schedulingGates: [{name: b}]"),
@@ -455,21 +527,54 @@ fn pods_are_mostly_frozen_api_5() {
     ] {
         let errors = frozen(old, new);
         if new.contains("effect: NoExecute") {
-            assert_eq!(errors, ["spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"]);
+            assert_eq!(
+                errors,
+                [
+                    "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"
+                ]
+            );
         } else {
             assert_eq!(errors, Vec::<String>::new(), "{old} -> {new}");
         }
     }
-    let image = |image: &str| object(Kind::Pod, &format!("spec: {{containers: [{{name: c, image: '{image}', imagePullPolicy: Always}}]}}"));
+    let image = |image: &str| {
+        object(
+            Kind::Pod,
+            &format!("spec: {{containers: [{{name: c, image: '{image}', imagePullPolicy: Always}}]}}"),
+        )
+    };
     assert_eq!(validate_update(&image("b"), &image("a")), []);
-    assert_eq!(shown(&validate_update(&image(""), &image("a"))), ["spec.containers[0].image: Required value"]);
+    assert_eq!(
+        shown(&validate_update(&image(""), &image("a"))),
+        ["spec.containers[0].image: Required value"]
+    );
     // What may not.
     for (old, new, expected) in [
-        ("activeDeadlineSeconds: 3", "activeDeadlineSeconds: 5", "spec.activeDeadlineSeconds: Invalid value: 5: must be less than or equal to previous value"),
-        ("activeDeadlineSeconds: 3", "", "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value"),
-        ("tolerations: [{key: a}]", "tolerations: [{key: b}]", "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds"),
-        ("", "schedulingGates: [{name: a}]", "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'a'"),
-        ("schedulingGates: [{name: a}]\n  nodeSelector: {a: b}", "schedulingGates: [{name: a}]\n  nodeSelector: {a: c}", "spec.nodeSelector: Invalid value: map[string]string{\"a\":\"c\"}: only additions are allowed"),
+        (
+            "activeDeadlineSeconds: 3",
+            "activeDeadlineSeconds: 5",
+            "spec.activeDeadlineSeconds: Invalid value: 5: must be less than or equal to previous value",
+        ),
+        (
+            "activeDeadlineSeconds: 3",
+            "",
+            "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer to nil value",
+        ),
+        (
+            "tolerations: [{key: a}]",
+            "tolerations: [{key: b}]",
+            "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds",
+        ),
+        (
+            "",
+            "schedulingGates: [{name: a}]",
+            "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'a'",
+        ),
+        (
+            "schedulingGates: [{name: a}]\n  nodeSelector: {a: b}",
+            "schedulingGates: [{name: a}]\n  nodeSelector: {a: c}",
+            "spec.nodeSelector: Invalid value: map[string]string{\"a\":\"c\"}: only additions are allowed",
+        ),
     ] {
         assert_eq!(frozen(old, new), [expected], "{old} -> {new}");
     }
@@ -497,7 +602,10 @@ fn pods_are_mostly_frozen_api_5() {
 #[test]
 fn ephemeral_containers_are_only_added_eph_1() {
     let pod = |list: &str| {
-        object(Kind::Pod, &format!("spec:\n  containers: [{{name: c, image: i}}]\n  ephemeralContainers: [{list}]"))
+        object(
+            Kind::Pod,
+            &format!("spec:\n  containers: [{{name: c, image: i}}]\n  ephemeralContainers: [{list}]"),
+        )
     };
     for (old, new, expected) in [
         ("", "{name: e, image: i, targetContainerName: c}", &[][..]),
@@ -505,12 +613,16 @@ fn ephemeral_containers_are_only_added_eph_1() {
         (
             "{name: e, image: i}",
             "",
-            &["spec.ephemeralContainers: Forbidden: existing ephemeral containers \"e\" may not be removed\n"],
+            &[
+                "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"e\" may not be removed\n",
+            ],
         ),
         (
             "{name: e, image: i}",
             "{name: e, image: j}",
-            &["spec.ephemeralContainers: Forbidden: existing ephemeral containers \"e\" may not be changed\n"],
+            &[
+                "spec.ephemeralContainers: Forbidden: existing ephemeral containers \"e\" may not be changed\n",
+            ],
         ),
         (
             "",
@@ -536,10 +648,13 @@ fn a_container_that_ended_stays_ended_pod_4() {
     let pod = |policy: &str, state: &str| {
         object(
             Kind::Pod,
-            &format!("spec: {{restartPolicy: {policy}, containers: [{{name: c, image: i}}]}}\nstatus: {{containerStatuses: [{{name: c, image: i, imageID: '', ready: false, restartCount: 0, state: {{{state}}}}}]}}"),
+            &format!(
+                "spec: {{restartPolicy: {policy}, containers: [{{name: c, image: i}}]}}\nstatus: {{containerStatuses: [{{name: c, image: i, imageID: '', ready: false, restartCount: 0, state: {{{state}}}}}]}}"
+            ),
         )
     };
-    let told = ["status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state"];
+    let told =
+        ["status.containerStatuses[0].state: Forbidden: may not be transitioned to non-terminated state"];
     for (policy, exit_code, allowed) in
         [("Always", 0, true), ("OnFailure", 1, true), ("OnFailure", 0, false), ("Never", 1, false)]
     {
@@ -552,15 +667,29 @@ fn a_container_that_ended_stays_ended_pod_4() {
 #[test]
 fn deployments_have_rules_api_8() {
     let deployment = |rest: &str| {
-        format!("spec:\n  selector: {{matchLabels: {{a: b}}}}\n  template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{name: c, image: i}}]}}}}\n  {rest}")
+        format!(
+            "spec:\n  selector: {{matchLabels: {{a: b}}}}\n  template: {{metadata: {{labels: {{a: b}}}}, spec: {{containers: [{{name: c, image: i}}]}}}}\n  {rest}"
+        )
     };
     for (rest, expected) in [
         ("", &[][..]),
-        ("strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}", &["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"]),
-        ("strategy: {rollingUpdate: {maxSurge: 0%, maxUnavailable: 0}}", &["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0"]),
+        (
+            "strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 0}}",
+            &[
+                "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0",
+            ],
+        ),
+        (
+            "strategy: {rollingUpdate: {maxSurge: 0%, maxUnavailable: 0}}",
+            &[
+                "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when `maxSurge` is 0",
+            ],
+        ),
         (
             "strategy: {rollingUpdate: {maxSurge: 25, maxUnavailable: 101%}}",
-            &["spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"101%\": must not be greater than 100%"],
+            &[
+                "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"101%\": must not be greater than 100%",
+            ],
         ),
         (
             "strategy: {rollingUpdate: {maxSurge: ten, maxUnavailable: -1}}",
@@ -569,10 +698,26 @@ fn deployments_have_rules_api_8() {
                 "spec.strategy.rollingUpdate.maxSurge: Invalid value: \"ten\": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
             ],
         ),
-        ("strategy: {type: Recreate, rollingUpdate: {}}", &["spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'"]),
-        ("strategy: {type: Slowly}", &["spec.strategy: Unsupported value: \"Slowly\": supported values: \"Recreate\", \"RollingUpdate\""]),
-        ("minReadySeconds: -1", &["spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0"]),
-        ("minReadySeconds: 5\n  progressDeadlineSeconds: 5", &["spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds"]),
+        (
+            "strategy: {type: Recreate, rollingUpdate: {}}",
+            &[
+                "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is 'Recreate'",
+            ],
+        ),
+        (
+            "strategy: {type: Slowly}",
+            &[
+                "spec.strategy: Unsupported value: \"Slowly\": supported values: \"Recreate\", \"RollingUpdate\"",
+            ],
+        ),
+        (
+            "minReadySeconds: -1",
+            &["spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0"],
+        ),
+        (
+            "minReadySeconds: 5\n  progressDeadlineSeconds: 5",
+            &["spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds"],
+        ),
     ] {
         check(Kind::Deployment, &[(&deployment(rest), expected)]);
     }
@@ -607,7 +752,12 @@ fn services_have_rules_api_8() {
             ("spec: {ports: [{port: 80}]}", &[]),
             ("spec: {}", &["spec.ports: Required value"]),
             ("spec: {clusterIP: None}", &[]),
-            ("spec: {type: Magic, ports: [{port: 80}]}", &["spec.type: Unsupported value: \"Magic\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\""]),
+            (
+                "spec: {type: Magic, ports: [{port: 80}]}",
+                &[
+                    "spec.type: Unsupported value: \"Magic\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"",
+                ],
+            ),
             (
                 "spec: {ports: [{port: 0}, {port: 80, name: a}, {port: 80, name: a, targetPort: Web}]}",
                 &[
@@ -619,11 +769,35 @@ fn services_have_rules_api_8() {
                     "spec.ports[2]: Duplicate value: {\"name\":\"a\",\"port\":80,\"protocol\":\"TCP\",\"targetPort\":\"Web\"}",
                 ],
             ),
-            ("spec: {ports: [{port: 80, nodePort: 30000}]}", &["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"]),
-            ("spec: {type: ExternalName, clusterIP: 1.2.3.4}", &["spec.clusterIPs: Forbidden: may not be set for ExternalName services", "spec.externalName: Required value"]),
-            ("spec: {type: NodePort, clusterIP: None, ports: [{port: 80}]}", &["spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services"]),
-            ("spec: {sessionAffinity: Sticky, ports: [{port: 80}]}", &["spec.sessionAffinity: Unsupported value: \"Sticky\": supported values: \"ClientIP\", \"None\""]),
-            ("spec: {externalTrafficPolicy: Local, ports: [{port: 80}]}", &["spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services"]),
+            (
+                "spec: {ports: [{port: 80, nodePort: 30000}]}",
+                &["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
+            ),
+            (
+                "spec: {type: ExternalName, clusterIP: 1.2.3.4}",
+                &[
+                    "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
+                    "spec.externalName: Required value",
+                ],
+            ),
+            (
+                "spec: {type: NodePort, clusterIP: None, ports: [{port: 80}]}",
+                &[
+                    "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
+                ],
+            ),
+            (
+                "spec: {sessionAffinity: Sticky, ports: [{port: 80}]}",
+                &[
+                    "spec.sessionAffinity: Unsupported value: \"Sticky\": supported values: \"ClientIP\", \"None\"",
+                ],
+            ),
+            (
+                "spec: {externalTrafficPolicy: Local, ports: [{port: 80}]}",
+                &[
+                    "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
+                ],
+            ),
         ],
     );
     check_change(
@@ -657,7 +831,10 @@ fn config_maps_and_secrets_have_rules_api_8() {
                     "data[../etc/passwd]: Invalid value: \"../etc/passwd\": must not start with '..'",
                 ],
             ),
-            ("data: {a: x}\nbinaryData: {a: eA==}", &["data[a]: Invalid value: \"a\": duplicate of key present in binaryData"]),
+            (
+                "data: {a: x}\nbinaryData: {a: eA==}",
+                &["data[a]: Invalid value: \"a\": duplicate of key present in binaryData"],
+            ),
             (&large, &["[]: Too long: may not be more than 1048576 bytes"]),
         ],
     );
@@ -681,7 +858,10 @@ fn config_maps_and_secrets_have_rules_api_8() {
             ("type: kubernetes.io/tls", &["data[tls.crt]: Required value", "data[tls.key]: Required value"]),
         ],
     );
-    check_change(Kind::Secret, &[("type: a", "type: b", &["type: Invalid value: \"b\": field is immutable"])]);
+    check_change(
+        Kind::Secret,
+        &[("type: a", "type: b", &["type: Invalid value: \"b\": field is immutable"])],
+    );
 }
 
 #[test]
@@ -691,25 +871,46 @@ fn the_other_kinds_have_rules_api_8() {
         &[
             (
                 "spec: {minAvailable: 1, maxUnavailable: 1}",
-                &["spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1}: minAvailable and maxUnavailable cannot be both set"],
+                &[
+                    "spec: Invalid value: {\"maxUnavailable\":1,\"minAvailable\":1}: minAvailable and maxUnavailable cannot be both set",
+                ],
             ),
-            ("spec: {minAvailable: 120%, unhealthyPodEvictionPolicy: X}", &[
-                "spec.minAvailable: Invalid value: \"120%\": must not be greater than 100%",
-                "spec.unhealthyPodEvictionPolicy: Unsupported value: \"X\": supported values: \"AlwaysAllow\", \"IfHealthyBudget\"",
-            ]),
+            (
+                "spec: {minAvailable: 120%, unhealthyPodEvictionPolicy: X}",
+                &[
+                    "spec.minAvailable: Invalid value: \"120%\": must not be greater than 100%",
+                    "spec.unhealthyPodEvictionPolicy: Unsupported value: \"X\": supported values: \"AlwaysAllow\", \"IfHealthyBudget\"",
+                ],
+            ),
         ],
     );
     check(
         Kind::PriorityClass,
         &[
             ("value: 1000000000", &[]),
-            ("value: 1000000001", &["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"]),
-            ("metadata: {name: system-mine}\nvalue: 1", &["metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: system-mine is not a known system priority class"]),
+            (
+                "value: 1000000001",
+                &["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
+            ),
+            (
+                "metadata: {name: system-mine}\nvalue: 1",
+                &[
+                    "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: system-mine is not a known system priority class",
+                ],
+            ),
             ("metadata: {name: system-node-critical}\nvalue: 2000001000", &[]),
-            ("value: 1\npreemptionPolicy: X", &["preemptionPolicy: Unsupported value: \"X\": supported values: \"Never\", \"PreemptLowerPriority\""]),
+            (
+                "value: 1\npreemptionPolicy: X",
+                &[
+                    "preemptionPolicy: Unsupported value: \"X\": supported values: \"Never\", \"PreemptLowerPriority\"",
+                ],
+            ),
         ],
     );
-    check_change(Kind::PriorityClass, &[("value: 1", "value: 2", &["value: Forbidden: may not be changed in an update."])]);
+    check_change(
+        Kind::PriorityClass,
+        &[("value: 1", "value: 2", &["value: Forbidden: may not be changed in an update."])],
+    );
     check(
         Kind::Node,
         &[(
@@ -722,13 +923,22 @@ fn the_other_kinds_have_rules_api_8() {
             ],
         )],
     );
-    check(Kind::Lease, &[("spec: {leaseDurationSeconds: 0}", &["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"])]);
+    check(
+        Kind::Lease,
+        &[(
+            "spec: {leaseDurationSeconds: 0}",
+            &["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+        )],
+    );
     check(
         Kind::Event,
         &[
             ("involvedObject: {kind: Pod, namespace: default}", &[]),
             ("involvedObject: {kind: Node}", &[]),
-            ("involvedObject: {kind: Pod, namespace: other}", &["involvedObject.namespace: Invalid value: \"other\": does not match event.namespace"]),
+            (
+                "involvedObject: {kind: Pod, namespace: other}",
+                &["involvedObject.namespace: Invalid value: \"other\": does not match event.namespace"],
+            ),
         ],
     );
     check(
@@ -742,25 +952,86 @@ fn the_other_kinds_have_rules_api_8() {
             ],
         )],
     );
-    check(Kind::Endpoints, &[("subsets: [{ports: [{port: 80}]}]", &["subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`"])]);
+    check(
+        Kind::Endpoints,
+        &[(
+            "subsets: [{ports: [{port: 80}]}]",
+            &["subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`"],
+        )],
+    );
     check(Kind::ServiceAccount, &[("", &[])]);
-    let binding = Binding { target: serde_json::from_value(json!({"kind": "Pod"})).unwrap(), ..Binding::default() };
+    let binding =
+        Binding { target: serde_json::from_value(json!({"kind": "Pod"})).unwrap(), ..Binding::default() };
     assert_eq!(
         shown(&validate_binding(&binding)),
-        ["target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\"", "target.name: Required value"]
+        [
+            "target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\"",
+            "target.name: Required value"
+        ]
     );
 }
 
 /// Objects that are nearly right: real field names with values of any shape.
 fn nearly_objects() -> impl Strategy<Value = Value> {
     let names = prop::sample::select(vec![
-        "metadata", "name", "namespace", "labels", "spec", "status", "containers", "initContainers", "image", "ports",
-        "containerPort", "hostPort", "env", "value", "valueFrom", "fieldRef", "fieldPath", "resources", "limits",
-        "requests", "cpu", "volumes", "hostPath", "path", "volumeMounts", "subPath", "livenessProbe", "httpGet", "port",
-        "selector", "matchLabels", "matchExpressions", "operator", "key", "values", "template", "replicas", "strategy",
-        "rollingUpdate", "maxSurge", "tolerations", "affinity", "nodeAffinity", "type", "data", "targetPort", "taints",
-        "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", "topologySpreadConstraints", "maxSkew",
-        "ephemeralContainers", "addresses", "subsets", "minAvailable", "involvedObject", "items", "clusterIP",
+        "metadata",
+        "name",
+        "namespace",
+        "labels",
+        "spec",
+        "status",
+        "containers",
+        "initContainers",
+        "image",
+        "ports",
+        "containerPort",
+        "hostPort",
+        "env",
+        "value",
+        "valueFrom",
+        "fieldRef",
+        "fieldPath",
+        "resources",
+        "limits",
+        "requests",
+        "cpu",
+        "volumes",
+        "hostPath",
+        "path",
+        "volumeMounts",
+        "subPath",
+        "livenessProbe",
+        "httpGet",
+        "port",
+        "selector",
+        "matchLabels",
+        "matchExpressions",
+        "operator",
+        "key",
+        "values",
+        "template",
+        "replicas",
+        "strategy",
+        "rollingUpdate",
+        "maxSurge",
+        "tolerations",
+        "affinity",
+        "nodeAffinity",
+        "type",
+        "data",
+        "targetPort",
+        "taints",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "nodeSelectorTerms",
+        "topologySpreadConstraints",
+        "maxSkew",
+        "ephemeralContainers",
+        "addresses",
+        "subsets",
+        "minAvailable",
+        "involvedObject",
+        "items",
+        "clusterIP",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),

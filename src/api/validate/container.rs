@@ -222,7 +222,8 @@ fn security_context(errors: &mut FieldErrors, path: &Path<'_>, context: &Securit
         }
         let capabilities = context.capabilities.as_ref().and_then(|c| c.add.as_ref());
         if capabilities.is_some_and(|add| add.iter().any(|c| c == "CAP_SYS_ADMIN")) {
-            let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+            let detail =
+                "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
             errors.invalid(&at, &false, detail);
         }
     }

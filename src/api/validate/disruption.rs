@@ -22,11 +22,7 @@ pub(super) fn budget(errors: &mut FieldErrors, budget: &PodDisruptionBudget) {
         }
     }
     if let Some(policy) = &spec.unhealthy_pod_eviction_policy {
-        errors.one_of(
-            &path.child("unhealthyPodEvictionPolicy"),
-            policy,
-            &["AlwaysAllow", "IfHealthyBudget"],
-        );
+        errors.one_of(&path.child("unhealthyPodEvictionPolicy"), policy, &["AlwaysAllow", "IfHealthyBudget"]);
     }
     if let Some(selector) = &spec.selector {
         selector::label_selector(errors, &path.child("selector"), selector);

@@ -60,11 +60,7 @@ fn addresses(errors: &mut FieldErrors, path: &Path<'_>, list: &[EndpointAddress]
 }
 
 pub(super) fn slice(errors: &mut FieldErrors, slice: &EndpointSlice) {
-    errors.required_one_of(
-        &Path::root("addressType"),
-        Some(&slice.address_type),
-        &["FQDN", "IPv4", "IPv6"],
-    );
+    errors.required_one_of(&Path::root("addressType"), Some(&slice.address_type), &["FQDN", "IPv4", "IPv6"]);
     let path = Path::root("endpoints");
     let list = slice.endpoints.as_deref().unwrap_or_default();
     if list.len() > MAX_ENDPOINTS {

@@ -1,6 +1,8 @@
 //! Rules of environment variables and of what they are read from.
 
-use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceFieldSelector};
+use k8s_openapi::api::core::v1::{
+    EnvFromSource, EnvVar, EnvVarSource, ObjectFieldSelector, ResourceFieldSelector,
+};
 
 use super::field::{FieldErrors, Path};
 use super::{names, resources};
@@ -177,4 +179,3 @@ pub(super) fn sources(errors: &mut FieldErrors, path: &Path<'_>, list: &[EnvFrom
         }
     }
 }
-

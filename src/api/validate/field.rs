@@ -176,12 +176,22 @@ impl FieldErrors {
     }
 
     /// The value breaks a rule.
-    pub(super) fn invalid(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized), detail: impl Into<String>) {
+    pub(super) fn invalid(
+        &mut self,
+        path: &Path<'_>,
+        value: &(impl Shown + ?Sized),
+        detail: impl Into<String>,
+    ) {
         self.add(path, FieldErrorReason::Invalid, Some(value.shown()), detail.into());
     }
 
     /// The value breaks each of these rules.
-    pub(super) fn invalid_each(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized), details: Vec<String>) {
+    pub(super) fn invalid_each(
+        &mut self,
+        path: &Path<'_>,
+        value: &(impl Shown + ?Sized),
+        details: Vec<String>,
+    ) {
         for detail in details {
             self.invalid(path, value, detail);
         }
@@ -331,20 +341,16 @@ impl Shown for BTreeMap<String, String> {
 
 impl Shown for LabelSelector {
     fn shown(&self) -> String {
-        let labels = self
-            .match_labels
-            .as_ref()
-            .map_or_else(|| "map[string]string(nil)".to_string(), Shown::shown);
+        let labels =
+            self.match_labels.as_ref().map_or_else(|| "map[string]string(nil)".to_string(), Shown::shown);
         let expressions = self.match_expressions.as_ref().map_or_else(
             || "[]v1.LabelSelectorRequirement(nil)".to_string(),
             |list| {
                 let items: Vec<_> = list
                     .iter()
                     .map(|e| {
-                        let values = e.values.as_ref().map_or_else(
-                            || "[]string(nil)".to_string(),
-                            Shown::shown,
-                        );
+                        let values =
+                            e.values.as_ref().map_or_else(|| "[]string(nil)".to_string(), Shown::shown);
                         format!(
                             "v1.LabelSelectorRequirement{{Key:{}, Operator:{}, Values:{values}}}",
                             quote(&e.key),

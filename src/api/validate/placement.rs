@@ -47,7 +47,11 @@ pub(super) fn toleration(errors: &mut FieldErrors, path: &Path<'_>, toleration: 
     }
 }
 
-pub(super) fn spread_constraints(errors: &mut FieldErrors, path: &Path<'_>, list: &[TopologySpreadConstraint]) {
+pub(super) fn spread_constraints(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &[TopologySpreadConstraint],
+) {
     let mut seen = HashSet::new();
     for (i, constraint) in list.iter().enumerate() {
         let path = path.index(i);

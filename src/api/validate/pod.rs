@@ -5,7 +5,8 @@ use k8s_openapi::api::core::v1::{Binding, ContainerStatus, Pod, PodSpec};
 use super::field::{FieldErrors, Path};
 use super::{names, pod_spec};
 
-static EMPTY: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
+/// What a pod without a spec is taken for.
+pub(super) static EMPTY: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
 
 /// The spec, empty when there is none.
 pub(super) fn spec_of(pod: &Pod) -> &PodSpec {
@@ -75,10 +76,8 @@ fn no_resurrection(
             _ => false,
         };
         if !may_restart && ended(status).is_none() {
-            errors.forbidden(
-                &path.index(i).child("state"),
-                "may not be transitioned to non-terminated state",
-            );
+            errors
+                .forbidden(&path.index(i).child("state"), "may not be transitioned to non-terminated state");
         }
     }
 }

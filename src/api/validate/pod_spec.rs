@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::{HostAlias, PodDNSConfig, PodSecurityContext, PodSpec, PodTemplateSpec};
 
 use super::field::{FieldErrors, Path};
-use super::{affinity, container, ephemeral, metadata, names, placement, resources, volumes};
+use super::{affinity, container, ephemeral, metadata, names, placement, pod, resources, volumes};
 
 const DNS_POLICIES: &[&str] = &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
 
@@ -18,12 +18,14 @@ pub(super) fn template(errors: &mut FieldErrors, path: &Path<'_>, template: &Pod
         metadata::labels(errors, &path.child("labels"), meta.labels.as_ref());
         metadata::annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
     }
-    static EMPTY: std::sync::LazyLock<PodSpec> = std::sync::LazyLock::new(PodSpec::default);
-    let spec = template.spec.as_ref().unwrap_or(&EMPTY);
+    let spec = template.spec.as_ref().unwrap_or(&pod::EMPTY);
     let path = path.child("spec");
     pod_spec(errors, &path, spec);
     if spec.ephemeral_containers.as_ref().is_some_and(|e| !e.is_empty()) {
-        errors.forbidden(&path.child("ephemeralContainers"), "ephemeral containers not allowed in pod template");
+        errors.forbidden(
+            &path.child("ephemeralContainers"),
+            "ephemeral containers not allowed in pod template",
+        );
     }
 }
 

@@ -105,15 +105,9 @@ fn scheduling_gates(errors: &mut FieldErrors, path: &Path<'_>, new: &PodSpec, ol
     if !old.node_selector.iter().flatten().all(kept) {
         errors.invalid(&path.child("nodeSelector"), &narrowed, ONLY_ADDITIONS);
     }
-    let node_affinity = |spec: &PodSpec| {
-        spec.affinity.as_ref().and_then(|a| a.node_affinity.clone()).unwrap_or_default()
-    };
-    narrowed_affinity(
-        errors,
-        &path.child("affinity.nodeAffinity"),
-        &node_affinity(new),
-        &node_affinity(old),
-    );
+    let node_affinity =
+        |spec: &PodSpec| spec.affinity.as_ref().and_then(|a| a.node_affinity.clone()).unwrap_or_default();
+    narrowed_affinity(errors, &path.child("affinity.nodeAffinity"), &node_affinity(new), &node_affinity(old));
 }
 
 /// Required terms may only get more conditions; the number of alternatives stays.

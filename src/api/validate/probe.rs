@@ -58,7 +58,12 @@ fn any_probe(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {
     }
 }
 
-pub(super) fn lifecycle(errors: &mut FieldErrors, path: &Path<'_>, lifecycle: &Lifecycle, grace_seconds: i64) {
+pub(super) fn lifecycle(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    lifecycle: &Lifecycle,
+    grace_seconds: i64,
+) {
     for (field, hook) in [("postStart", &lifecycle.post_start), ("preStop", &lifecycle.pre_stop)] {
         if let Some(LifecycleHandler { exec, http_get, sleep, tcp_socket }) = hook {
             let hook = Handler {

@@ -56,7 +56,11 @@ fn over_limit(
     if asked != allowed && is_extended(name) {
         errors.invalid(requests, request, format!("must be equal to {name} limit of {}", limit.0));
     } else if asked > allowed {
-        errors.invalid(requests, request, format!("must be less than or equal to {name} limit of {}", limit.0));
+        errors.invalid(
+            requests,
+            request,
+            format!("must be less than or equal to {name} limit of {}", limit.0),
+        );
     }
 }
 

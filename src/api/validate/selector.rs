@@ -34,7 +34,7 @@ pub(super) fn label_selector(errors: &mut FieldErrors, path: &Path<'_>, selector
 
 /// Whether a selector asks nothing.
 pub(super) fn is_empty(selector: &LabelSelector) -> bool {
-    selector.match_labels.as_ref().is_none_or(|l| l.is_empty())
+    selector.match_labels.as_ref().is_none_or(std::collections::BTreeMap::is_empty)
         && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
 }
 
@@ -63,10 +63,9 @@ fn node_requirement(errors: &mut FieldErrors, path: &Path<'_>, requirement: &Nod
                 "for 'Gt', 'Lt' operators, the value must be an integer",
             ),
             [_] => {}
-            _ => errors.required(
-                &at_values,
-                "must be specified single value when `operator` is 'Lt' or 'Gt'",
-            ),
+            _ => {
+                errors.required(&at_values, "must be specified single value when `operator` is 'Lt' or 'Gt'");
+            }
         },
         "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
         other => errors.invalid(&path.child("operator"), other, NOT_AN_OPERATOR),

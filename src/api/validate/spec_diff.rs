@@ -82,7 +82,8 @@ pub(super) fn diff(new: &PodSpec, old: &PodSpec) -> String {
         FIELDS.iter().chain(RARE_FIELDS.iter().filter(|(_, json, _)| differs(json))).collect();
     let changed: Vec<bool> = fields.iter().map(|(_, json, _)| differs(json)).collect();
     let shown = shown(&changed);
-    let width = fields.iter().zip(&shown).filter(|(_, s)| **s).map(|((go, ..), _)| go.len()).max().unwrap_or(0);
+    let width =
+        fields.iter().zip(&shown).filter(|(_, s)| **s).map(|((go, ..), _)| go.len()).max().unwrap_or(0);
 
     let mut text = String::from("\u{a0}\u{a0}core.PodSpec{\n");
     let mut hidden = 0;
@@ -158,11 +159,8 @@ mod tests {
             "dnsPolicy": "ClusterFirst", "serviceAccountName": "default", "nodeName": "fake-00000",
             "securityContext": {}}))
         .unwrap();
-        let new = PodSpec {
-            termination_grace_period_seconds: Some(3),
-            node_name: Some("x".into()),
-            ..old.clone()
-        };
+        let new =
+            PodSpec { termination_grace_period_seconds: Some(3), node_name: Some("x".into()), ..old.clone() };
         // Verbatim from reference/errors.txt.
         assert_eq!(
             diff(&new, &old),

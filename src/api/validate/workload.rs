@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{
-    Deployment, DeploymentSpec, ReplicaSet, RollingUpdateDeployment,
-};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -79,7 +77,8 @@ fn selector_and_template(
     };
     let labels = template.metadata.as_ref().and_then(|m| m.labels.clone()).unwrap_or_else(BTreeMap::new);
     // A selector that is missing matches nothing; one that is there but empty was refused above.
-    let matched = *selector != LabelSelector::default() && Selector::from_field(selector).matches(Some(&labels));
+    let matched =
+        *selector != LabelSelector::default() && Selector::from_field(selector).matches(Some(&labels));
     if !matched {
         errors.invalid(
             &path.child("metadata.labels"),
@@ -158,7 +157,9 @@ fn strategy(errors: &mut FieldErrors, path: &Path<'_>, spec: &DeploymentSpec) {
             }
         }
         Some("RollingUpdate") => match &strategy.rolling_update {
-            None => errors.required(&path.child("rollingUpdate"), "this should be defaulted and never be nil"),
+            None => {
+                errors.required(&path.child("rollingUpdate"), "this should be defaulted and never be nil");
+            }
             Some(rolling) => rolling_update(errors, &path.child("rollingUpdate"), rolling),
         },
         other => {
@@ -174,11 +175,7 @@ fn rolling_update(errors: &mut FieldErrors, path: &Path<'_>, rolling: &RollingUp
     positive_int_or_percent(errors, &path.child("maxUnavailable"), unavailable);
     positive_int_or_percent(errors, &path.child("maxSurge"), surge);
     if is_zero(unavailable) && is_zero(surge) {
-        errors.invalid(
-            &path.child("maxUnavailable"),
-            unavailable,
-            "may not be 0 when `maxSurge` is 0",
-        );
+        errors.invalid(&path.child("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0");
     }
     at_most_hundred_percent(errors, &path.child("maxUnavailable"), unavailable);
 }

@@ -79,7 +79,11 @@ pub fn kill(targets: Vec<ObjectRef>) -> Dialog {
     dialog.warning(RISK)
 }
 
+/// The objects by name, where the title does not say it already.
 fn listing(targets: &[ObjectRef]) -> Vec<String> {
+    if targets.len() == 1 {
+        return Vec::new();
+    }
     let mut lines: Vec<String> = targets.iter().take(8).map(ObjectRef::describe).collect();
     if targets.len() > 8 {
         lines.push(format!("… and {} more", targets.len() - 8));

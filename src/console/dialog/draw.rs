@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Dialog, Field, Focus, Note, Value};
 use crate::console::context::Context;
+use crate::console::text::clean;
 
 /// Draws it over what is there.
 pub fn draw(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) {
@@ -30,7 +31,7 @@ pub fn draw(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Re
     }
     if let Some(error) = &dialog.error {
         lines.push(Line::default());
-        lines.push(Line::styled(format!("✖ {error}"), theme.prompt.error));
+        lines.push(Line::styled(format!("✖ {}", clean(error)), theme.prompt.error));
     }
     lines.push(Line::default());
 
@@ -39,7 +40,7 @@ pub fn draw(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Re
     let [column] = Layout::horizontal([Constraint::Length(width)]).flex(Flex::Center).areas(screen);
     let [area] = Layout::vertical([Constraint::Length(height)]).flex(Flex::Center).areas(column);
     frame.render_widget(Clear, area);
-    let block = theme.block_focused(dialog.title.as_str()).style(theme.dialog.text);
+    let block = theme.block_focused(clean(&dialog.title)).style(theme.dialog.text);
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let [body, buttons] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(inner);
@@ -57,7 +58,7 @@ fn note_lines<'a>(note: &Note, cx: &Context<'_>) -> Vec<Line<'a>> {
         .enumerate()
         .map(|(index, line)| {
             let mark = if index == 0 { mark } else { "" };
-            Line::styled(format!("{mark}{line}"), style)
+            Line::styled(format!("{mark}{}", clean(line)), style)
         })
         .collect()
 }
@@ -74,8 +75,8 @@ fn field_line<'a>(field: &Field, focused: bool, labels: usize, cx: &Context<'_>)
     let pad = " ".repeat(labels.saturating_sub(field.label.width()));
     let cursor = if focused { "▸ " } else { "  " };
     Line::from(vec![
-        Span::raw(format!("{cursor}{}{pad}  ", field.label)),
-        Span::styled(shown, style),
+        Span::raw(format!("{cursor}{}{pad}  ", clean(&field.label))),
+        Span::styled(clean(&shown).into_owned(), style),
         Span::styled(format!("  {}", field.hint), theme.body.dim),
     ])
 }

@@ -56,8 +56,9 @@ impl Field {
     }
 
     /// A number, prefilled.
-    pub fn number(label: &str, value: impl Into<String>) -> Self {
-        Self::new(label, Value::Number(value.into()))
+    #[expect(clippy::needless_pass_by_value, reason = "numbers and text alike, at each call without a borrow")]
+    pub fn number(label: &str, value: impl ToString) -> Self {
+        Self::new(label, Value::Number(value.to_string()))
     }
 
     /// A number that is empty: the default named in the hint.

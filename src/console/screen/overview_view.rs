@@ -193,6 +193,12 @@ fn trouble(cx: &Context<'_>, deployment: &Deployment) -> Option<String> {
             if seen.look.is_fault() {
                 return Some(clean(&seen.status).into_owned());
             }
+            let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            let unscheduled =
+                conditions.into_iter().find(|c| c.type_ == "PodScheduled" && c.status == "False");
+            if let Some(reason) = unscheduled.and_then(|condition| condition.reason.as_deref()) {
+                return Some(clean(reason).into_owned());
+            }
         }
     }
     None

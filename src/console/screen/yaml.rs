@@ -17,6 +17,7 @@ use crate::console::message::{Data, ScreenMessage};
 use crate::console::query;
 use crate::console::resource::{ObjectRef, Uid};
 use crate::console::store::Touched;
+use crate::console::text::clean;
 use crate::console::widget::scroll::Scroll;
 use crate::console::yaml_text;
 
@@ -172,7 +173,7 @@ impl View for Yaml {
         }
         let mut block = theme.block("").title_top(Line::from(title));
         if let Some(why) = &self.failed {
-            block = block.title_bottom(Line::styled(format!(" ✖ {why} "), theme.status.failed));
+            block = block.title_bottom(Line::styled(format!(" ✖ {} ", clean(why)), theme.status.failed));
         }
         let inner = block.inner(area);
         frame.render_widget(block, area);

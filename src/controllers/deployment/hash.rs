@@ -1,6 +1,7 @@
 //! The name of a template: `pod-template-hash`.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// The label that tells pods of different templates apart.
 pub(super) const HASH_LABEL: &str = "pod-template-hash";
@@ -40,11 +41,12 @@ pub(super) fn without_hash(template: &PodTemplateSpec) -> PodTemplateSpec {
         meta.labels = meta.labels.take().filter(|l| !l.is_empty());
         meta.annotations = meta.annotations.take().filter(|a| !a.is_empty());
     }
-    template.metadata = template.metadata.filter(|m| *m != Default::default());
+    template.metadata = template.metadata.filter(|m| *m != ObjectMeta::default());
     template
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 mod tests {
     use serde_json::json;
 

@@ -87,7 +87,7 @@ mod tests {
         Shared::from_value(serde_json::from_value(value).unwrap())
     }
 
-    fn names(sets: Vec<&Shared<ReplicaSet>>) -> String {
+    fn names(sets: &[&Shared<ReplicaSet>]) -> String {
         sets.iter().map(|s| s.name()).collect::<Vec<_>>().join(" ")
     }
 
@@ -103,7 +103,7 @@ mod tests {
             (Some(i32::MAX), ""),
             (None, ""),
         ] {
-            assert_eq!(names(to_clean_up(limit, sets.iter())), expected, "{limit:?}");
+            assert_eq!(names(&to_clean_up(limit, sets.iter())), expected, "{limit:?}");
         }
     }
 
@@ -113,10 +113,10 @@ mod tests {
         let deployment: Deployment = serde_json::from_value(json!({"metadata": {"name": "web"},
             "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}}}))
         .unwrap();
-        assert_eq!(find_new(&deployment, &sets).map(|s| s.name()), Some("a"));
+        assert_eq!(find_new(&deployment, &sets).map(Shared::name), Some("a"));
         assert_eq!(next_revision(sets.iter()), 4);
-        assert_eq!(revision_to_roll_back_to(0, &sets).map(|s| s.name()), Some("b"));
-        assert_eq!(revision_to_roll_back_to(1, &sets).map(|s| s.name()), Some("a"));
+        assert_eq!(revision_to_roll_back_to(0, &sets).map(Shared::name), Some("b"));
+        assert_eq!(revision_to_roll_back_to(1, &sets).map(Shared::name), Some("a"));
         assert!(revision_to_roll_back_to(7, &sets).is_none());
         assert!(revision_to_roll_back_to(0, &sets[..1]).is_none());
     }

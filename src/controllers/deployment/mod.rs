@@ -36,7 +36,7 @@ pub(super) fn start(context: &Context) {
     let deployments = context.caches.of::<Deployment>();
     let sets = context.caches.of::<ReplicaSet>();
     let pods = context.caches.of::<Pod>();
-    let controller = Arc::new(Deployments {
+    let controller = Arc::new(DeploymentController {
         api: context.api.clone(),
         deployments: deployments.clone(),
         sets: sets.clone(),
@@ -47,7 +47,7 @@ pub(super) fn start(context: &Context) {
         queue: queue.clone(),
     });
     // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<Deployments> = Arc::downgrade(&controller);
+    let weak: Weak<DeploymentController> = Arc::downgrade(&controller);
     let handler = weak.clone();
     deployments.on_change(move |change| {
         if let Some(controller) = handler.upgrade() {
@@ -70,7 +70,7 @@ pub(super) fn start(context: &Context) {
     context.run(controller, queue, caches);
 }
 
-struct Deployments {
+struct DeploymentController {
     api: Api,
     deployments: Cache<Deployment>,
     sets: Cache<ReplicaSet>,
@@ -83,7 +83,7 @@ struct Deployments {
     queue: WorkQueue<Key>,
 }
 
-impl Reconciler for Deployments {
+impl Reconciler for DeploymentController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -105,7 +105,7 @@ impl Reconciler for Deployments {
     }
 }
 
-impl Deployments {
+impl DeploymentController {
     fn deployment_changed(&self, change: &Change) {
         if change.kind == ChangeKind::Deleted {
             self.written.forget(change.object.uid());

@@ -4,11 +4,11 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 
-use super::{Deployments, annotations, hash, history};
+use super::{DeploymentController, annotations, hash, history};
 use crate::api::ApiError;
 use crate::object::Shared;
 
-impl Deployments {
+impl DeploymentController {
     /// Carries out a rollback that was asked for; true when there was one.
     pub(super) fn roll_back(
         &self,

@@ -135,11 +135,29 @@ mod tests {
     fn a_change_of_size_is_spread_in_proportion_dep_3() {
         for (rule, bounds, sized_for, members, expected) in [
             // The example of the Deployment page: 8 + 5 of 13 become 11 + 7 of 18.
-            ("10 to 15 in a stuck rollout", (15, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>11 new:5>7"),
+            (
+                "10 to 15 in a stuck rollout",
+                (15, 3, 2),
+                10,
+                vec![("a", 8, 8), ("new", 5, 0)],
+                "a:8>11 new:5>7",
+            ),
             ("10 to 5", (5, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>5 new:5>3"),
             ("to nothing", (0, 3, 2), 10, vec![("a", 8, 8), ("new", 5, 0)], "a:8>0 new:5>0"),
-            ("equal sizes: the younger grows", (5, 0, 1), 4, vec![("a", 2, 2), ("new", 2, 0)], "new:2>3 a:2>2"),
-            ("equal sizes: the older shrinks", (3, 0, 1), 4, vec![("a", 2, 2), ("new", 2, 2)], "a:2>1 new:2>2"),
+            (
+                "equal sizes: the younger grows",
+                (5, 0, 1),
+                4,
+                vec![("a", 2, 2), ("new", 2, 0)],
+                "new:2>3 a:2>2",
+            ),
+            (
+                "equal sizes: the older shrinks",
+                (3, 0, 1),
+                4,
+                vec![("a", 2, 2), ("new", 2, 2)],
+                "a:2>1 new:2>2",
+            ),
             ("one alone takes all", (7, 1, 0), 3, vec![("a", 0, 0), ("new", 3, 3)], "new:3>7"),
             ("none active: the new one", (2, 1, 0), 0, vec![("a", 0, 0), ("new", 0, 0)], "new:0>2"),
             ("none active, none new: the youngest", (2, 1, 0), 0, vec![("a", 0, 0), ("b", 0, 0)], "b:0>2"),

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::fleet::{Budget, Fleet, Member, Resize, Strategy};
 use super::progress::{self, new_condition, reason};
-use super::{Deployments, annotations, hash, history, recreate, rolling, scaling};
+use super::{DeploymentController, annotations, hash, history, recreate, rolling, scaling};
 use crate::api::{ApiError, DeleteOptions};
 use crate::controllers::claim::claim;
 use crate::object::owner::{controller_reference, is_controlled_by, is_terminating};
@@ -55,7 +55,7 @@ enum Telling {
     Counts,
 }
 
-impl Deployments {
+impl DeploymentController {
     pub(super) fn sync(&self, deployment: &Shared<Deployment>) -> Result<(), ApiError> {
         if deployment.spec.selector == LabelSelector::default() {
             return self.refuse_everything(deployment);
@@ -67,7 +67,7 @@ impl Deployments {
         let new = history::find_new(deployment, &all).cloned();
         let mut sets = Sets { all, new };
         if is_terminating(&deployment.metadata) {
-            return self.tell(deployment, &sets, News::default(), Telling::Counts);
+            return self.tell(deployment, &sets, &News::default(), Telling::Counts);
         }
         if self.roll_back(deployment, &sets.all)? {
             return Ok(());
@@ -82,11 +82,11 @@ impl Deployments {
             if paused {
                 self.clean_up(deployment, &sets)?;
             }
-            return self.tell(deployment, &sets, news, Telling::Counts);
+            return self.tell(deployment, &sets, &news, Telling::Counts);
         }
         match fleet.budget.strategy {
-            Strategy::RollingUpdate => self.roll(deployment, &sets, &fleet, news),
-            Strategy::Recreate => self.recreate(deployment, &sets, &fleet, news),
+            Strategy::RollingUpdate => self.roll(deployment, &sets, &fleet, &news),
+            Strategy::Recreate => self.recreate(deployment, &sets, &fleet, &news),
         }
     }
 
@@ -95,7 +95,7 @@ impl Deployments {
         deployment: &Shared<Deployment>,
         sets: &Sets,
         fleet: &Fleet,
-        news: News,
+        news: &News,
     ) -> Result<(), ApiError> {
         if sets.new.is_none() {
             return self.create_new(deployment, sets, rolling::new_size(fleet, 0));
@@ -115,7 +115,7 @@ impl Deployments {
         deployment: &Shared<Deployment>,
         sets: &Sets,
         fleet: &Fleet,
-        news: News,
+        news: &News,
     ) -> Result<(), ApiError> {
         let old_pods_running = sets
             .old()
@@ -208,7 +208,7 @@ impl Deployments {
                     new: Some(created),
                 };
                 let news = News { revision: Some(revision), condition };
-                self.tell(deployment, &sets, news, Telling::Rollout)
+                self.tell(deployment, &sets, &news, Telling::Rollout)
             }
             Err(error) if error.is_already_exists() => self.resolve_collision(deployment, &key),
             Err(error) => {
@@ -312,7 +312,7 @@ impl Deployments {
         &self,
         deployment: &Shared<Deployment>,
         sets: &Sets,
-        news: News,
+        news: &News,
         telling: Telling,
     ) -> Result<(), ApiError> {
         let mut check_after = None;

@@ -23,7 +23,7 @@ use status::{Disrupted, Expected};
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Budgets {
+    let controller = Arc::new(DisruptionController {
         api: context.api.clone(),
         budgets: context.caches.of(),
         pods: context.caches.of(),
@@ -33,7 +33,7 @@ pub(super) fn start(context: &Context) {
         queue: queue.clone(),
     });
     // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<Budgets> = Arc::downgrade(&controller);
+    let weak: Weak<DisruptionController> = Arc::downgrade(&controller);
     let budgets = queue.clone();
     controller.budgets.on_change(move |change| budgets.add(change.object.key()));
     let handler = weak.clone();
@@ -62,7 +62,7 @@ pub(super) fn start(context: &Context) {
     context.run(controller, queue, caches);
 }
 
-struct Budgets {
+struct DisruptionController {
     api: Api,
     budgets: Cache<PodDisruptionBudget>,
     pods: Cache<Pod>,
@@ -75,12 +75,17 @@ struct Budgets {
 /// What the owners of a budget's pods ask for together.
 #[derive(Debug, PartialEq, Eq)]
 enum Scale {
-    Known { replicas: i32, unmanaged: bool },
+    Known {
+        replicas: i32,
+        unmanaged: bool,
+    },
     /// A pod's controller has no scale.
-    Unknown { pod: String },
+    Unknown {
+        pod: String,
+    },
 }
 
-impl Reconciler for Budgets {
+impl Reconciler for DisruptionController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -103,7 +108,7 @@ impl Reconciler for Budgets {
     }
 }
 
-impl Budgets {
+impl DisruptionController {
     fn pod_changed(&self, change: &Change) {
         let facts = |object: &Object| {
             object.get::<Pod>().map(|pod| {
@@ -138,9 +143,17 @@ impl Budgets {
         }
     }
 
-    fn expected(&self, budget: &Shared<PodDisruptionBudget>, pods: &[Shared<Pod>]) -> Result<Expected, String> {
+    fn expected(
+        &self,
+        budget: &Shared<PodDisruptionBudget>,
+        pods: &[Shared<Pod>],
+    ) -> Result<Expected, String> {
         let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
-        let scale = if status::needs_scale(budget) { self.scale(pods) } else { Scale::Known { replicas: 0, unmanaged: false } };
+        let scale = if status::needs_scale(budget) {
+            self.scale(pods)
+        } else {
+            Scale::Known { replicas: 0, unmanaged: false }
+        };
         let told = match scale {
             Scale::Unknown { pod } => Err(format!("found no controllers for pod \"{pod}\"")),
             Scale::Known { replicas, unmanaged } => {
@@ -183,7 +196,8 @@ impl Budgets {
                 continue;
             }
             let set = self.sets.get(&Key::new(pod.namespace(), controller.name.as_str()));
-            let Some(set) = set.filter(|s| controller.kind == "ReplicaSet" && s.uid() == controller.uid) else {
+            let Some(set) = set.filter(|s| controller.kind == "ReplicaSet" && s.uid() == controller.uid)
+            else {
                 return Scale::Unknown { pod: pod.name().to_string() };
             };
             let Some(of_set) = controller_of(&set.metadata).filter(|r| r.kind == "Deployment") else {
@@ -219,8 +233,7 @@ impl Budgets {
             status::status(fresh, before, expected, healthy, &disrupted, now)
         })?;
         for pod in pods.iter().filter(|p| disrupted.overdue.iter().any(|name| name == p.name())) {
-            let message =
-                format!("Pod was expected by PDB {} to be deleted but it wasn't", budget.key());
+            let message = format!("Pod was expected by PDB {} to be deleted but it wasn't", budget.key());
             self.recorder.warning(pod.object(), "NotDeleted", message);
         }
         if let Some(delay) = disrupted.recheck {

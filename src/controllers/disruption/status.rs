@@ -105,7 +105,8 @@ pub(super) fn status(
 ) -> PodDisruptionBudgetStatus {
     // A budget that matches nothing yet allows nothing: its first pods may appear before they are counted.
     let allowed = if expected.pods > 0 { (current_healthy - expected.healthy).max(0) } else { 0 };
-    let (status, reason) = if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
+    let (status, reason) =
+        if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
     PodDisruptionBudgetStatus {
         current_healthy: Some(current_healthy),
         desired_healthy: Some(expected.healthy),
@@ -160,6 +161,7 @@ fn conditions(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 
@@ -216,14 +218,20 @@ mod tests {
         ]
         .map(|(name, at)| (name.to_string(), Time(at.parse().unwrap())))
         .into();
-        let disrupted = disrupted(Some(&evictions), &pods, Duration::from_secs(120), now);
+        let disrupted = disrupted(Some(&evictions), &pods, Duration::from_mins(2), now);
         assert_eq!(disrupted.pods.keys().collect::<Vec<_>>(), ["evicted"]);
-        assert_eq!((disrupted.overdue.join(" ").as_str(), disrupted.recheck), ("overdue", Some(Duration::from_secs(90))));
+        assert_eq!(
+            (disrupted.overdue.join(" ").as_str(), disrupted.recheck),
+            ("overdue", Some(Duration::from_secs(90)))
+        );
         let healthy = count_healthy(&pods, &disrupted);
         assert_eq!(healthy, 4);
         let expected = expected(&budget, 7, 0).unwrap();
         let told = status(&budget, None, expected, healthy, &disrupted, now);
-        assert_eq!((told.disruptions_allowed, told.desired_healthy, told.expected_pods), (Some(2), Some(2), Some(7)));
+        assert_eq!(
+            (told.disruptions_allowed, told.desired_healthy, told.expected_pods),
+            (Some(2), Some(2), Some(7))
+        );
         let condition = &told.conditions.as_ref().unwrap()[0];
         assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "SufficientPods"));
         let none = status(&budget, Some(&told), Expected { pods: 0, healthy: 0 }, 3, &disrupted, now);

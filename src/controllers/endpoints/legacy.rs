@@ -82,7 +82,7 @@ fn endpoint_port(port: &Port) -> EndpointPort {
     EndpointPort {
         app_protocol: port.app_protocol.clone(),
         name: port.name.clone(),
-        port: port.port,
+        port: port.number,
         protocol: port.protocol.clone(),
     }
 }

@@ -3,15 +3,15 @@
 use k8s_openapi::api::core::v1::{ObjectReference, Pod, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::object::Shared;
 use crate::object::owner::is_terminating;
 use crate::object::readiness::{is_ready, is_terminal, phase};
-use crate::object::Shared;
 
 /// A port as it is reached on a pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Port {
     pub(super) name: Option<String>,
-    pub(super) port: i32,
+    pub(super) number: i32,
     pub(super) protocol: Option<String>,
     pub(super) app_protocol: Option<String>,
 }
@@ -53,8 +53,7 @@ pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>) -> Option<Mem
         Some("OnFailure") => phase(pod) != "Succeeded",
         _ => true,
     };
-    let mut ports: Vec<Port> =
-        spec.ports.iter().flatten().filter_map(|port| resolve(port, pod)).collect();
+    let mut ports: Vec<Port> = spec.ports.iter().flatten().filter_map(|port| resolve(port, pod)).collect();
     ports.sort();
     ports.dedup();
     Some(Member {
@@ -72,7 +71,11 @@ pub(super) fn member(service: &Shared<Service>, pod: &Shared<Pod>) -> Option<Mem
         ready: publish_not_ready || (serving && !terminating),
         serving,
         terminating,
-        in_legacy: if terminating { publish_not_ready } else { publish_not_ready || serving || may_come_back },
+        in_legacy: if terminating {
+            publish_not_ready
+        } else {
+            publish_not_ready || serving || may_come_back
+        },
     })
 }
 
@@ -101,7 +104,7 @@ fn resolve(port: &ServicePort, pod: &Pod) -> Option<Port> {
     };
     Some(Port {
         name: port.name.clone().filter(|n| !n.is_empty()),
-        port: number,
+        number,
         protocol: Some(protocol),
         app_protocol: port.app_protocol.clone(),
     })
@@ -121,6 +124,7 @@ pub(super) fn facts(pod: &Pod) -> impl PartialEq + '_ {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 pub(super) mod testing {
     use serde_json::{Value, json};
 
@@ -180,7 +184,7 @@ mod tests {
             {"name": "d", "port": 83, "targetPort": "nobody-has-it"},
             {"name": "e", "port": 84, "targetPort": "http", "protocol": "UDP"}]}));
         let member = member(&service, &pod("p", "10.0.0.1", true, json!({}))).unwrap();
-        let ports: Vec<_> = member.ports.iter().map(|p| (p.name.as_deref().unwrap(), p.port)).collect();
+        let ports: Vec<_> = member.ports.iter().map(|p| (p.name.as_deref().unwrap(), p.number)).collect();
         assert_eq!(ports, [("a", 8080), ("b", 81), ("c", 9000)]);
     }
 }

@@ -56,7 +56,11 @@ pub(super) fn reconcile(
             writes.delete.push(slice.key());
             continue;
         };
-        let mut draft = Draft { before: slice, endpoints: Vec::new(), is_changed: slice.metadata.labels.as_ref() != Some(&labels) };
+        let mut draft = Draft {
+            before: slice,
+            endpoints: Vec::new(),
+            is_changed: slice.metadata.labels.as_ref() != Some(&labels),
+        };
         for before in slice.endpoints.iter().flatten() {
             let uid = before.target_ref.as_ref().and_then(|t| t.uid.as_deref()).unwrap_or_default();
             match endpoints.remove(uid) {
@@ -149,7 +153,7 @@ fn ports_of(slice: &EndpointSlice) -> Vec<Port> {
         .flatten()
         .map(|p| Port {
             name: p.name.clone().filter(|n| !n.is_empty()),
-            port: p.port.unwrap_or(0),
+            number: p.port.unwrap_or(0),
             protocol: p.protocol.clone(),
             app_protocol: p.app_protocol.clone(),
         })
@@ -169,7 +173,7 @@ fn new_slice(
         .map(|p| EndpointPort {
             app_protocol: p.app_protocol.clone(),
             name: Some(p.name.clone().unwrap_or_default()),
-            port: Some(p.port),
+            port: Some(p.number),
             protocol: p.protocol.clone(),
         })
         .collect();
@@ -197,7 +201,13 @@ mod tests {
 
     fn members(range: std::ops::Range<usize>, service: &Shared<Service>) -> Vec<Member> {
         range
-            .map(|n| member(service, &pod(&format!("p{n:04}"), &format!("10.0.{}.{}", n / 250, n % 250), true, json!({}))).unwrap())
+            .map(|n| {
+                member(
+                    service,
+                    &pod(&format!("p{n:04}"), &format!("10.0.{}.{}", n / 250, n % 250), true, json!({})),
+                )
+                .unwrap()
+            })
             .collect()
     }
 
@@ -222,7 +232,11 @@ mod tests {
         let writes = reconcile(&service, &members(0..251, &service), &zones, &slices);
         assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0), "one more");
         let writes = reconcile(&service, &members(1..251, &service), &zones, &slices);
-        assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 1, 0), "one replaced");
+        assert_eq!(
+            (writes.create.len(), writes.update.len(), writes.delete.len()),
+            (0, 1, 0),
+            "one replaced"
+        );
         let writes = reconcile(&service, &members(0..200, &service), &zones, &slices);
         assert_eq!((writes.create.len(), writes.update.len(), writes.delete.len()), (0, 0, 1), "one emptied");
     }

@@ -149,8 +149,10 @@ mod tests {
     fn object(name: &str, owners: &[(&str, bool)], finalizer: Option<&str>) -> Object {
         let owners: Vec<_> = owners
             .iter()
-            .map(|(uid, blocks)| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": uid, "uid": uid,
-                "blockOwnerDeletion": blocks}))
+            .map(|(uid, blocks)| {
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "name": uid, "uid": uid,
+                "blockOwnerDeletion": blocks})
+            })
             .collect();
         let going = finalizer.map(|_| "2026-11-21T00:00:00Z");
         let value = json!({"metadata": {"name": name, "namespace": "n", "uid": name, "ownerReferences": owners,

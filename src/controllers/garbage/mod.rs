@@ -42,7 +42,9 @@ pub(super) fn start(context: &Context) {
                 ChangeKind::Deleted => graph.lock().remove(change.object.uid()),
                 _ => graph.lock().put(&change.object),
             };
-            look_at.into_iter().for_each(|uid| queue.add(uid));
+            for uid in look_at {
+                queue.add(uid);
+            }
         });
     }
     context.run(collector, queue, kinds().map(|kind| context.synced_kind(*kind)).collect());

@@ -30,7 +30,12 @@ pub(super) fn conditions(
     let finalizers =
         remains.finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances"));
     let told = [
-        ("NamespaceDeletionDiscoveryFailure", None, "ResourcesDiscovered", "All resources successfully discovered"),
+        (
+            "NamespaceDeletionDiscoveryFailure",
+            None,
+            "ResourcesDiscovered",
+            "All resources successfully discovered",
+        ),
         (
             "NamespaceDeletionGroupVersionParsingFailure",
             None,
@@ -40,7 +45,11 @@ pub(super) fn conditions(
         (
             "NamespaceDeletionContentFailure",
             (!remains.failures.is_empty()).then(|| {
-                let message = format!("Failed to delete all resource types, {} remaining: {}", remains.failures.len(), remains.failures.join(", "));
+                let message = format!(
+                    "Failed to delete all resource types, {} remaining: {}",
+                    remains.failures.len(),
+                    remains.failures.join(", ")
+                );
                 ("ContentDeletionFailed", message)
             }),
             "ContentDeleted",
@@ -59,7 +68,10 @@ pub(super) fn conditions(
             "NamespaceFinalizersRemaining",
             (!remains.finalizers.is_empty()).then(|| {
                 let list = finalizers.collect::<Vec<_>>().join(", ");
-                ("SomeFinalizersRemain", format!("Some content in the namespace has finalizers remaining: {list}"))
+                (
+                    "SomeFinalizersRemain",
+                    format!("Some content in the namespace has finalizers remaining: {list}"),
+                )
             }),
             "ContentHasNoFinalizers",
             "All content-preserving finalizers finished",
@@ -102,7 +114,10 @@ mod tests {
         assert_eq!(told.len(), 5);
         assert_eq!(
             of(3),
-            ("True", "Some resources are remaining: pods. has 2 resource instances, deployments.apps has 1 resource instances")
+            (
+                "True",
+                "Some resources are remaining: pods. has 2 resource instances, deployments.apps has 1 resource instances"
+            )
         );
         assert_eq!(
             of(4),

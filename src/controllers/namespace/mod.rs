@@ -96,7 +96,8 @@ impl Namespaces {
 
     fn delete_all(&self, kind: Kind, namespace: &str, failures: &mut Vec<String>) {
         let all = Selection::default();
-        if let Err(error) = self.api.delete_collection(kind, Some(namespace), &all, &DeleteOptions::default()) {
+        if let Err(error) = self.api.delete_collection(kind, Some(namespace), &all, &DeleteOptions::default())
+        {
             failures.push(error.to_string());
         }
     }

@@ -75,8 +75,7 @@ pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
         wanted.push((UNSCHEDULABLE, NO_SCHEDULE));
     }
     let is_wanted = |t: &Taint| wanted.iter().any(|(key, effect)| t.key == *key && t.effect == *effect);
-    let mut taints: Vec<Taint> =
-        current.iter().filter(|t| !is_ours(t) || is_wanted(t)).cloned().collect();
+    let mut taints: Vec<Taint> = current.iter().filter(|t| !is_ours(t) || is_wanted(t)).cloned().collect();
     for (key, effect) in wanted {
         if !taints.iter().any(|t| t.key == key && t.effect == effect) {
             taints.push(Taint {
@@ -100,6 +99,7 @@ fn is_ours(taint: &Taint) -> bool {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

@@ -27,7 +27,7 @@ const LEASES: &str = "kube-node-lease";
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let nodes = context.caches.of::<Node>();
-    let controller = Arc::new(Nodes {
+    let controller = Arc::new(NodeController {
         api: context.api.clone(),
         nodes: nodes.clone(),
         pods: context.caches.of(),
@@ -36,7 +36,7 @@ pub(super) fn start(context: &Context) {
         queue: queue.clone(),
     });
     // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<Nodes> = Arc::downgrade(&controller);
+    let weak: Weak<NodeController> = Arc::downgrade(&controller);
     let handler = weak.clone();
     nodes.on_change(move |change| {
         if let Some(controller) = handler.upgrade() {
@@ -61,7 +61,7 @@ pub(super) fn start(context: &Context) {
     context.run(controller, queue, caches);
 }
 
-struct Nodes {
+struct NodeController {
     api: Api,
     nodes: Cache<Node>,
     pods: Cache<Pod>,
@@ -71,7 +71,7 @@ struct Nodes {
     queue: WorkQueue<Key>,
 }
 
-impl Reconciler for Nodes {
+impl Reconciler for NodeController {
     type Key = Key;
 
     fn name(&self) -> &'static str {
@@ -102,7 +102,7 @@ fn reported(node: &Object) -> Option<jiff::Timestamp> {
     conditions.iter().filter_map(|c| c.last_heartbeat_time.as_ref()).map(|t| t.0).max()
 }
 
-impl Nodes {
+impl NodeController {
     fn heard_of(&self, node: &str) {
         self.heard.lock().insert(node.to_string(), self.api.clock().monotonic());
     }

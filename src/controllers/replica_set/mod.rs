@@ -3,6 +3,7 @@
 mod rank;
 mod status;
 
+use std::cmp::Ordering;
 use std::sync::{Arc, Weak};
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
@@ -135,12 +136,10 @@ impl ReplicaSets {
     /// Makes or removes pods until there are as many as wanted; stops at the first failing batch.
     fn bring_to_size(&self, set: &Shared<ReplicaSet>, active: &[Shared<Pod>]) -> Result<(), ApiError> {
         let wanted = wanted(set);
-        if active.len() < wanted {
-            self.create_pods(set, (wanted - active.len()).min(BURST))
-        } else if active.len() > wanted {
-            self.delete_pods(set, active, (active.len() - wanted).min(BURST))
-        } else {
-            Ok(())
+        match active.len().cmp(&wanted) {
+            Ordering::Less => self.create_pods(set, (wanted - active.len()).min(BURST)),
+            Ordering::Greater => self.delete_pods(set, active, (active.len() - wanted).min(BURST)),
+            Ordering::Equal => Ok(()),
         }
     }
 

@@ -110,6 +110,7 @@ pub(super) fn first_to_go<'a>(
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

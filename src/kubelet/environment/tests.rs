@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn check(container: Value, expected: Result<&[(&str, &str)], &str>) {
+fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
     let pod: Pod = serde_json::from_value(json!({
         "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"app": "web"},
             "annotations": {"note": "a \"b\"\nc"}},
@@ -15,7 +15,8 @@ fn check(container: Value, expected: Result<&[(&str, &str)], &str>) {
         "data": {"a": "1", "b.c": "2", "bad key=": "x"}}))
     .unwrap();
     let secret: Secret =
-        serde_json::from_value(json!({"metadata": {"name": "secret"}, "data": {"pass": "aHVzaA=="}})).unwrap();
+        serde_json::from_value(json!({"metadata": {"name": "secret"}, "data": {"pass": "aHVzaA=="}}))
+            .unwrap();
     let service: Service = serde_json::from_value(json!({"metadata": {"name": "my-db", "namespace": "ns"},
         "spec": {"clusterIP": "127.32.0.9", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}}))
     .unwrap();
@@ -48,27 +49,28 @@ use crate::object::quantity::Amount;
 
 #[test]
 fn values_come_from_everywhere_pod_13() {
-    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let field =
+        |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
     check(
-        json!({"name": "c",
-            "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}},
-            "envFrom": [{"configMapRef": {"name": "config"}}, {"prefix": "S_", "secretRef": {"name": "secret"}},
-                {"configMapRef": {"name": "none", "optional": true}}],
-            "env": [
-                {"name": "PLAIN", "value": "x"}, {"name": "CHAIN", "value": "$(PLAIN)-$(S_pass)-$(LATER)"},
-                {"name": "LATER", "value": "z"}, {"name": "ESCAPED", "value": "$$(PLAIN)"},
-                {"name": "URL", "value": "sql://$(MY_DB_SERVICE_HOST):$(MY_DB_SERVICE_PORT)"},
-                {"name": "a", "value": "overridden"},
-                field("NAME", "metadata.name"), field("LABEL", "metadata.labels['app']"),
-                field("NOTES", "metadata.annotations"), field("IP", "status.podIP"), field("NODE", "spec.nodeName"),
-                {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "config", "key": "b.c"}}},
-                {"name": "PASS", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "pass"}}},
-                {"name": "OPTIONAL", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "no", "optional": true}}},
-                {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu", "divisor": "1m"}}},
-                {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
-                {"name": "MEM", "valueFrom": {"resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}}},
-                {"name": "LIMIT", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
-            ]}),
+        &json!({"name": "c",
+        "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}},
+        "envFrom": [{"configMapRef": {"name": "config"}}, {"prefix": "S_", "secretRef": {"name": "secret"}},
+            {"configMapRef": {"name": "none", "optional": true}}],
+        "env": [
+            {"name": "PLAIN", "value": "x"}, {"name": "CHAIN", "value": "$(PLAIN)-$(S_pass)-$(LATER)"},
+            {"name": "LATER", "value": "z"}, {"name": "ESCAPED", "value": "$$(PLAIN)"},
+            {"name": "URL", "value": "sql://$(MY_DB_SERVICE_HOST):$(MY_DB_SERVICE_PORT)"},
+            {"name": "a", "value": "overridden"},
+            field("NAME", "metadata.name"), field("LABEL", "metadata.labels['app']"),
+            field("NOTES", "metadata.annotations"), field("IP", "status.podIP"), field("NODE", "spec.nodeName"),
+            {"name": "KEY", "valueFrom": {"configMapKeyRef": {"name": "config", "key": "b.c"}}},
+            {"name": "PASS", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "pass"}}},
+            {"name": "OPTIONAL", "valueFrom": {"secretKeyRef": {"name": "secret", "key": "no", "optional": true}}},
+            {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu", "divisor": "1m"}}},
+            {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}},
+            {"name": "MEM", "valueFrom": {"resourceFieldRef": {"resource": "requests.memory", "divisor": "1Mi"}}},
+            {"name": "LIMIT", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+        ]}),
         Ok(&[
             ("PLAIN", "x"),
             ("CHAIN", "x-hush-$(LATER)"),
@@ -115,6 +117,6 @@ fn missing_sources_are_config_errors_pod_13() {
         (env(json!({"fieldRef": {"fieldPath": "spec.foo"}})), "unsupported fieldPath: spec.foo"),
         (json!({"name": "c", "envFrom": [{"secretRef": {"name": "no"}}]}), "secret \"no\" not found"),
     ] {
-        check(container, Err(message));
+        check(&container, Err(message));
     }
 }

@@ -9,8 +9,13 @@ pub mod catalogue;
 pub mod entry;
 mod program;
 pub mod reference;
+mod web_files;
+mod web_server;
 
 pub use catalogue::{Catalogue, Program, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv};
 pub use program::image_program_main;
 pub use reference::{ImageReference, InvalidReference};
+
+/// The file that marks a directory as brought along by an image and not filled yet.
+pub const IMAGE_DIRECTORY: &str = ".podium-image";

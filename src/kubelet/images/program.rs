@@ -1,9 +1,79 @@
-//! The programs of the built-in images.
+//! The programs of the built-in images: `podium image-program NAME [ARGUMENTS]`.
+//!
+//! They know nothing of Podium: a program gets its arguments and environment as in any container.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs a built-in image's program.
-pub fn image_program_main(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    ExitCode::FAILURE
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::web_server::{self, Flavour};
+
+/// Runs a built-in image's program; the arguments begin with its name.
+pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<String> =
+        arguments.into_iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let Some((program, arguments)) = arguments.split_first() else {
+        eprintln!("image-program: which one?");
+        return ExitCode::from(2);
+    };
+    // The name that `ps` and `pgrep` show.
+    if let Ok(name) = std::ffi::CString::new(program.as_str()) {
+        let _ = rustix::thread::set_name(&name);
+    }
+    let result = match program.as_str() {
+        "pause" => run(pause()),
+        "nginx" => web(&Flavour::nginx(), arguments),
+        "httpd" => web(&Flavour::httpd(), arguments),
+        other => {
+            eprintln!("image-program: {other:?} is none");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One thread, and little memory: there may be hundreds of these.
+fn run(program: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
+}
+
+/// Sleeps until it is told to end.
+async fn pause() -> std::io::Result<()> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn web(flavour: &Flavour, arguments: &[String]) -> std::io::Result<()> {
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if has("-v") || has("-V") {
+        eprintln!("{}", flavour.version_text());
+        return Ok(());
+    }
+    if has("-t") {
+        eprintln!("{}: this is Podium's built-in server: it reads no configuration file", flavour.program);
+        return Ok(());
+    }
+    if has("-s") || has("-k") {
+        return Err(std::io::Error::other(
+            "signals are for the kubelet here: delete the pod, or kill the process",
+        ));
+    }
+    if has("-c") || has("-f") {
+        eprintln!(
+            "{}: notice: this is Podium's built-in server: configuration files are not read, {} is served",
+            flavour.program, flavour.directory
+        );
+    }
+    run(web_server::serve(flavour))
 }

@@ -1,1 +1,423 @@
+//! The pure plan, driven by a machine that does at once and perfectly what the plan says.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::kubelet::observed::{AttemptMemory, ContainerStop, PodStop};
+use crate::kubelet::probe::ProbeSet;
+use crate::kubelet::runtime::{ContainerExit, SandboxRecord, SandboxSpec};
+use crate::kubelet::status::{Moment, compose_status};
+
+/// What each attempt of a container does: runs so many seconds, then exits with a code; the last one
+/// repeats. A negative time: it runs until it is stopped, and then exits with the code.
+type Script = BTreeMap<&'static str, Vec<(i64, i32)>>;
+
+struct Machine {
+    pod: Pod,
+    observed: Observed,
+    now: Timestamp,
+    script: Script,
+    log: Vec<String>,
+    removed: bool,
+}
+
+impl Machine {
+    fn new(spec: &Value, script: &[(&'static str, &[(i64, i32)])]) -> Self {
+        let pod =
+            json!({"metadata": {"name": "p", "namespace": "n", "uid": "u", "generation": 1}, "spec": spec});
+        Self {
+            pod: serde_json::from_value(pod).unwrap(),
+            observed: Observed::default(),
+            now: Timestamp::UNIX_EPOCH,
+            script: script.iter().map(|(name, runs)| (*name, runs.to_vec())).collect(),
+            log: Vec::new(),
+            removed: false,
+        }
+    }
+
+    /// Runs until `second`, and gives the status then.
+    fn run(&mut self, second: i64) -> PodStatus {
+        let end = Timestamp::from_second(second).unwrap();
+        let timings = Timings::default();
+        loop {
+            self.let_exit();
+            for round in 0.. {
+                assert!(round < 50, "the plan does not come to rest: {:?}", self.log);
+                let plan = plan(&self.pod, &self.observed, self.now, &timings);
+                let done = plan.actions.is_empty();
+                for action in plan.actions {
+                    self.execute(action);
+                }
+                self.let_exit();
+                if done || self.removed {
+                    break;
+                }
+            }
+            let status = compose_status(&self.pod, &self.observed, self.now, &timings, Moment::Now);
+            self.pod.status = Some(status.clone());
+            let wake = plan(&self.pod, &self.observed, self.now, &timings).next_wake;
+            let exit = self.next_exit();
+            let next = [wake, exit].into_iter().flatten().min();
+            let Some(next) = next.filter(|next| *next <= end && !self.removed) else {
+                self.now = end;
+                return compose_status(&self.pod, &self.observed, self.now, &timings, Moment::Now);
+            };
+            self.now = next.max(self.now);
+        }
+    }
+
+    fn planned_exit(&self, record: &ContainerRecord) -> Option<(Timestamp, i32)> {
+        let runs = self.script.get(record.name.as_str())?;
+        let (seconds, code) = runs.get(record.attempt as usize).or(runs.last())?;
+        let at = record.started_at.checked_add(SignedDuration::from_secs(*seconds)).unwrap();
+        (*seconds >= 0).then_some((at, *code))
+    }
+
+    fn records(&self) -> impl Iterator<Item = &ContainerRecord> {
+        self.observed.sandbox.iter().flat_map(|s| &s.containers)
+    }
+
+    fn next_exit(&self) -> Option<Timestamp> {
+        self.records()
+            .filter(|r| r.exit.is_none())
+            .filter_map(|r| self.planned_exit(r))
+            .map(|(at, _)| at)
+            .min()
+    }
+
+    fn let_exit(&mut self) {
+        let due: Vec<(ContainerId, i32)> = self
+            .records()
+            .filter(|r| r.exit.is_none())
+            .filter_map(|r| {
+                self.planned_exit(r).filter(|(at, _)| *at <= self.now).map(|(_, c)| (r.id.clone(), c))
+            })
+            .collect();
+        for (id, code) in due {
+            self.end(&id, code);
+        }
+    }
+
+    fn end(&mut self, id: &ContainerId, code: i32) {
+        let now = self.now;
+        let records = self.observed.sandbox.iter_mut().flat_map(|s| &mut s.containers);
+        for record in records.filter(|r| r.id == *id && r.exit.is_none()) {
+            record.exit = Some(ContainerExit {
+                exit_code: code,
+                signal: None,
+                oom_killed: false,
+                finished_at: now,
+                message: None,
+            });
+        }
+    }
+
+    fn said(&mut self, what: &str) {
+        self.log.push(format!("{}:{what}", self.now.as_second()));
+    }
+
+    fn stop_mut(&mut self, name: &str) -> &mut ContainerStop {
+        self.observed.memory_mut(name).current.as_mut().unwrap().stop.as_mut().unwrap()
+    }
+
+    fn execute(&mut self, action: Action) {
+        let now = self.now;
+        match action {
+            Action::Prepare => self.observed.prepared = Prepared::Yes,
+            Action::RunSandbox => {
+                self.said("sandbox");
+                let containers = self.observed.sandbox.take().map(|s| s.containers).unwrap_or_default();
+                let spec = SandboxSpec {
+                    pod_uid: "u".into(),
+                    namespace: "n".into(),
+                    name: "p".into(),
+                    hostname: "p".into(),
+                    ip: [127, 0, 0, 2].into(),
+                    share_process_namespace: false,
+                    resolv_conf: None,
+                    hosts: None,
+                };
+                self.observed.sandbox =
+                    Some(SandboxRecord { spec, created_at: now, ready: true, containers });
+            }
+            Action::StopSandbox => {
+                let ids: Vec<ContainerId> = self.records().map(|r| r.id.clone()).collect();
+                for id in &ids {
+                    self.end(id, 137);
+                }
+                self.observed.sandbox.as_mut().unwrap().ready = false;
+            }
+            Action::Start { name, attempt, back_off } => {
+                self.said(&format!("start {name}"));
+                let (_, container) = spec::container(&self.pod, &name).unwrap();
+                let probes = ProbeSet::new(&container, now);
+                let id = ContainerId(format!("{name}-{attempt}"));
+                let image = container.image.clone().unwrap_or_default();
+                let record = ContainerRecord {
+                    id: id.clone(),
+                    name: name.clone(),
+                    attempt,
+                    image,
+                    image_id: String::new(),
+                    pid: None,
+                    started_at: now,
+                    exit: None,
+                };
+                self.observed.sandbox.as_mut().unwrap().containers.push(record);
+                let memory = self.observed.memory_mut(&name);
+                memory.back_off = back_off.or(memory.back_off);
+                memory.current = Some(AttemptMemory { id, post_start: HookState::Done, probes, stop: None });
+            }
+            Action::StopContainer { name, grace, message, .. } => {
+                self.said(&message);
+                let attempt = self.observed.memory_mut(&name).current.as_mut().unwrap();
+                attempt.stop = Some(ContainerStop::new(now, grace));
+            }
+            Action::PreStop { name, .. } => {
+                self.said(&format!("preStop {name}"));
+                self.stop_mut(&name).pre_stop = HookState::Running;
+            }
+            Action::Terminate { name, id } => {
+                self.said(&format!("TERM {name}"));
+                self.stop_mut(&name).terminated_at = Some(now);
+                let obeys = self.script.get(name.as_str()).and_then(|runs| runs.last());
+                if let Some((_, code)) = obeys.copied().filter(|(_, code)| *code != -1) {
+                    self.end(&id, code);
+                }
+            }
+            Action::Kill { name, id } => {
+                self.said(&format!("KILL {name}"));
+                self.stop_mut(&name).killed_at = Some(now);
+                self.end(&id, 137);
+            }
+            Action::Probe { name, kind, .. } => {
+                let attempt = self.observed.memory_mut(&name).current.as_mut().unwrap();
+                attempt.probes.asked(kind);
+                let outcome = crate::kubelet::probe::ProbeOutcome::Failure("no".into());
+                attempt.probes.answered(kind, &outcome, now);
+            }
+            Action::TellBackOff { name, until, .. } => {
+                self.observed.memory_mut(&name).told_back_off = Some(until);
+            }
+            Action::Forget { id } => {
+                self.observed.sandbox.as_mut().unwrap().containers.retain(|c| c.id != id);
+            }
+            Action::StopPod { cause, grace } => {
+                let began = self.observed.stop.as_ref().filter(|s| s.cause != StopCause::Completed);
+                let began = began.map_or(now, |s| s.began);
+                self.observed.stop = Some(PodStop { cause, began, grace });
+            }
+            Action::Remove => {
+                self.said("remove");
+                self.removed = true;
+            }
+        }
+    }
+}
+
+/// `Phase name=Reason×restarts …`
+fn show(status: &PodStatus) -> String {
+    let mut out = status.phase.clone().unwrap();
+    let lists = [&status.init_container_statuses, &status.container_statuses];
+    for c in lists.into_iter().flatten().flatten() {
+        let state = c.state.as_ref().unwrap();
+        let reason = match (&state.waiting, &state.terminated) {
+            (Some(waiting), _) => waiting.reason.clone().unwrap(),
+            (_, Some(ended)) => ended.reason.clone().unwrap(),
+            _ => "Running".into(),
+        };
+        out += &format!(" {}={reason}×{}", c.name, c.restart_count);
+    }
+    out
+}
+
+const STAYS: &[(i64, i32)] = &[(-1, 0)];
+
+/// The table of the pod lifecycle page: policy × exits of one and of two containers, 5 s after the exit at
+/// second 60 (POD-4).
+#[test]
+fn restart_policies_do_what_the_lifecycle_page_says_pod_4() {
+    // The container runs 60 s; restarted, it stays.
+    let good: &[(i64, i32)] = &[(60, 0), (-1, 0)];
+    let bad: &[(i64, i32)] = &[(60, 1), (-1, 0)];
+    for (policy, a, b, expected) in [
+        ("Always", good, None, "Running a=Running×1"),
+        ("OnFailure", good, None, "Succeeded a=Completed×0"),
+        ("Never", good, None, "Succeeded a=Completed×0"),
+        ("Always", bad, None, "Running a=Running×1"),
+        ("OnFailure", bad, None, "Running a=Running×1"),
+        ("Never", bad, None, "Failed a=Error×0"),
+        ("Always", bad, Some(STAYS), "Running a=Running×1 b=Running×0"),
+        ("OnFailure", bad, Some(STAYS), "Running a=Running×1 b=Running×0"),
+        ("Never", bad, Some(STAYS), "Running a=Error×0 b=Running×0"),
+        ("Always", good, Some(STAYS), "Running a=Running×1 b=Running×0"),
+        ("OnFailure", good, Some(STAYS), "Running a=Completed×0 b=Running×0"),
+        ("Never", good, Some(STAYS), "Running a=Completed×0 b=Running×0"),
+        ("Always", bad, Some(good), "Running a=Running×1 b=Running×1"),
+        ("OnFailure", bad, Some(good), "Running a=Running×1 b=Completed×0"),
+        ("Never", bad, Some(good), "Failed a=Error×0 b=Completed×0"),
+        ("OnFailure", good, Some(good), "Succeeded a=Completed×0 b=Completed×0"),
+        ("Never", good, Some(good), "Succeeded a=Completed×0 b=Completed×0"),
+        ("Never", bad, Some(bad), "Failed a=Error×0 b=Error×0"),
+    ] {
+        let mut containers = vec![json!({"name": "a"})];
+        let mut script = vec![("a", a)];
+        if let Some(b) = b {
+            containers.push(json!({"name": "b"}));
+            script.push(("b", b));
+        }
+        let mut machine = Machine::new(&json!({"restartPolicy": policy, "containers": containers}), &script);
+        let status = machine.run(65);
+        assert_eq!(show(&status), expected, "{policy} {a:?} {b:?}: {:?}", machine.log);
+    }
+}
+
+/// The second failure waits, and shows so; exits with 0 under Always wait as well (POD-4).
+#[test]
+fn failing_again_is_a_crash_loop_pod_4() {
+    for (policy, code, expected) in [
+        ("Always", 1, "Running a=CrashLoopBackOff×3"),
+        ("Always", 0, "Running a=CrashLoopBackOff×3"),
+        ("OnFailure", 1, "Running a=CrashLoopBackOff×3"),
+    ] {
+        let spec = json!({"restartPolicy": policy, "containers": [{"name": "a"}]});
+        let mut machine = Machine::new(&spec, &[("a", &[(1, code)])]);
+        let status = machine.run(40);
+        assert_eq!(show(&status), expected);
+        assert_eq!(
+            machine.log,
+            ["0:sandbox", "0:start a", "1:start a", "12:start a", "33:start a"],
+            "{policy}"
+        );
+        let waiting = status.container_statuses.unwrap()[0].state.clone().unwrap().waiting.unwrap();
+        assert_eq!(waiting.message.unwrap(), "back-off 40s restarting failed container=a pod=p_n(u)");
+    }
+}
+
+/// INIT-1: in order; failures by policy.
+#[test]
+fn init_containers_decide_by_policy_init_1() {
+    for (policy, first, expected) in [
+        ("Always", &[(1, 0)], "Running i=Completed×0 j=Completed×0 a=Running×0"),
+        ("Never", &[(1, 7)], "Failed i=Error×0 j=PodInitializing×0 a=PodInitializing×0"),
+        ("Always", &[(1, 7)], "Pending i=CrashLoopBackOff×2 j=PodInitializing×0 a=PodInitializing×0"),
+        ("OnFailure", &[(1, 7)], "Pending i=CrashLoopBackOff×2 j=PodInitializing×0 a=PodInitializing×0"),
+    ] {
+        let spec = json!({"restartPolicy": policy, "initContainers": [{"name": "i"}, {"name": "j"}],
+            "containers": [{"name": "a"}]});
+        let mut machine = Machine::new(&spec, &[("i", first), ("j", &[(1, 0)]), ("a", STAYS)]);
+        assert_eq!(show(&machine.run(20)), expected, "{policy} {first:?}: {:?}", machine.log);
+    }
+}
+
+/// INIT-2: a lost sandbox runs the init containers again; finished work is not done twice.
+#[test]
+fn a_lost_sandbox_starts_over_init_2() {
+    let spec = json!({"restartPolicy": "OnFailure", "initContainers": [{"name": "i"}],
+        "containers": [{"name": "a"}, {"name": "done"}]});
+    let mut machine = Machine::new(&spec, &[("i", &[(1, 0)]), ("a", STAYS), ("done", &[(2, 0)])]);
+    machine.run(10);
+    machine.execute(Action::StopSandbox);
+    let status = machine.run(20);
+    assert_eq!(show(&status), "Running i=Completed×1 a=Running×1 done=Completed×0");
+    assert_eq!(
+        machine.log,
+        ["0:sandbox", "0:start i", "1:start a", "1:start done", "10:sandbox", "10:start i", "11:start a"]
+    );
+}
+
+/// POD-7 and INIT-3: apps first, each with its preStop, then sidecars in reverse order; the stubborn are killed.
+#[test]
+fn termination_is_ordered_and_bounded_pod_7() {
+    let hook = json!({"preStop": {"sleep": {"seconds": 3}}});
+    let spec = json!({"terminationGracePeriodSeconds": 10,
+        "initContainers": [{"name": "s1", "restartPolicy": "Always"}, {"name": "s2", "restartPolicy": "Always"}],
+        "containers": [{"name": "a", "lifecycle": hook}, {"name": "b"}]});
+    // -1 as the exit code: it does not obey.
+    let mut machine = Machine::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", STAYS), ("b", &[(-1, -1)])]);
+    machine.run(5);
+    machine.log.clear();
+    machine.pod.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::from_second(15).unwrap()));
+    machine.pod.metadata.deletion_grace_period_seconds = Some(10);
+    machine.run(60);
+    assert_eq!(
+        machine.log,
+        [
+            "5:Stopping container a",
+            "5:Stopping container b",
+            "5:Stopping container s2",
+            "5:Stopping container s1",
+            "5:preStop a",
+            "5:TERM b",
+            "15:TERM a",
+            "15:KILL b",
+            "15:TERM s2",
+            "15:TERM s1",
+            "15:remove"
+        ]
+    );
+}
+
+/// A liveness probe that fails restarts its container; the wait grows as with any failure (POD-5).
+#[test]
+fn a_failed_liveness_probe_restarts_pod_5() {
+    let spec = json!({"containers": [{"name": "a",
+        "livenessProbe": {"exec": {}, "periodSeconds": 5, "failureThreshold": 2}}]});
+    let mut machine = Machine::new(&spec, &[("a", &[(-1, 137)])]);
+    let status = machine.run(6);
+    assert_eq!(show(&status), "Running a=Running×1");
+    assert_eq!(
+        machine.log,
+        [
+            "0:sandbox",
+            "0:start a",
+            "5:Container a failed liveness probe, will be restarted",
+            "5:TERM a",
+            "5:start a"
+        ]
+    );
+}
+
+/// A deadline counts from the start of the pod on its node (POD-9).
+#[test]
+fn a_deadline_ends_the_pod_pod_9() {
+    let spec = json!({"activeDeadlineSeconds": 30, "containers": [{"name": "a"}]});
+    let mut machine = Machine::new(&spec, &[("a", &[(-1, 143)])]);
+    assert_eq!(show(&machine.run(29)), "Running a=Running×0");
+    let status = machine.run(31);
+    assert_eq!(show(&status), "Failed a=Error×0");
+    assert_eq!(status.reason.as_deref(), Some("DeadlineExceeded"));
+}
+
+/// An ephemeral container is started once, also beside an app in back-off, and never again (EPH-1, EPH-3).
+#[test]
+fn ephemeral_containers_run_once_beside_anything_eph_1() {
+    let spec = json!({"containers": [{"name": "a"}]});
+    let mut machine = Machine::new(&spec, &[("a", &[(1, 1)]), ("d", &[(5, 1)])]);
+    machine.run(15);
+    let ephemeral = json!([{"name": "d", "image": "busybox"}]);
+    machine.pod.spec.as_mut().unwrap().ephemeral_containers =
+        Some(serde_json::from_value(ephemeral).unwrap());
+    let status = machine.run(100);
+    let debug = &status.ephemeral_container_statuses.unwrap()[0];
+    assert_eq!(debug.state.as_ref().unwrap().terminated.as_ref().unwrap().exit_code, 1);
+    assert_eq!(machine.log.iter().filter(|l| l.ends_with("start d")).count(), 1);
+    assert_eq!(machine.log.iter().find(|l| l.ends_with("start d")).unwrap(), "15:start d");
+}
+
+/// The wait is forgotten after ten minutes of good running (POD-4).
+#[test]
+fn good_running_forgives_pod_4() {
+    let spec = json!({"containers": [{"name": "a"}]});
+    let mut machine = Machine::new(&spec, &[("a", &[(1, 1), (1, 1), (1, 1), (1800, 1), (1, 1)])]);
+    machine.run(1840);
+    assert_eq!(machine.log.last().unwrap(), "1833:start a", "{:?}", machine.log);
+    let delay = machine.observed.memory("a").back_off.unwrap().delay;
+    assert_eq!(delay, Duration::from_secs(10));
+}

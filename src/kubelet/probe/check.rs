@@ -46,9 +46,7 @@ pub async fn ask(target: &Target, container: &Container, probe: &Probe) -> Probe
         let asked = http_get(target.ip, container, get, "kube-probe/1.37");
         return match tokio::time::timeout(limit, asked).await {
             Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,
-            Ok(Ok(status)) => {
-                ProbeOutcome::Failure(format!("HTTP probe failed with statuscode: {status}"))
-            }
+            Ok(Ok(status)) => ProbeOutcome::Failure(format!("HTTP probe failed with statuscode: {status}")),
             Ok(Err(text)) => ProbeOutcome::Failure(text),
             Err(_) => ProbeOutcome::Failure(format!(
                 "Get \"{}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",

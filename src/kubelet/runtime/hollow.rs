@@ -498,7 +498,7 @@ mod tests {
     async fn containers_start_late_and_end_by_themselves() {
         let config = HollowConfig {
             start_delay: Duration::from_secs(3),
-            run_time: Some(Duration::from_secs(60)),
+            run_time: Some(Duration::from_mins(1)),
             exit_failure_rate: 1.0,
             ..HollowConfig::default()
         };

@@ -118,7 +118,7 @@ impl ProcessRuntime {
         result
     }
 
-    fn launch(&self, spec: ContainerSpec, image: ResolvedImage) -> Launch {
+    fn launch(spec: ContainerSpec, image: ResolvedImage) -> Launch {
         let working_dir = spec.working_dir.clone().unwrap_or_else(|| image.working_dir.clone());
         Launch {
             argv: command_line(&spec.command, &spec.args, &image.entrypoint, &image.cmd),
@@ -463,7 +463,7 @@ impl Runtime for ProcessRuntime {
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
         async {
             let image = self.catalogue.resolve(&spec.image)?;
-            match self.shared.ask(Ask::Start(Box::new(self.launch(spec, image)))).await? {
+            match self.shared.ask(Ask::Start(Box::new(Self::launch(spec, image)))).await? {
                 Answer::Container(record) => Ok(record),
                 _ => nonsense(),
             }

@@ -64,8 +64,8 @@ fn names(list: &[&str]) -> String {
     format!("[{}]", list.join(" "))
 }
 
-fn find<'a>(list: &'a Option<Vec<ContainerStatus>>, name: &str) -> Option<&'a ContainerStatus> {
-    list.iter().flatten().find(|s| s.name == name)
+fn find<'a>(list: Option<&'a Vec<ContainerStatus>>, name: &str) -> Option<&'a ContainerStatus> {
+    list.into_iter().flatten().find(|s| s.name == name)
 }
 
 fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
@@ -74,10 +74,10 @@ fn initialized(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
     }
     let unfinished: Vec<&str> = spec::init_containers(pod)
         .filter(|(role, c)| {
-            find(&status.init_container_statuses, &c.name).is_none_or(|s| {
+            find(status.init_container_statuses.as_ref(), &c.name).is_none_or(|s| {
                 // A sidecar that has been started once keeps the pod initialized while it restarts.
                 let ran_once = *role == Role::Sidecar && (s.restart_count > 0 || s.container_id.is_some());
-                !init_done(*role, s) && !(ran_once && apps_begun(status))
+                !(init_done(*role, s) || (ran_once && apps_begun(status)))
             })
         })
         .map(|(_, c)| c.name.as_str())
@@ -101,13 +101,15 @@ fn containers_ready(pod: &Pod, status: &PodStatus, phase: Phase) -> Verdict {
         Phase::Failed => return Err(("PodFailed", None)),
         _ => {}
     }
-    let unready = |list: &Option<Vec<ContainerStatus>>, name: &str| find(list, name).is_none_or(|s| !s.ready);
+    let unready = |list: Option<&Vec<ContainerStatus>>, name: &str| find(list, name).is_none_or(|s| !s.ready);
     let sidecars = spec::init_containers(pod)
-        .filter(|(role, c)| *role == Role::Sidecar && unready(&status.init_container_statuses, &c.name))
+        .filter(|(role, c)| {
+            *role == Role::Sidecar && unready(status.init_container_statuses.as_ref(), &c.name)
+        })
         .map(|(_, c)| c.name.as_str());
     let apps = spec::app_containers(pod)
         .iter()
-        .filter(|c| unready(&status.container_statuses, &c.name))
+        .filter(|c| unready(status.container_statuses.as_ref(), &c.name))
         .map(|c| c.name.as_str());
     let list: Vec<&str> = sidecars.chain(apps).collect();
     if list.is_empty() {

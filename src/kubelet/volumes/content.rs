@@ -48,7 +48,13 @@ pub fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<Option<C
         let name = source.secret_name.clone().unwrap_or_default();
         let data = secret(sources, &name, source.optional)?;
         let shown = format!("secret {name}");
-        content.add_keys(&shown, data, source.items.as_deref(), mode(source.default_mode), source.optional)?;
+        content.add_keys(
+            &shown,
+            data,
+            source.items.as_deref(),
+            mode(source.default_mode),
+            source.optional,
+        )?;
     } else if let Some(source) = &volume.downward_api {
         let files = source.items.as_deref().unwrap_or_default();
         content.add_downward(sources, files, mode(source.default_mode))?;
@@ -200,7 +206,8 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "bad"}, "data": {"../x": "1"}})).unwrap();
         let secret: Secret =
             serde_json::from_value(json!({"metadata": {"name": "s"}, "data": {"k": "dg=="}})).unwrap();
-        let (map, bad, secret) = (Shared::from_value(map), Shared::from_value(bad), Shared::from_value(secret));
+        let (map, bad, secret) =
+            (Shared::from_value(map), Shared::from_value(bad), Shared::from_value(secret));
         let sources = ContentSources {
             pod: &pod,
             pod_ip: None,
@@ -214,9 +221,10 @@ mod tests {
             secret: &|name| (name == "s").then(|| secret.clone()),
         };
         let Some(content) = content(&volume, &sources)? else { return Ok("directory".into()) };
-        let shown = content.files.iter().map(|(path, (bytes, mode))| {
-            format!("{path}={}:{mode:o}", String::from_utf8_lossy(bytes))
-        });
+        let shown = content
+            .files
+            .iter()
+            .map(|(path, (bytes, mode))| format!("{path}={}:{mode:o}", String::from_utf8_lossy(bytes)));
         Ok(shown.collect::<Vec<_>>().join(" "))
     }
 

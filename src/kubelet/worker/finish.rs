@@ -57,9 +57,10 @@ impl Pass<'_> {
                 continue;
             }
             let Some(record) = self.state.observed.latest(&container.name) else { continue };
-            let silent = record.exit.as_ref().is_some_and(|e| {
-                e.exit_code != 0 && e.message.as_ref().is_none_or(|m| m.trim().is_empty())
-            });
+            let silent = record
+                .exit
+                .as_ref()
+                .is_some_and(|e| e.exit_code != 0 && e.message.as_ref().is_none_or(|m| m.trim().is_empty()));
             let id = record.id.clone();
             let memory = self.state.observed.memory(&container.name);
             if !silent || memory.log_message.as_ref().is_some_and(|(known, _)| *known == id) {

@@ -43,8 +43,8 @@ impl Pass<'_> {
             let text = "PostStartHook failed";
             self.container_event(container, EventType::Warning, "FailedPostStartHook", text);
         }
-        let probes = spec::container(&self.pod, container)
-            .map(|(_, c)| crate::kubelet::probe::ProbeSet::new(&c, now));
+        let probes =
+            spec::container(&self.pod, container).map(|(_, c)| crate::kubelet::probe::ProbeSet::new(&c, now));
         if let Some(attempt) = self.attempt_mut(container, id) {
             match result {
                 Ok(()) => {

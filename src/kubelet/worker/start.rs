@@ -25,7 +25,12 @@ use crate::reconcile::EventType;
 const CREATE_AGAIN: Duration = Duration::from_secs(10);
 
 impl Pass<'_> {
-    pub(super) async fn start(&mut self, name: &str, attempt: u32, back_off: Option<RestartBackOff>) -> After {
+    pub(super) async fn start(
+        &mut self,
+        name: &str,
+        attempt: u32,
+        back_off: Option<RestartBackOff>,
+    ) -> After {
         let Some((role, container)) = spec::container(&self.pod, name) else { return After::Next };
         let container = container.into_owned();
         let image = match self.pull(&container).await {

@@ -17,32 +17,32 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The moment every test stands at.
-pub fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     "2026-05-01T12:00:00Z".parse().expect("a time")
 }
 
 /// A time so many seconds before now, as Kubernetes writes it.
-pub fn ago(seconds: i64) -> String {
+pub(crate) fn ago(seconds: i64) -> String {
     now().saturating_sub(SignedDuration::from_secs(seconds)).expect("in range").to_string()
 }
 
-pub fn objects<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Arc<K>> {
+pub(crate) fn objects<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Arc<K>> {
     list.into_iter().map(|object| Arc::new(serde_json::from_value(object).expect("an object"))).collect()
 }
 
 /// The console under test.
-pub struct Stage {
-    pub model: Model,
-    pub now: Timestamp,
+pub(crate) struct Stage {
+    pub(crate) model: Model,
+    pub(crate) now: Timestamp,
     terminal: Terminal<TestBackend>,
 }
 
 impl Stage {
-    pub fn new(width: u16, height: u16) -> Self {
+    pub(crate) fn new(width: u16, height: u16) -> Self {
         Self::with(width, height, Scope::All, false)
     }
 
-    pub fn with(width: u16, height: u16, scope: Scope, read_only: bool) -> Self {
+    pub(crate) fn with(width: u16, height: u16, scope: Scope, read_only: bool) -> Self {
         let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/themes/night.toml"))
             .expect("shipped");
         let setup = Setup {
@@ -61,18 +61,18 @@ impl Stage {
         Self { model, now: now(), terminal }
     }
 
-    pub fn feed(&mut self, deltas: Vec<Delta>) {
+    pub(crate) fn feed(&mut self, deltas: Vec<Delta>) {
         for delta in deltas {
             self.model.update(Message::Feed(delta), self.now);
         }
     }
 
-    pub fn send(&mut self, message: Message) -> Vec<Job> {
+    pub(crate) fn send(&mut self, message: Message) -> Vec<Job> {
         self.model.update(message, self.now)
     }
 
     /// Presses keys: `ctrl-d`, `j`, `enter`, or `"text"` typed letter by letter.
-    pub fn press(&mut self, script: &str) -> Vec<Job> {
+    pub(crate) fn press(&mut self, script: &str) -> Vec<Job> {
         let mut jobs = Vec::new();
         for word in script.split(' ') {
             let keys: Vec<Key> = match word.strip_prefix('"') {
@@ -92,13 +92,13 @@ impl Stage {
         jobs
     }
 
-    pub fn resize(&mut self, width: u16, height: u16) {
+    pub(crate) fn resize(&mut self, width: u16, height: u16) {
         self.terminal.backend_mut().resize(width, height);
         self.send(Message::Resize(width, height));
     }
 
     /// What is on the screen, without trailing spaces.
-    pub fn screen(&mut self) -> String {
+    pub(crate) fn screen(&mut self) -> String {
         let (model, now) = (&self.model, self.now);
         self.terminal.draw(|frame| view::draw(model, now, frame)).expect("draws");
         let buffer = self.terminal.backend().buffer();
@@ -115,7 +115,7 @@ impl Stage {
     }
 }
 
-pub fn pod(
+pub(crate) fn pod(
     namespace: &str,
     name: &str,
     owner: Option<&str>,
@@ -154,7 +154,7 @@ pub fn pod(
     })
 }
 
-pub fn deployment(name: &str, want: i32, updated: i32, available: i32, total: i32) -> Value {
+pub(crate) fn deployment(name: &str, want: i32, updated: i32, available: i32, total: i32) -> Value {
     json!({
         "metadata": {"namespace": "default", "name": name, "uid": format!("deploy-{name}"), "generation": 2,
             "creationTimestamp": ago(7200), "annotations": {"deployment.kubernetes.io/revision": "2"}},
@@ -166,7 +166,7 @@ pub fn deployment(name: &str, want: i32, updated: i32, available: i32, total: i3
     })
 }
 
-pub fn replica_set(name: &str, deployment: &str, revision: &str, want: i32, ready: i32) -> Value {
+pub(crate) fn replica_set(name: &str, deployment: &str, revision: &str, want: i32, ready: i32) -> Value {
     json!({
         "metadata": {"namespace": "default", "name": name, "uid": format!("rs-{name}"),
             "creationTimestamp": ago(600), "annotations": {"deployment.kubernetes.io/revision": revision},
@@ -177,7 +177,7 @@ pub fn replica_set(name: &str, deployment: &str, revision: &str, want: i32, read
     })
 }
 
-pub fn node(name: &str, zone: &str, ready: &str, cordoned: bool) -> Value {
+pub(crate) fn node(name: &str, zone: &str, ready: &str, cordoned: bool) -> Value {
     json!({
         "metadata": {"name": name, "uid": format!("node-{name}"), "creationTimestamp": ago(9000),
             "labels": {"topology.kubernetes.io/zone": zone}},
@@ -187,7 +187,7 @@ pub fn node(name: &str, zone: &str, ready: &str, cordoned: bool) -> Value {
     })
 }
 
-pub fn event(id: u32, kind: &str, object: &str, reason: &str, message: &str, age: i64, count: i32) -> Value {
+pub(crate) fn event(id: u32, kind: &str, object: &str, reason: &str, message: &str, age: i64, count: i32) -> Value {
     let (object_kind, name) = object.split_once('/').expect("kind/name");
     json!({
         "metadata": {"namespace": "default", "name": format!("event-{id}"), "uid": format!("event-{id}")},
@@ -201,7 +201,7 @@ fn reset<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Chan
 }
 
 /// A small shop: one deployment at rest, one rolling out, one stuck.
-pub fn cluster() -> Vec<Delta> {
+pub(crate) fn cluster() -> Vec<Delta> {
     let namespace = |name: &str| {
         json!({"metadata": {"name": name, "uid": format!("ns-{name}"),
         "creationTimestamp": ago(9000)}, "status": {"phase": "Active"}})

@@ -97,7 +97,10 @@ impl Cluster {
         let mut sets = self.api.list_as::<ReplicaSet>(Some("default"));
         let revision = |set: &ReplicaSet| {
             let annotations = set.metadata.annotations.clone().unwrap_or_default();
-            annotations.get("deployment.kubernetes.io/revision").and_then(|r| r.parse::<i64>().ok()).unwrap_or(0)
+            annotations
+                .get("deployment.kubernetes.io/revision")
+                .and_then(|r| r.parse::<i64>().ok())
+                .unwrap_or(0)
         };
         sets.sort_by_key(|set| revision(set));
         let told = sets.iter().map(|set| {

@@ -51,7 +51,10 @@ async fn a_deployment_rolls_out_breaks_and_is_undone_dep_1_to_5() {
     assert_eq!(revision, "4");
     assert_eq!(cluster.conditions("web")[1], "Progressing=True NewReplicaSetAvailable");
     let status = web.status.as_ref().unwrap();
-    assert_eq!((status.replicas, status.updated_replicas, status.unavailable_replicas), (Some(3), Some(3), None));
+    assert_eq!(
+        (status.replicas, status.updated_replicas, status.unavailable_replicas),
+        (Some(3), Some(3), None)
+    );
     cluster.stop().await;
 }
 

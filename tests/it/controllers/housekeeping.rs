@@ -15,8 +15,10 @@ use super::cluster::{Cluster, NO_NODES, deployment, key};
 fn map(name: &str, owners: &[(&str, &str)], finalizers: &[&str]) -> Value {
     let owners: Vec<Value> = owners
         .iter()
-        .map(|(name, uid)| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid,
-            "blockOwnerDeletion": true}))
+        .map(|(name, uid)| {
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid,
+            "blockOwnerDeletion": true})
+        })
         .collect();
     json!({"metadata": {"name": name, "namespace": "default", "ownerReferences": owners,
         "finalizers": finalizers}})
@@ -43,7 +45,11 @@ async fn dependants_follow_their_owner_in_the_order_asked_for_gc_1() {
     ] {
         let owner = cluster.create::<ConfigMap>(map("owner", &[], &[]));
         let middle = cluster.create::<ConfigMap>(map("middle", &[("owner", owner.uid())], &[]));
-        cluster.create::<ConfigMap>(map("held", &[("owner", owner.uid()), ("middle", middle.uid())], &["x/y"]));
+        cluster.create::<ConfigMap>(map(
+            "held",
+            &[("owner", owner.uid()), ("middle", middle.uid())],
+            &["x/y"],
+        ));
         cluster.settle().await;
         delete(&cluster, Kind::ConfigMap, "owner", propagation);
         cluster.settle().await;
@@ -63,7 +69,10 @@ async fn dependants_follow_their_owner_in_the_order_asked_for_gc_1() {
 #[tokio::test(start_paused = true)]
 async fn an_absent_owner_takes_its_dependants_and_no_owner_reaches_across_namespaces_gc_1() {
     let cluster = Cluster::start(NO_NODES);
-    cluster.api.create_as(serde_json::from_value::<Namespace>(json!({"metadata": {"name": "other"}})).unwrap()).unwrap();
+    cluster
+        .api
+        .create_as(serde_json::from_value::<Namespace>(json!({"metadata": {"name": "other"}})).unwrap())
+        .unwrap();
     let elsewhere: ConfigMap =
         serde_json::from_value(json!({"metadata": {"name": "owner", "namespace": "other"}})).unwrap();
     let elsewhere = cluster.api.create_as(elsewhere).unwrap();
@@ -105,7 +114,10 @@ async fn a_deployment_goes_in_the_foreground_or_leaves_its_pods_gc_1() {
 #[tokio::test(start_paused = true)]
 async fn a_namespace_is_furnished_and_emptied_api_10() {
     let cluster = Cluster::start(NO_NODES);
-    cluster.api.create_as(serde_json::from_value::<Namespace>(json!({"metadata": {"name": "team"}})).unwrap()).unwrap();
+    cluster
+        .api
+        .create_as(serde_json::from_value::<Namespace>(json!({"metadata": {"name": "team"}})).unwrap())
+        .unwrap();
     cluster.settle().await;
     let of_team = |name: &str| Key::new("team", name);
     assert!(cluster.api.get_as::<ServiceAccount>(&of_team("default")).is_ok());
@@ -128,7 +140,8 @@ async fn a_namespace_is_furnished_and_emptied_api_10() {
     let team = cluster.api.get_as::<Namespace>(&Key::new("", "team")).unwrap();
     let status = team.status.as_ref().unwrap();
     assert_eq!(status.phase.as_deref(), Some("Terminating"));
-    let remaining = status.conditions.iter().flatten().find(|c| c.type_ == "NamespaceContentRemaining").unwrap();
+    let remaining =
+        status.conditions.iter().flatten().find(|c| c.type_ == "NamespaceContentRemaining").unwrap();
     assert!(remaining.message.as_ref().unwrap().contains("pods. has 2 resource instances"), "{remaining:?}");
     for pod in pods() {
         cluster.act_on(&pod);
@@ -147,8 +160,12 @@ async fn a_budget_follows_its_pods_and_their_owner_pdb_1() {
         "spec": {"maxUnavailable": "25%", "selector": {"matchLabels": {"app": "web"}}}}));
     let told = || {
         let status = cluster.get::<PodDisruptionBudget>("b").status.clone().unwrap();
-        (status.expected_pods.unwrap(), status.desired_healthy.unwrap(), status.current_healthy.unwrap(),
-            status.disruptions_allowed.unwrap())
+        (
+            status.expected_pods.unwrap(),
+            status.desired_healthy.unwrap(),
+            status.current_healthy.unwrap(),
+            status.disruptions_allowed.unwrap(),
+        )
     };
     cluster.settle().await;
     assert_eq!(told(), (4, 3, 0, 0));
@@ -179,7 +196,11 @@ async fn endpoints_follow_readiness_and_leave_at_once_svc_1() {
         let endpoints = cluster.get::<Endpoints>("web");
         let count = |not_ready: bool| {
             let subsets = endpoints.subsets.iter().flatten();
-            subsets.map(|s| if not_ready { &s.not_ready_addresses } else { &s.addresses }).flatten().flatten().count()
+            subsets
+                .map(|s| if not_ready { &s.not_ready_addresses } else { &s.addresses })
+                .flatten()
+                .flatten()
+                .count()
         };
         (count(false), count(true))
     };
@@ -234,7 +255,9 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
     let cluster = Cluster::start(&["garbagecollector"]);
     cluster
         .api
-        .create_as(serde_json::from_value::<Namespace>(json!({"metadata": {"name": "kube-node-lease"}})).unwrap())
+        .create_as(
+            serde_json::from_value::<Namespace>(json!({"metadata": {"name": "kube-node-lease"}})).unwrap(),
+        )
         .unwrap();
     cluster.create::<Node>(node("n1"));
     let mut web = deployment("web", 1, 1, 0);
@@ -262,7 +285,10 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
     cluster.pass(12).await;
     let gone = cluster.get::<Pod>(pod.name());
     assert!(gone.metadata.deletion_timestamp.is_some(), "only its kubelet can remove it");
-    assert_eq!(condition(&gone, "DisruptionTarget").unwrap().reason.as_deref(), Some("DeletionByTaintManager"));
+    assert_eq!(
+        condition(&gone, "DisruptionTarget").unwrap().reason.as_deref(),
+        Some("DeletionByTaintManager")
+    );
     assert_eq!(cluster.pods().len(), 2, "and it has been replaced");
 
     cluster

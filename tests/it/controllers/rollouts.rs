@@ -88,7 +88,8 @@ impl Witness {
             };
             let (total_now, available_now) =
                 (self.count(is_active), self.count(|p| is_active(p) && is_ready(p)));
-            let bounds = format!("{} +{} -{} at {}", self.replicas, self.surge, self.unavailable, change.revision);
+            let bounds =
+                format!("{} +{} -{} at {}", self.replicas, self.surge, self.unavailable, change.revision);
             if total_now > total {
                 let most = self.replicas + self.surge;
                 assert!(total_now <= most, "{total_now} pods of {bounds}");
@@ -125,7 +126,9 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
             pod
         };
         match step {
-            Step::Scale(replicas) => cluster.change::<Deployment>("web", |d| d.spec.replicas = Some(replicas)),
+            Step::Scale(replicas) => {
+                cluster.change::<Deployment>("web", |d| d.spec.replicas = Some(replicas))
+            }
             Step::Image(n) => cluster.change::<Deployment>("web", |d| set_image(d, &format!("good:{n}"))),
             Step::BadImage => cluster.change::<Deployment>("web", |d| set_image(d, "bad")),
             Step::Undo => undo(&cluster),
@@ -133,10 +136,12 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
             Step::Kubelet(n) => drop(pod(n).map(|p| cluster.act_on(&p))),
             Step::KubeletAll => pods.iter().for_each(|p| drop(cluster.act_on(p))),
             Step::Fail(n) => drop(disturb(n).map(|p| cluster.fail(&p))),
-            Step::Unready(n) => drop(disturb(n).filter(|p| is_ready(p)).map(|p| cluster.set_ready(&p, false))),
-            Step::Delete(n) => drop(disturb(n).map(|p| {
-                cluster.api.delete(Kind::Pod, &p.key(), &Default::default()).unwrap()
-            })),
+            Step::Unready(n) => {
+                drop(disturb(n).filter(|p| is_ready(p)).map(|p| cluster.set_ready(&p, false)))
+            }
+            Step::Delete(n) => drop(
+                disturb(n).map(|p| cluster.api.delete(Kind::Pod, &p.key(), &Default::default()).unwrap()),
+            ),
             Step::Restart(deployment) => {
                 let name = if deployment { "deployment" } else { "replicaset" };
                 cluster.controllers.stop_one(name).await;
@@ -157,7 +162,8 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
     assert_eq!(
         (status.replicas, status.updated_replicas, status.available_replicas, status.observed_generation),
         (Some(5), Some(5), Some(5), web.metadata.generation),
-        "{}", cluster.sets()
+        "{}",
+        cluster.sets()
     );
     cluster.stop().await;
 }
@@ -178,9 +184,10 @@ async fn run(cluster: &Cluster, witness: &mut Witness) {
 fn undo(cluster: &Cluster) {
     let mut sets = cluster.api.list_as::<ReplicaSet>(Some("default"));
     sets.sort_by_key(|s| {
-        s.metadata.annotations.as_ref().and_then(|a| {
-            a.get("deployment.kubernetes.io/revision")?.parse::<i64>().ok()
-        })
+        s.metadata
+            .annotations
+            .as_ref()
+            .and_then(|a| a.get("deployment.kubernetes.io/revision")?.parse::<i64>().ok())
     });
     if sets.len() < 2 || cluster.api.get_as::<Deployment>(&key("web")).unwrap().spec.paused == Some(true) {
         return;

@@ -3,6 +3,7 @@
 //! Version 3 has one document a group and version and an index with the hash of each, under which clients
 //! keep them for good; version 2 is one document of everything. All are made on first demand and kept encoded.
 
+mod gnostic;
 mod paths;
 mod schemas;
 mod swagger;
@@ -14,6 +15,8 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha512};
+
+pub(super) use gnostic::{ANSWER_TYPE as PROTOBUF_2_ANSWER, MEDIA_TYPE as PROTOBUF_2};
 
 use super::discovery::{KUBERNETES_VERSION, Served, served};
 
@@ -75,6 +78,12 @@ pub fn version_3(path: &str) -> Option<(&'static Bytes, &'static str)> {
 pub fn version_2() -> &'static Bytes {
     static SWAGGER: OnceLock<Bytes> = OnceLock::new();
     SWAGGER.get_or_init(|| swagger::of(served().iter().map(document)).to_string().into())
+}
+
+/// `/openapi/v2` as the protobuf that kubectl up to 1.29 reads.
+pub fn version_2_protobuf() -> &'static Bytes {
+    static ENCODED: OnceLock<Bytes> = OnceLock::new();
+    ENCODED.get_or_init(|| gnostic::encode(&swagger::of(served().iter().map(document))).into())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The cells of each kind's row. The order is that of the columns in `columns`.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{
@@ -35,16 +37,16 @@ pub(super) fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
         }
         Body::Event(event) => event_cells(name, event, now),
         Body::ConfigMap(map) => {
-            let count =
-                map.data.as_ref().map_or(0, |d| d.len()) + map.binary_data.as_ref().map_or(0, |d| d.len());
+            let count = map.data.as_ref().map_or(0, BTreeMap::len)
+                + map.binary_data.as_ref().map_or(0, BTreeMap::len);
             vec![name, json!(count.to_string()), age]
         }
         Body::Secret(secret) => {
-            let count = secret.data.as_ref().map_or(0, |d| d.len());
+            let count = secret.data.as_ref().map_or(0, BTreeMap::len);
             vec![name, json!(secret.type_.as_deref().unwrap_or_default()), json!(count.to_string()), age]
         }
         Body::ServiceAccount(account) => {
-            vec![name, json!(account.secrets.as_ref().map_or(0, |s| s.len()).to_string()), age]
+            vec![name, json!(account.secrets.as_ref().map_or(0, Vec::len).to_string()), age]
         }
         Body::Service(service) => service_cells(name, age, service),
         Body::Endpoints(endpoints) => vec![name, json!(endpoints_text(endpoints)), age],

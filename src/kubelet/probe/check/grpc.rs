@@ -53,7 +53,9 @@ struct Answer {
 async fn exchange(stream: TcpStream, address: &str, service: &str) -> Result<Answer, String> {
     let text = |error: hyper::Error| error.to_string();
     let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.map_err(text)?;
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .map_err(text)?;
     let ask = async {
         let request = http::Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
             .header("content-type", "application/grpc")

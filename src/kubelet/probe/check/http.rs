@@ -117,7 +117,9 @@ fn code(line: &[u8]) -> Result<u16, String> {
     let version = words.next().unwrap_or_default();
     match words.next().and_then(|w| w.parse().ok()) {
         Some(code) if version.starts_with("HTTP/") => Ok(code),
-        _ => Err(format!("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"{text}\"")),
+        _ => {
+            Err(format!("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"{text}\""))
+        }
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) struct Plan<'a> {
 }
 
 /// Becomes the program, or reports why not and ends with 128.
-pub(super) fn run(plan: Plan<'_>) -> ! {
+pub(super) fn run(plan: &Plan<'_>) -> ! {
     let mut report = File::from(plan.report.try_clone().unwrap_or_else(|_| os::exit_now(128)));
     let reason = prepare_and_exec(plan);
     // Nobody to tell when this fails too.
@@ -84,10 +84,10 @@ pub(super) fn die_with_host(host: Option<&OwnedFd>) {
 }
 
 /// Comes back only with the reason why it failed.
-fn prepare_and_exec(plan: Plan<'_>) -> String {
+fn prepare_and_exec(plan: &Plan<'_>) -> String {
     die_with_host(plan.host);
-    match become_ready(&plan) {
-        Ok((found, working_dir)) => exec(&plan, &found, working_dir),
+    match become_ready(plan) {
+        Ok((found, working_dir)) => exec(plan, &found, &working_dir),
         Err(reason) => reason,
     }
 }
@@ -147,7 +147,7 @@ fn connect(stdio: &Stdio) -> std::io::Result<()> {
     Ok(())
 }
 
-fn exec(plan: &Plan<'_>, found: &Found, working_dir: PathBuf) -> String {
+fn exec(plan: &Plan<'_>, found: &Found, working_dir: &Path) -> String {
     let text = |text: &str| CString::new(text).map_err(|_| "an argument has a zero byte".to_owned());
     let pairs =
         plan.env.iter().filter(|(name, _)| name != "PWD").map(|(name, value)| format!("{name}={value}"));

@@ -20,6 +20,10 @@ use super::mounts::{Show, View};
 use super::pod::{Init, Pod, store};
 use super::reaper::Ended;
 use super::{Host, os, process_tree};
+use crate::kubelet::images::IMAGE_DIRECTORY;
+
+/// Environment: names and values, in order.
+type Variables = Vec<(String, String)>;
 
 /// One attempt at running a container.
 pub(super) struct Container {
@@ -293,7 +297,7 @@ impl Host {
             layers: dir.join("layers"),
             shows,
             working_dir: working_dir.clone(),
-            host_view: launch.host_view,
+            of_machine: launch.host_view,
         });
         if view.is_none() {
             let under = |show: &&super::super::Mount| working_dir.starts_with(&show.container_path);
@@ -384,7 +388,7 @@ impl Host {
         launch: &Launch,
         dir: &Path,
         target: Option<&Container>,
-    ) -> Result<(Vec<Show>, Vec<(String, String)>), RuntimeError> {
+    ) -> Result<(Vec<Show>, Variables), RuntimeError> {
         let mut shows = Vec::new();
         let own_mounts = launch.spec.mounts.iter();
         let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
@@ -393,6 +397,8 @@ impl Host {
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
             let source = dir.join("directories").join(number.to_string());
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
+            // Tells the image's program that this is its own to fill, and no volume of the user's.
+            fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(Show { source, target: path.clone(), read_only: false });
         }
         for mount in mounts {

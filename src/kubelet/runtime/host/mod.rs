@@ -129,7 +129,7 @@ impl Host {
             report: spawn.report,
         };
         match self.fork_into(spawn.pid_namespace)? {
-            os::Forked::Child => child::run(plan),
+            os::Forked::Child => child::run(&plan),
             os::Forked::Parent(pid) => Ok(pid),
         }
     }
@@ -142,7 +142,9 @@ impl Host {
             let pods: Vec<Rc<Pod>> = self.pods.borrow().values().cloned().collect();
             for pod in pods {
                 let containers = pod.containers.borrow().clone();
-                containers.iter().for_each(|container| container.enforce_memory_limit());
+                for container in containers {
+                    container.enforce_memory_limit();
+                }
             }
         }
     }
@@ -177,7 +179,7 @@ fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, Str
 ///
 /// Prints one line on standard output: `ready`, or why not. Must be called while the process has one thread.
 pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    match parse(arguments).and_then(run) {
+    match parse(arguments).and_then(|arguments| run(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             // Whoever started us may be gone; then nobody wants to know.
@@ -188,7 +190,7 @@ pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode
     }
 }
 
-fn run(arguments: Arguments) -> Result<(), String> {
+fn run(arguments: &Arguments) -> Result<(), String> {
     let at = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(&arguments.state).map_err(at("state directory"))?;
@@ -210,7 +212,7 @@ fn run(arguments: Arguments) -> Result<(), String> {
     let own = rustix::process::getpid();
     let alive = rustix::process::pidfd_open(own, PidfdFlags::empty()).ok();
     let isolation = Isolation::choose(arguments.no_namespaces);
-    let own_pid_namespace = if isolation.namespaces {
+    let own_pid_namespace = if isolation.namespaces && rustix::process::geteuid().is_root() {
         Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
     } else {
         None
@@ -219,7 +221,8 @@ fn run(arguments: Arguments) -> Result<(), String> {
     let own_program = rustix::fs::open("/proc/self/exe", flags, rustix::fs::Mode::empty())
         .map_err(|error| format!("own program: {error}"))?;
     let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
-    let id_prefix: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut id_prefix = format!("{digest:x}");
+    id_prefix.truncate(16);
     keeper::bury_leftovers(&id_prefix);
     let keeper = if isolation.namespaces {
         None
@@ -321,7 +324,7 @@ async fn cut(lifeline: bool) {
             Err(error) => eprintln!("lifeline: {error}: standard input must be a pipe"),
         }
     } else {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

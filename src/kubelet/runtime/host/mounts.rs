@@ -43,7 +43,7 @@ pub(super) struct View {
     /// A directory that must exist, the working directory.
     pub(super) working_dir: PathBuf,
     /// The machine's own /tmp and /dev are shown.
-    pub(super) host_view: bool,
+    pub(super) of_machine: bool,
 }
 
 /// Directories under `/` that the container gets anew.
@@ -121,7 +121,7 @@ fn build_root(view: &View, root: &Path) -> io::Result<Own> {
         let entry = entry?;
         let (name, kind) = (entry.file_name(), entry.file_type()?);
         let place = root.join(&name);
-        let renewed = OWN.iter().any(|own| name == *own) && !(view.host_view && name != "proc");
+        let renewed = OWN.iter().any(|own| name == *own) && !(view.of_machine && name != "proc");
         if renewed {
         } else if kind.is_symlink() {
             let _ = symlink(fs::read_link(entry.path())?, &place);
@@ -135,7 +135,7 @@ fn build_root(view: &View, root: &Path) -> io::Result<Own> {
     make_directory(&root.join("proc"))?;
     mount("proc", root.join("proc"), "proc", flags, None)?;
     own.add(Path::new("/proc"), false);
-    if !view.host_view {
+    if !view.of_machine {
         fs::set_permissions(&view.tmp, fs::Permissions::from_mode(0o1777))?;
         make_directory(&root.join("tmp"))?;
         mount_bind_recursive(&view.tmp, root.join("tmp"))?;
@@ -230,9 +230,9 @@ fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
             symlink(fs::read_link(entry.path())?, &place)?;
         } else {
             if kind.is_dir() {
-                make_directory(&place)?
+                make_directory(&place)?;
             } else {
-                fs::File::create(&place).map(drop)?
+                fs::File::create(&place)?;
             }
             mount_bind_recursive(entry.path(), &place)?;
         }

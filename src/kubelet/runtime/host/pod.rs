@@ -57,7 +57,7 @@ impl Pod {
         }
         fs::write(dir.join("hostname"), format!("{}\n", spec.hostname))?;
         let namespaces =
-            if host.isolation.namespaces { host.make_namespaces(&spec.hostname)? } else { Vec::new() };
+            if host.isolation.namespaces { Host::make_namespaces(&spec.hostname)? } else { Vec::new() };
         let init = if host.isolation.namespaces && spec.share_process_namespace {
             Some(host.make_init()?)
         } else {
@@ -133,7 +133,7 @@ impl Pod {
 
 impl Host {
     /// Namespaces are made by stepping into new ones for a moment and keeping a descriptor of them.
-    fn make_namespaces(&self, hostname: &str) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
+    fn make_namespaces(hostname: &str) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
         let own = rustix::process::getpid();
         let kinds = [
             ("uts", LinkNameSpaceType::HostNameAndNISDomainName),

@@ -69,16 +69,14 @@ impl Host {
                 }
             },
             Purpose::Attach { id, streams } => {
-                match self.container(&id).ok().filter(|container| container.is_running()) {
-                    Some(container) => {
-                        write_json(&mut writer, &welcome).await?;
-                        Self::serve_attach(container, streams, reader, writer).await;
-                        Ok(())
-                    }
-                    None => {
-                        welcome.refused = Some(RuntimeError::NotFound(format!("running container {}", id.0)));
-                        write_json(&mut writer, &welcome).await
-                    }
+                let running = self.container(&id).ok().filter(|container| container.is_running());
+                if let Some(container) = running {
+                    write_json(&mut writer, &welcome).await?;
+                    Self::serve_attach(container, streams, reader, writer).await;
+                    Ok(())
+                } else {
+                    welcome.refused = Some(RuntimeError::NotFound(format!("running container {}", id.0)));
+                    write_json(&mut writer, &welcome).await
                 }
             }
         }

@@ -52,7 +52,7 @@ fn kill_tree(leader: Pid) {
     }
 }
 
-fn os_error(error: io::Error) -> RuntimeError {
+fn os_error(error: &io::Error) -> RuntimeError {
     RuntimeError::Os(error.to_string())
 }
 
@@ -71,19 +71,19 @@ impl Host {
         let pod = self.pod(&container.pod).ok_or_else(|| RuntimeError::NotFound(id.0.clone()))?;
         let (mut input, mut terminal, mut outputs) = (None, None, Vec::new());
         let stdio = if streams.tty {
-            let (master, slave) = wire::terminal().map_err(os_error)?;
-            let master = Rc::new(Wire::new(master).map_err(os_error)?);
+            let (master, slave) = wire::terminal().map_err(|error| os_error(&error))?;
+            let master = Rc::new(Wire::new(master).map_err(|error| os_error(&error))?);
             input = streams.stdin.then(|| Rc::clone(&master));
             outputs.push((Rc::clone(&master), true));
             terminal = Some(master);
             Stdio::Terminal(slave)
         } else {
             let stdin = if streams.stdin {
-                let (read, write) = wire::pipe().map_err(os_error)?;
-                input = Some(Rc::new(Wire::new(write).map_err(os_error)?));
+                let (read, write) = wire::pipe().map_err(|error| os_error(&error))?;
+                input = Some(Rc::new(Wire::new(write).map_err(|error| os_error(&error))?));
                 read
             } else {
-                wire::nothing().map_err(os_error)?
+                wire::nothing().map_err(|error| os_error(&error))?
             };
             let mut output = |wanted: bool, is_stdout: bool| -> io::Result<_> {
                 if !wanted {
@@ -93,8 +93,8 @@ impl Host {
                 outputs.push((Rc::new(Wire::new(read)?), is_stdout));
                 Ok(write)
             };
-            let stdout = output(streams.stdout, true).map_err(os_error)?;
-            let stderr = output(streams.stderr, false).map_err(os_error)?;
+            let stdout = output(streams.stdout, true).map_err(|error| os_error(&error))?;
+            let stderr = output(streams.stderr, false).map_err(|error| os_error(&error))?;
             Stdio::Pipes { stdin, stdout, stderr }
         };
         let mut env = container.env.clone();
@@ -102,7 +102,7 @@ impl Host {
             environment::merge(&mut env, [("TERM".to_owned(), "xterm".to_owned())]);
         }
         let working_dir = container.launch.spec.working_dir.clone().unwrap_or_else(|| "/".into());
-        let (report_read, report) = wire::pipe().map_err(os_error)?;
+        let (report_read, report) = wire::pipe().map_err(|error| os_error(&error))?;
         let spawn = Spawn {
             argv: command,
             env: &env,
@@ -115,12 +115,12 @@ impl Host {
             report,
             pid_namespace: container.pid_namespace.as_deref(),
         };
-        let pid = self.spawn(spawn).map_err(os_error)?;
+        let pid = self.spawn(spawn).map_err(|error| os_error(&error))?;
         let ended = self.reaper.expect(pid);
         container.execs.borrow_mut().push(pid);
         let exec = Exec { container, pid, ended, input, terminal, outputs };
 
-        let report = Wire::new(report_read).map_err(os_error)?;
+        let report = Wire::new(report_read).map_err(|error| os_error(&error))?;
         let (_open, mut over) = watch::channel(false);
         let mut reason = String::new();
         while let Some(text) = report.next(&mut over, |text| String::from_utf8_lossy(text).into_owned()).await
