@@ -46,7 +46,7 @@ pub fn revisions<'a>(
                 number,
                 set: set.metadata.name.clone().unwrap_or_default(),
                 created: set.metadata.creation_timestamp.as_ref().map(|time| time.0),
-                change_cause: annotation(set, CHANGE_CAUSE),
+                change_cause: annotation(set, CHANGE_CAUSE).filter(|cause| !cause.is_empty()),
                 images: template.map(images).unwrap_or_default(),
                 current: is_current(deployment, set),
             })

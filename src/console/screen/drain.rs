@@ -340,22 +340,26 @@ impl Drain {
         }
     }
 
-    fn draw_row(&self, cx: &Context<'_>, row: &Row, node: usize, width: usize) -> Line<'static> {
+    fn draw_row(&self, cx: &Context<'_>, row: &Row, node: usize, widths: (usize, usize)) -> Line<'static> {
         let theme = cx.theme;
+        let (width, name_width) = widths;
         let selected = self.cursor == Cursor::Pod(row.uid.clone());
         let word_style = match row.verdict {
             verdict if verdict.refuses() => theme.dialog.warning,
             Verdict::SkipDaemonSet | Verdict::SkipMirror => theme.body.dim,
             _ => theme.body.accent,
         };
-        let name_width = (width * 3 / 10).clamp(16, 40);
         let (fate, fate_style) = self.fate(cx, row, node);
         let server_said = match self.states.get(node).and_then(|state| state.fates.get(&row.uid)) {
             Some(Fate::Waiting { message, .. }) => Some(message.as_str()),
             _ => None,
         };
         let (why, why_style) = match (&row.ruling, server_said) {
-            (_, Some(message)) => (message.to_owned(), theme.status.pending),
+            // The server starts with words that every row would repeat.
+            (_, Some(message)) => {
+                let short = message.strip_prefix("The disruption budget ").unwrap_or(message);
+                (short.to_owned(), theme.status.pending)
+            }
             (Ruling::Allowed(text), _) => (text.clone(), theme.body.text),
             (Ruling::Blocked(text), _) => (text.clone(), theme.status.pending),
             (Ruling::Refused(text), _) => (text.clone(), theme.status.failed),
@@ -523,6 +527,9 @@ impl View for Drain {
         .areas(inner);
         let mut lines = Vec::new();
         let mut cursor_line = 0;
+        let columns = usize::from(list.width);
+        let longest = rows.iter().flatten().map(|row| row.name.chars().count()).max().unwrap_or(0);
+        let widths = (columns, (longest + 1).clamp(8, (columns * 2 / 5).max(8)));
         for (node, rows) in rows.iter().enumerate() {
             if self.nodes.len() > 1 {
                 lines.push(self.node_line(cx, node));
@@ -536,7 +543,7 @@ impl View for Drain {
                 if self.cursor == Cursor::Pod(row.uid.clone()) {
                     cursor_line = lines.len();
                 }
-                lines.push(self.draw_row(cx, row, node, usize::from(list.width)));
+                lines.push(self.draw_row(cx, row, node, widths));
             }
         }
         if matches!(self.cursor, Cursor::Option(_)) {

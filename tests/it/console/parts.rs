@@ -1,0 +1,269 @@
+//! The heavy screens without a server: rollout, drain, logs, describe and the terminal pane.
+
+use std::sync::Arc;
+
+use podium::console::drain::{Fate, Ledger, Options, plan};
+use podium::console::logs::LogLine;
+use podium::console::message::{Data, Message};
+use podium::console::model::Job;
+use podium::console::pane::{Outcome, PaneEvent, StartProgress};
+use podium::console::resource::Uid;
+use podium::console::screen::describe::Loaded as Described;
+use podium::console::screen::drain::Loaded as Drained;
+use podium::console::screen::logs::Loaded as Logged;
+use podium::console::screen::terminal::Loaded as Opened;
+use podium::console::store::{Change, Delta};
+use serde_json::json;
+
+use super::acted;
+use super::stage::{Stage, cluster, now, objects, pod};
+
+/// Whether all of this is on the screen, anywhere.
+fn shows(screen: &str, wanted: &[&str]) {
+    for want in wanted {
+        assert!(screen.contains(want), "{want:?} is not in\n{screen}");
+    }
+}
+
+fn budget(name: &str, app: &str, allowed: i32, healthy: i32, desired: i32) -> Delta {
+    Delta::Budgets(vec![Change::Reset(objects([json!({
+        "metadata": { "name": name, "namespace": "default", "uid": name, "generation": 1 },
+        "spec": { "minAvailable": desired, "selector": { "matchLabels": { "app": app } } },
+        "status": { "disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired,
+            "expectedPods": 5, "observedGeneration": 1 },
+    })]))])
+}
+
+fn revision(name: &str, number: &str, want: i32, image: &str, cause: Option<&str>) -> serde_json::Value {
+    json!({
+        "metadata": { "namespace": "default", "name": name, "uid": format!("rs-{name}"),
+            "creationTimestamp": super::stage::ago(600),
+            "annotations": { "deployment.kubernetes.io/revision": number, "kubernetes.io/change-cause": cause.unwrap_or_default() },
+            "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web",
+                "uid": "deploy-web", "controller": true }] },
+        "spec": { "replicas": want, "selector": { "matchLabels": { "app": "web" } }, "template": {
+            "metadata": { "labels": { "app": "web", "pod-template-hash": name } },
+            "spec": { "containers": [{ "name": "main", "image": image }] } } },
+        "status": { "replicas": want },
+    })
+}
+
+/// A stage with the rollout of `web` on it.
+fn rollout(width: u16, height: u16) -> Stage {
+    let mut stage = Stage::new(width, height);
+    stage.feed(cluster());
+    stage.feed(vec![Delta::ReplicaSets(vec![Change::Reset(objects([
+        revision("web-new", "2", 2, "nginx:1.27", None),
+        revision("web-old", "1", 3, "nginx:1.25", Some("first try")),
+    ]))])]);
+    stage.press("d \"/web\" enter R");
+    stage
+}
+
+#[test]
+fn con_5_the_rollout_shows_both_sides_their_limits_and_the_way_back() {
+    let mut stage = rollout(120, 36);
+    let screen = stage.screen();
+    shows(
+        &screen,
+        &[
+            "Deployment web ─ revision 2 ── surge 25% (1) unavailable 25% (1)",
+            "desired 4   total 5 ≤ 5   available 3 ≥ 3",
+            "new web-new",
+            "●◐···",
+            "1 ready, 1 starting",
+            "old web-old",
+            "Revisions",
+            "2 10m    ● nginx:1.27",
+            "▸   1 10m      first try",
+        ],
+    );
+    shows(&screen, &["- ", "+ "]);
+    let small = rollout(80, 24).screen();
+    shows(&small, &["desired 4   total 5", "new web-new", "old web-old", "▸   1 10m"]);
+}
+
+#[test]
+fn con_5_an_undo_is_tried_on_the_server_and_asked_for_before_it_is_done() {
+    let mut stage = rollout(120, 36);
+    let jobs = stage.press("u");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "a dry run is on its way");
+    shows(
+        &stage.screen(),
+        &["Undo web", "Back to revision 1: first try", "- image: nginx:1.27", "+ image: nginx:1.25"],
+    );
+    let jobs = stage.press("right enter");
+    assert_eq!(acted(&jobs), ["kubectl rollout undo -n default deployment/web --to-revision=1"]);
+    assert_eq!(acted(&stage.press("p")), ["kubectl rollout pause -n default deployment/web"]);
+}
+
+/// A pod of node-2 that is ready: `scratch` has no controller.
+fn ready(name: &str) -> Change<k8s_openapi::api::core::v1::Pod> {
+    let owner = name.starts_with("web").then_some("web-old");
+    let mut pod = pod("default", name, owner, Some("node-2"), "Running", 50);
+    pod["status"]["conditions"] = json!([{ "type": "Ready", "status": "True" }]);
+    Change::Applied(Arc::new(serde_json::from_value(pod).expect("a pod")))
+}
+
+/// A stage with the drain of `node-2` on it.
+fn drain(width: u16, height: u16) -> Stage {
+    let mut stage = Stage::new(width, height);
+    stage.feed(cluster());
+    stage.feed(vec![
+        budget("web-pdb", "web", 0, 3, 3),
+        Delta::Pods(["web-old-b", "scratch"].map(ready).to_vec()),
+    ]);
+    stage.press("n \"/node-2\" enter r");
+    stage
+}
+
+#[test]
+fn con_6_the_drain_says_before_what_will_happen_to_each_pod() {
+    let mut stage = drain(120, 36);
+    let screen = stage.screen();
+    shows(&screen, &["Drain node-2 ── 4 pods, 3 leave"]);
+    shows(&screen, &["evict   api-1-b"]);
+    shows(&screen, &["blocked web-old-b", "budget web-pdb: 3 available − 1 < 3"]);
+    shows(&screen, &["refuse  scratch", "no controller: would be lost", "[ ] evict it anyway"]);
+    shows(&screen, &["grace: pod's own", "[x] ignore DaemonSets", "[ ] bypass budgets"]);
+    // The exception is for this pod alone.
+    stage.press("down down down space");
+    shows(&stage.screen(), &["Drain node-2 ── 4 pods, 4 leave"]);
+    shows(&stage.screen(), &["[x] evict it anyway"]);
+}
+
+#[test]
+fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
+    let mut stage = drain(120, 36);
+    let jobs = stage.press("D");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the drain runs");
+    let screen = stage.model.top().0;
+    let context = stage.model.shared.context(screen, now());
+    let rows = plan(
+        context.stores.pods_on("node-2").map(|pod| &**pod),
+        &mut Ledger::new(context.stores.budgets.iter().map(|(_, budget)| &**budget)),
+        &Options::default(),
+        &std::collections::HashSet::new(),
+    );
+    let tell = |stage: &mut Stage, told| {
+        stage.send(Message::Data(screen, Data::Drain(told)));
+    };
+    tell(&mut stage, Drained::Began { node: 0, rows });
+    let blocked = Fate::Waiting {
+        since: super::stage::ago(12).parse().expect("a time"),
+        retry_at: now().saturating_add(jiff::SignedDuration::from_secs(5)).expect("in range"),
+        message: "The disruption budget web-pdb needs 3 healthy pods and has 3 currently".to_owned(),
+    };
+    let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
+    tell(
+        &mut stage,
+        Drained::Fates {
+            node: 0,
+            fates: vec![(Uid::from("pod-web-old-b"), blocked), (Uid::from("pod-api-1-b"), gone.clone())],
+        },
+    );
+    let text = stage.screen();
+    shows(&text, &["Drain node-2 ── 1 of 3 gone", "api-1-b", "✔ evicted in 4s"]);
+    shows(&text, &["web-pdb needs 3 healthy pods", "◐ waiting 12s, retry in 5s"]);
+    tell(&mut stage, Drained::Fates { node: 0, fates: vec![(Uid::from("pod-web-old-b"), gone)] });
+    tell(&mut stage, Drained::Ended { node: 0, result: Ok(()) });
+    tell(&mut stage, Drained::Over);
+    shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone"]);
+}
+
+/// A stage with the logs of a pod on it.
+fn logs(width: u16, height: u16) -> Stage {
+    let mut stage = Stage::new(width, height);
+    stage.feed(cluster());
+    stage.press("p \"/web-new-a\" enter l");
+    stage
+}
+
+fn say(stage: &mut Stage, lines: &[&str]) {
+    let source: Arc<str> = Arc::from("web-new-a/main");
+    let lines = lines.iter().map(|line| LogLine::parse(&source, line.as_bytes())).collect();
+    let screen = stage.model.top().0;
+    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(lines))));
+}
+
+#[test]
+fn con_10_logs_follow_search_and_filter() {
+    let mut stage = logs(100, 20);
+    shows(&stage.screen(), &["logs · web-new-a · main · last 1 000", "waiting for the first line"]);
+    let many: Vec<String> = (0..100).map(|n| format!("2026-05-01T11:59:00.{n:03}Z line {n}")).collect();
+    say(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    shows(&stage.screen(), &["line 99", "100 lines · ● following"]);
+    stage.press("g");
+    shows(&stage.screen(), &["line 0", "held"]);
+    say(&mut stage, &["2026-05-01T12:00:00Z \u{1b}[31mERROR\u{1b}[0m \u{1b}]0;evil\u{7}late"]);
+    shows(&stage.screen(), &["line 0", "101 lines"]);
+    stage.press("/ \"late\" enter n");
+    shows(&stage.screen(), &["ERROR late", "/late 1/1"]);
+    stage.press("F t");
+    let screen = stage.screen();
+    shows(&screen, &["12:00:00 ERROR late", "only matches · 1 lines"]);
+    assert!(!screen.contains("line 98"), "{screen}");
+}
+
+#[test]
+fn con_8_a_debugger_is_asked_for_shown_coming_and_typed_into() {
+    let mut stage = Stage::new(100, 24);
+    stage.feed(cluster());
+    stage.press("p \"/web-new-a\" enter D");
+    shows(&stage.screen(), &["Debug web-new-a", "target", "main", "image", "busybox"]);
+    // Through the three fields and to the button.
+    stage.press("enter enter enter");
+    let screen = stage.model.top().0;
+    let tell = |stage: &mut Stage, event| {
+        stage.send(Message::Data(screen, Data::Terminal(Opened::Event(event))));
+    };
+    shows(&stage.screen(), &["debug · web-new-a · debugger-", "adding container debugger-"]);
+    tell(
+        &mut stage,
+        PaneEvent::Progress(StartProgress::Waiting {
+            reason: "ErrImagePull".to_owned(),
+            message: "no such image".to_owned(),
+            trouble: true,
+        }),
+    );
+    shows(&stage.screen(), &["✖ ErrImagePull", "no such image", "Kubernetes tries again"]);
+    tell(&mut stage, PaneEvent::Opened { container: "debugger-x".to_owned(), tty: true, stdin: true });
+    tell(&mut stage, PaneEvent::Output(bytes::Bytes::from_static(b"/ # \x1b[1mls\x1b[0m\r\nbin")));
+    shows(&stage.screen(), &["/ # ls", "bin█", "ctrl-] leave"]);
+    // Every key belongs to the process, also the console's own.
+    stage.press("q : ?");
+    shows(&stage.screen(), &["/ # ls"]);
+    tell(&mut stage, PaneEvent::Ended(Outcome::Exited(3)));
+    shows(&stage.screen(), &["command terminated with exit code 3", "enter back"]);
+}
+
+#[test]
+fn con_3_describe_tells_what_kubectl_would_and_searches() {
+    let mut stage = Stage::new(110, 40);
+    stage.feed(cluster());
+    stage.press("p \"/cart-1-a\" enter d");
+    let screen = stage.model.top().0;
+    let object = Box::new({
+        let mut pod = pod("default", "cart-1-a", Some("cart-1"), Some("node-2"), "ImagePullBackOff", 133);
+        pod["kind"] = json!("Pod");
+        pod
+    });
+    stage.send(Message::Data(screen, Data::Describe(Described::Object(object))));
+    let text = stage.screen();
+    shows(
+        &text,
+        &[
+            "describe · Pod default/cart-1-a",
+            "Name:             cart-1-a",
+            "Controlled By:    ReplicaSet/cart-1",
+            "Containers:",
+            "  main:",
+            "    Image:          nginx:1.27",
+            "    State:          Waiting",
+            "      Reason:  ImagePullBackOff",
+            "Events:",
+            "Type     Reason   Age",
+            "Warning  BackOff  12s (x9 over",
+        ],
+    );
+}
