@@ -30,7 +30,7 @@ pub fn main() -> ExitCode {
         None => up::run(args.cluster, args.console),
         Some(Command::Up { cluster, console }) => up::run(cluster, console),
         Some(Command::Serve { cluster }) => serve::run(cluster),
-        Some(Command::Console { console, target }) => up::console_only(console, target),
+        Some(Command::Console { console, target }) => up::console_only(console, &target),
         Some(Command::Apply(request)) => apply::apply(&request),
         Some(Command::Delete(request)) => apply::delete(&request),
         Some(Command::Kubeconfig { instance }) => apply::print_kubeconfig(&instance),

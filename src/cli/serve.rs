@@ -9,7 +9,8 @@ use super::apply;
 use super::args::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::signals::StopSignals;
-use crate::cluster::{Cluster, ClusterConfig, ConfigFile, DataDir, default_data_dir};
+use crate::cluster::{Cluster, ClusterConfig, ConfigFile, DataDir, UnknownComponent, default_data_dir};
+use crate::controllers::Controllers;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
     runtime()?.block_on(serve(args))
@@ -88,6 +89,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
             }
         }
     };
+    check_components(&args.disable)?;
     Ok(ClusterConfig {
         ephemeral: args.ephemeral,
         listen: args.listen,
@@ -98,4 +100,18 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         disabled: args.disable.clone(),
         file,
     })
+}
+
+/// Refuses names of components that there are not.
+fn check_components(names: &[String]) -> Result<(), UnknownComponent> {
+    let known = || {
+        let admission = crate::api::admission::plugin_names();
+        ["scheduler", "kubelet"].into_iter().chain(Controllers::names()).chain(admission)
+    };
+    match names.iter().find(|name| !known().any(|k| k == name.as_str())) {
+        Some(name) => {
+            Err(UnknownComponent { name: name.clone(), known: known().map(ToString::to_string).collect() })
+        }
+        None => Ok(()),
+    }
 }

@@ -4,7 +4,7 @@
 //! fsync. When the disk refuses (full, read-only, gone), nothing queued is dropped: new writes are refused,
 //! waiting writers are told, and the same group is tried again until the disk takes it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 

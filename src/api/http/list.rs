@@ -66,7 +66,7 @@ impl Pages {
         if let Some(token) = query.get("continue") {
             let token = read_token(token)?;
             let list = self.find(&token, api.clock())?;
-            return Ok(self.cut(list.0, list.1, token.id, token.start, limit));
+            return Ok(self.cut(list.0, &list.1, token.id, token.start, limit));
         }
         check_revision(api, query)?;
         let selection = query.selection(kind)?;
@@ -81,7 +81,7 @@ impl Pages {
         }
         let objects = Arc::new(objects);
         let id = self.open(api.clock(), snapshot.revision, objects.clone());
-        Ok(self.cut(snapshot.revision, objects, id, 0, limit))
+        Ok(self.cut(snapshot.revision, &objects, id, 0, limit))
     }
 
     fn open(&self, clock: &Clock, revision: Revision, objects: Arc<Vec<Arc<Object>>>) -> u64 {
@@ -114,7 +114,7 @@ impl Pages {
     fn cut(
         &self,
         revision: Revision,
-        objects: Arc<Vec<Arc<Object>>>,
+        objects: &[Arc<Object>],
         id: u64,
         start: usize,
         limit: usize,

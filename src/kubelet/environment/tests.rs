@@ -1,3 +1,5 @@
+//! Tables of the environment a container gets.
+
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use serde_json::{Value, json};
 

@@ -1,1 +1,3 @@
+//! Tables of the status composed from what is observed.
+
 
