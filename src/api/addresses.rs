@@ -76,6 +76,13 @@ impl Allocator {
         self.taken.lock().addresses.insert(address)
     }
 
+    /// Gives several addresses back.
+    pub(super) fn give_all_back(&self, addresses: &[Ipv4Addr]) {
+        for address in addresses {
+            self.give_back(*address);
+        }
+    }
+
     /// Gives an address back.
     pub(super) fn give_back(&self, address: Ipv4Addr) {
         self.taken.lock().addresses.remove(&address);
@@ -102,7 +109,7 @@ impl Api {
             service.spec = Some(spec);
         }
         if dry_run {
-            taken.iter().for_each(|a| self.inner.addresses.give_back(*a));
+            self.inner.addresses.give_all_back(&taken);
         }
         Ok(taken)
     }

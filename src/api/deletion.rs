@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(node: &str, phase: &str, extra_meta: serde_json::Value) -> Object {
+    fn pod(node: &str, phase: &str, extra_meta: &serde_json::Value) -> Object {
         let mut meta = json!({"name": "p", "namespace": "default", "uid": "u"});
         meta.as_object_mut().unwrap().extend(extra_meta.as_object().unwrap().clone());
         Object::from_value(
@@ -251,17 +251,17 @@ mod tests {
     #[test]
     fn only_a_pod_on_a_node_gets_time_pod_7() {
         let options = DeleteOptions::default();
-        let (grace, at, _) = marks(&next_step(&pod("n", "Running", json!({})), &options, now()));
+        let (grace, at, _) = marks(&next_step(&pod("n", "Running", &json!({})), &options, now()));
         assert_eq!((grace, at.as_deref()), (Some(30), Some("2026-11-21T00:00:30Z")));
         for (node, phase) in [("", "Pending"), ("n", "Succeeded"), ("n", "Failed")] {
             assert_eq!(
-                next_step(&pod(node, phase, json!({})), &options, now()),
+                next_step(&pod(node, phase, &json!({})), &options, now()),
                 Step::Remove,
                 "{node} {phase}"
             );
         }
         let force = DeleteOptions { grace_period_seconds: Some(0), ..options };
-        assert_eq!(next_step(&pod("n", "Running", json!({})), &force, now()), Step::Remove);
+        assert_eq!(next_step(&pod("n", "Running", &json!({})), &force, now()), Step::Remove);
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         let ending = pod(
             "n",
             "Running",
-            json!({"deletionTimestamp": "2026-11-21T00:00:20Z", "deletionGracePeriodSeconds": 30}),
+            &json!({"deletionTimestamp": "2026-11-21T00:00:20Z", "deletionGracePeriodSeconds": 30}),
         );
         let ask = |seconds| DeleteOptions { grace_period_seconds: Some(seconds), ..DeleteOptions::default() };
         assert_eq!(next_step(&ending, &ask(60), now()), Step::Nothing);
@@ -284,10 +284,10 @@ mod tests {
             [(Propagation::Foreground, FOREGROUND_FINALIZER), (Propagation::Orphan, ORPHAN_FINALIZER)]
         {
             let (_, _, finalizers) =
-                marks(&next_step(&pod("", "Pending", json!({})), &options(policy), now()));
+                marks(&next_step(&pod("", "Pending", &json!({})), &options(policy), now()));
             assert_eq!(finalizers, [expected]);
         }
-        let held = pod("", "Pending", json!({"finalizers": ["orphan", "x/y"]}));
+        let held = pod("", "Pending", &json!({"finalizers": ["orphan", "x/y"]}));
         let (_, _, finalizers) = marks(&next_step(&held, &options(Propagation::Background), now()));
         assert_eq!(finalizers, ["x/y"]);
     }

@@ -55,7 +55,7 @@ impl Api {
             match self.store().create(candidate) {
                 Ok(stored) => return Ok(stored),
                 Err(error) => {
-                    addresses.iter().for_each(|a| self.inner.addresses.give_back(*a));
+                    self.inner.addresses.give_all_back(&addresses);
                     tries += 1;
                     if error != WriteError::Exists || prefix.is_none() || tries >= TRIES {
                         return Err(ApiError::from_write(error, kind, &name));

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_the_maximum() {
-        let policy = BackoffPolicy { initial: Duration::from_secs(10), max: Duration::from_secs(300) };
+        let policy = BackoffPolicy { initial: Duration::from_secs(10), max: Duration::from_mins(5) };
         let seconds: Vec<u64> = [0, 1, 2, 3, 4, 5, 6, 7, 99].map(|n| policy.delay(n).as_secs()).into();
         assert_eq!(seconds, [0, 10, 20, 40, 80, 160, 300, 300, 300]);
     }

@@ -26,6 +26,7 @@ impl Tasks {
     }
 
     /// A group that also stops when this one does.
+    #[must_use]
     pub fn child(&self) -> Self {
         Self { tracker: TaskTracker::new(), token: self.token.child_token() }
     }

@@ -11,7 +11,7 @@ use crate::base::task::Tasks;
 use crate::object::{Kind, Revision};
 
 /// How often the chores are done.
-const EVERY: Duration = Duration::from_secs(60);
+const EVERY: Duration = Duration::from_mins(1);
 /// Watch history is kept for so many rounds: five minutes, as Kubernetes compacts.
 const HISTORY_ROUNDS: usize = 5;
 
@@ -67,7 +67,7 @@ mod tests {
         api.create_as(Event { metadata: meta("e"), last_timestamp, ..Event::default() }).unwrap();
         clock.sleep(Duration::from_secs(3590)).await;
         assert_eq!(api.count(Kind::Event), 1);
-        clock.sleep(Duration::from_secs(120)).await;
+        clock.sleep(Duration::from_mins(2)).await;
         assert_eq!(api.count(Kind::Event), 0);
         tasks.stop().await;
     }

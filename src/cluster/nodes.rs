@@ -56,7 +56,8 @@ impl Nodes {
         });
         for (index, runtime) in futures::future::join_all(runtimes).await {
             let name = node_name(index);
-            let failed = |error: RuntimeError| StartError::Node { node: name.clone(), reason: error.to_string() };
+            let failed =
+                |error: RuntimeError| StartError::Node { node: name.clone(), reason: error.to_string() };
             let runtime = Arc::new(runtime.map_err(failed)?);
             let setup = Setup {
                 name: name.clone(),
@@ -156,10 +157,8 @@ async fn process_runtime(
     catalogue: Arc<Catalogue>,
 ) -> Result<ProcessRuntime, RuntimeError> {
     let host = |error: String| RuntimeError::Host(error);
-    let state_dir = data_dir
-        .directory("nodes")
-        .map_err(|error| host(error.to_string()))?
-        .join(node_name(index));
+    let state_dir =
+        data_dir.directory("nodes").map_err(|error| host(error.to_string()))?.join(node_name(index));
     let process = ProcessConfig {
         program: std::env::current_exe().map_err(|error| host(error.to_string()))?,
         state_dir,

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -129,11 +131,7 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
-        let wanted_nodes = if config.is_disabled("kubelet") {
-            0
-        } else {
-            config.nodes + config.hollow_nodes
-        };
+        let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
             super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;
         Ok(Self {
@@ -277,5 +275,5 @@ fn authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
 
 /// 256 random bits.
 fn new_token() -> String {
-    rand::random::<[u8; 32]>().iter().map(|byte| format!("{byte:02x}")).collect()
+    URL_SAFE_NO_PAD.encode(rand::random::<[u8; 32]>())
 }

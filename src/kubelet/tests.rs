@@ -1,5 +1,7 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
+use std::fmt::Write;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +155,7 @@ fn show(status: &PodStatus) -> String {
         } else {
             "running".into()
         };
-        out += &format!(" {}={state}/{}", container.name, container.restart_count);
+        write!(out, " {}={state}/{}", container.name, container.restart_count).unwrap();
     }
     out
 }

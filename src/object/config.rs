@@ -101,7 +101,7 @@ mod tests {
     fn timings_default_to_kubernetes_and_take_seconds() {
         let timings: Timings = serde_json::from_str(r#"{"nodeMonitorGrace": 0.5}"#).unwrap();
         assert_eq!(timings.node_monitor_grace.0, Duration::from_millis(500));
-        assert_eq!(timings.container_back_off_max.0, Duration::from_secs(300));
+        assert_eq!(timings.container_back_off_max.0, Duration::from_mins(5));
         assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGrase": 1}"#).is_err());
         assert!(serde_json::from_str::<Timings>(r#"{"nodeMonitorGrace": -1}"#).is_err());
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::object::Uid;
 
 /// Expectations older than this are not waited for.
-const TIMEOUT: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Expected creations and deletions, by owner.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A deduplicating work queue: a key waits at most once, and is never handed out while it is worked on.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ struct State<K> {
     dirty: HashSet<K>,
     working: HashSet<K>,
     /// By due time; a key waits for its earliest.
-    delayed: BTreeMap<(Instant, K), ()>,
+    delayed: BTreeSet<(Instant, K)>,
     due: HashMap<K, Instant>,
     backoffs: Backoffs<K>,
 }
@@ -45,7 +45,7 @@ impl<K: QueueKey> WorkQueue<K> {
             ready: VecDeque::new(),
             dirty: HashSet::new(),
             working: HashSet::new(),
-            delayed: BTreeMap::new(),
+            delayed: BTreeSet::new(),
             due: HashMap::new(),
             backoffs: Backoffs::new(policy),
         };
@@ -75,7 +75,7 @@ impl<K: QueueKey> WorkQueue<K> {
                 None => {}
             }
             state.due.insert(key.clone(), due);
-            state.delayed.insert((due, key), ());
+            state.delayed.insert((due, key));
         }
         self.inner.changed.notify_one();
     }
@@ -115,7 +115,7 @@ impl<K: QueueKey> WorkQueue<K> {
                     }
                     return key;
                 }
-                state.delayed.first_key_value().map(|((due, _), ())| *due)
+                state.delayed.first().map(|(due, _)| *due)
             };
             match wake {
                 Some(due) => tokio::select! {
@@ -152,11 +152,8 @@ impl<K: QueueKey> State<K> {
     }
 
     fn release_due(&mut self, now: Instant) {
-        while let Some(entry) = self.delayed.first_entry() {
-            if entry.key().0 > now {
-                break;
-            }
-            let ((_, key), ()) = entry.remove_entry();
+        while self.delayed.first().is_some_and(|(due, _)| *due <= now) {
+            let Some((_, key)) = self.delayed.pop_first() else { break };
             self.due.remove(&key);
             self.add(key);
         }
@@ -199,7 +196,7 @@ mod tests {
     async fn delays_keep_the_earliest_and_failures_back_off() {
         let queue = queue();
         let start = Instant::now();
-        queue.add_after("a", Duration::from_secs(60));
+        queue.add_after("a", Duration::from_mins(1));
         queue.add_after("a", Duration::from_secs(5));
         queue.add_after("a", Duration::from_secs(30));
         assert_eq!(queue.next().await, "a");

@@ -154,7 +154,7 @@ impl Drop for Disk {
 
 fn run(
     opened: Opened,
-    directory: &PathBuf,
+    directory: &Path,
     writes: &mpsc::Receiver<Change>,
     publish: &watch::Sender<DiskState>,
     signals: &Signals,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use crate::object::{Key, Kind, Object, Revision};
-use disk::{Disk, DiskState};
+use disk::Disk;
 use state::State;
 pub use watch::{Change, ChangeKind, Expired, Visibility, Watcher};
 
@@ -182,9 +182,7 @@ impl Store {
 
     fn visible(&self, visibility: Visibility) -> Revision {
         match (&self.inner.disk, visibility) {
-            (Some(disk), Visibility::Durable) => match disk.state() {
-                DiskState { durable, .. } => durable,
-            },
+            (Some(disk), Visibility::Durable) => disk.state().durable,
             _ => Revision(u64::MAX),
         }
     }

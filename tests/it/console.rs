@@ -109,8 +109,8 @@ fn con_3_keys_do_what_the_footer_says() {
         ("p / \"web\" enter esc", vec!["Pods all 10 ─"]),
         ("p ctrl-z", vec!["Pods all 4 of 10 faults only"]),
         ("p 1", vec!["Pods default 7"]),
-        ("p 3", vec!["Pods shop 3"]),
-        ("p 3 0", vec!["Pods all 10"]),
+        ("p 2", vec!["Pods shop 3"]),
+        ("p 2 0", vec!["Pods all 10"]),
         ("p S", vec!["STATUS ↑", "seed", "web-new-b", "crash", "cart-1-a", "waiting", "api-1-b"]),
         ("p S S", vec!["STATUS ↓", "api-1-a", "waiting", "seed"]),
         ("p space space", vec!["◆ 2 marked", "◆ default", "◆ default", "▸ default        cart"]),
@@ -133,7 +133,7 @@ fn con_3_keys_do_what_the_footer_says() {
         (": \"po_shpo\" enter", vec!["✖ no namespace \"shpo\"; did you mean \"shop\"?"]),
         ("p : \"nodes\" enter -", vec!["Nodes 3"]),
         ("d ?", vec!["Deployments", "Rollout: progress, history, undo", "Any table"]),
-        ("ctrl-a", vec!["poddisruptionbudgets", "pdb", "policy/v1"]),
+        ("ctrl-a", vec!["poddisruptionbudgets              pdb         policy/v1"]),
         ("U", vec!["nothing was changed from here yet"]),
     ] {
         let mut stage = Stage::new(120, 36);

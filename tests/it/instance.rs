@@ -9,7 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// How long a test waits for anything before it fails.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A data directory that several instances may follow each other on.
 pub(crate) struct Home {
@@ -58,10 +58,6 @@ impl Instance {
         BufReader::new(stdout).read_line(&mut ready_line).unwrap();
         assert!(ready_line.starts_with("ready https://127.0.0.1:"), "{ready_line:?}");
         Self { child, ready_line, kubeconfig: data_dir.join("kubeconfig") }
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::instance::{Home, Instance, wait_for};
 
-const WEB: &str = r#"
+const WEB: &str = r"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, labels: {app: web}}
@@ -30,7 +30,7 @@ spec:
       - name: nginx
         image: nginx:1.7.9
         ports: [{containerPort: 80}]
-"#;
+";
 
 fn json(instance: &Instance, arguments: &[&str]) -> Value {
     let mut all = arguments.to_vec();
@@ -146,7 +146,8 @@ async fn roll_out_break_undo_scale_drain_and_debug() {
     instance.kubectl(&["rollout", "undo", "deploy/web"]);
     instance.kubectl(&["rollout", "status", "deploy/web"]);
     bounds.check(3, 4);
-    let image = &json(&instance, &["get", "deploy", "web"])["spec"]["template"]["spec"]["containers"][0]["image"];
+    let image =
+        &json(&instance, &["get", "deploy", "web"])["spec"]["template"]["spec"]["containers"][0]["image"];
     assert_eq!(image, "nginx:1.9.1");
     drop(bounds);
 
@@ -169,7 +170,10 @@ fn drain(instance: &Instance) {
     let refused = instance.kubectl_output(&["drain", &node, "--timeout=2s"]);
     let message = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success());
-    assert!(message.contains("Cannot evict pod as it would violate the pod's disruption budget."), "{message}");
+    assert!(
+        message.contains("Cannot evict pod as it would violate the pod's disruption budget."),
+        "{message}"
+    );
     assert_eq!(pods(instance).iter().filter(|p| p["spec"]["nodeName"] == node.as_str()).count(), 2);
 
     instance.kubectl(&["delete", "pdb", "web"]);
@@ -206,7 +210,15 @@ fn streams(instance: &Instance) {
     follower.wait().unwrap();
 
     instance.kubectl(&[
-        "debug", &pod, "--image=busybox", "--target=nginx", "-c", "debugger", "--", "sh", "-c",
+        "debug",
+        &pod,
+        "--image=busybox",
+        "--target=nginx",
+        "-c",
+        "debugger",
+        "--",
+        "sh",
+        "-c",
         "echo target $TARGET_PID; cat /proc/$TARGET_PID/comm",
     ]);
     wait_for("the debugger's output", || {

@@ -1,4 +1,5 @@
 //! The integration tests: one binary, a module each subject.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod console;
 mod controllers;
@@ -6,4 +7,5 @@ mod crash;
 mod instance;
 mod kubectl;
 mod layers;
+mod stopping;
 mod runtime;

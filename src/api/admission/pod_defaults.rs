@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus, Toleration};
 use crate::api::{Api, ApiError};
 use crate::object::Object;
 
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(api: &Api, object: &mut Object) -> Result<(), ApiError> {
     let seconds = i64::try_from(api.timings().default_toleration.0.as_secs()).unwrap_or(i64::MAX);
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::api::{Api, ApiError};
 use crate::object::Object;
 
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
 pub(super) fn admit(_api: &Api, object: &mut Object) -> Result<(), ApiError> {
     let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) else { return Ok(()) };
     let account = spec

@@ -18,7 +18,7 @@ use crate::object::{Kind, Object, Revision};
 /// Lists that are being paged through at once; the oldest is forgotten beyond that.
 const OPEN_LISTS: usize = 64;
 /// How long a list's next page can be asked for.
-const PAGE_LIFE: Duration = Duration::from_secs(300);
+const PAGE_LIFE: Duration = Duration::from_mins(5);
 
 /// One answer to a list request.
 pub(super) struct Page {
@@ -33,6 +33,9 @@ pub(super) struct Page {
 pub(super) struct Pages {
     open: Mutex<VecDeque<OpenList>>,
 }
+
+/// A whole list, shared by its pages.
+type Objects = Arc<Vec<Arc<Object>>>;
 
 struct OpenList {
     id: u64,
@@ -93,7 +96,7 @@ impl Pages {
         id
     }
 
-    fn find(&self, token: &Token, clock: &Clock) -> Result<(Revision, Arc<Vec<Arc<Object>>>), ApiError> {
+    fn find(&self, token: &Token, clock: &Clock) -> Result<(Revision, Objects), ApiError> {
         let now = clock.monotonic();
         let open = self.open.lock();
         open.iter()

@@ -42,9 +42,12 @@ impl ResourceTarget {
 /// Kinds of access questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Review {
-    SelfSubjectAccess,
-    SelfSubjectRules,
-    SelfSubject,
+    /// `SelfSubjectAccessReview`: may I do this?
+    Access,
+    /// `SelfSubjectRulesReview`: what may I do?
+    Rules,
+    /// `SelfSubjectReview`: who am I?
+    Identity,
 }
 
 impl Target {
@@ -67,9 +70,9 @@ impl Target {
 
 fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
     match (group, version, rest) {
-        ("authorization.k8s.io", "v1", ["selfsubjectaccessreviews"]) => Some(Review::SelfSubjectAccess),
-        ("authorization.k8s.io", "v1", ["selfsubjectrulesreviews"]) => Some(Review::SelfSubjectRules),
-        ("authentication.k8s.io", "v1", ["selfsubjectreviews"]) => Some(Review::SelfSubject),
+        ("authorization.k8s.io", "v1", ["selfsubjectaccessreviews"]) => Some(Review::Access),
+        ("authorization.k8s.io", "v1", ["selfsubjectrulesreviews"]) => Some(Review::Rules),
+        ("authentication.k8s.io", "v1", ["selfsubjectreviews"]) => Some(Review::Identity),
         _ => None,
     }
 }

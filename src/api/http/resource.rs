@@ -30,11 +30,10 @@ pub(super) async fn answer(
     let method = request.method().clone();
     let key = target.key();
     match (target.subresource, key, method) {
-        (None, None, Method::GET) if wanted.query.flag("watch") => watch::answer(server, &target, wanted),
+        (None, _, Method::GET) if wanted.query.flag("watch") => watch::answer(server, &target, wanted),
         (None, None, Method::GET) => list_answer(server, &target, wanted),
         (None, None, Method::POST) => create(server, &target, request, wanted).await,
         (None, None, Method::DELETE) => delete_collection(server, &target, request, wanted).await,
-        (None, Some(_), Method::GET) if wanted.query.flag("watch") => watch::answer(server, &target, wanted),
         (None, Some(key), Method::GET) => get(server, target.kind, &key, wanted),
         (None, Some(key), Method::PUT) => replace(server, &target, &key, Part::Main, request, wanted).await,
         (None, Some(key), Method::PATCH) => patch(server, &target, &key, Part::Main, request, wanted).await,

@@ -59,7 +59,11 @@ fn read(paths: &[PathBuf], depth: Depth) -> (Vec<Document>, Vec<String>) {
 }
 
 /// Applies documents; an invalid one stops nothing before or after it, and all are told.
-pub(super) async fn apply_documents(client: &Client, documents: Vec<Document>, namespace: &str) -> Result<()> {
+pub(super) async fn apply_documents(
+    client: &Client,
+    documents: Vec<Document>,
+    namespace: &str,
+) -> Result<()> {
     let errors = apply_all(client, &documents, namespace, Mode::Write, |_| {}).await;
     if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
 }
@@ -104,7 +108,8 @@ fn in_place(document: &Document, error: &kube::Error) -> String {
         return fields.join("\n");
     }
     // `strict decoding error: unknown field "spec.replicaz"` names its field in quotes.
-    let named = status.message.split('"').skip(1).step_by(2).find(|part| part.contains('.') && !part.contains(' '));
+    let named =
+        status.message.split('"').skip(1).step_by(2).find(|part| part.contains('.') && !part.contains(' '));
     document.error(named.unwrap_or(""), status.message.clone()).to_string()
 }
 
@@ -196,7 +201,11 @@ async fn send(
 fn request(method: Method, path: &str, media_type: &str, body: Vec<u8>) -> Request<Vec<u8>> {
     Request::builder()
         .method(method)
-        .uri(percent_encoding::utf8_percent_encode(path, percent_encoding::CONTROLS).to_string().replace(' ', "%20"))
+        .uri(
+            percent_encoding::utf8_percent_encode(path, percent_encoding::CONTROLS)
+                .to_string()
+                .replace(' ', "%20"),
+        )
         .header(http::header::CONTENT_TYPE, media_type)
         .body(body)
         .unwrap_or_default()
@@ -232,13 +241,19 @@ pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
 }
 
 /// Whether there was anything to delete.
-async fn delete_one(client: &Client, document: &Document, asked: &ManifestRequest) -> Result<bool, kube::Error> {
+async fn delete_one(
+    client: &Client,
+    document: &Document,
+    asked: &ManifestRequest,
+) -> Result<bool, kube::Error> {
     let Ok(kind) = document.kind() else { return Ok(false) };
     let text = |pointer: &str| document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(&asked.namespace);
     let (_, own) = paths(kind, namespace, text("/metadata/name"));
     let path = if asked.dry_run { format!("{own}?dryRun=All") } else { own };
-    match send(client, Method::DELETE, &path, "application/json", &json!({"propagationPolicy": "Background"})).await {
+    match send(client, Method::DELETE, &path, "application/json", &json!({"propagationPolicy": "Background"}))
+        .await
+    {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error),

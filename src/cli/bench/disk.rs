@@ -70,8 +70,10 @@ async fn writes_per_second(directory: &std::path::Path, clients: usize) -> Resul
 }
 
 fn record(client: usize, n: usize) -> Object {
-    let mut object =
-        Object::new(ConfigMap { data: Some([("k".to_string(), "x".repeat(900))].into()), ..ConfigMap::default() });
+    let mut object = Object::new(ConfigMap {
+        data: Some([("k".to_string(), "x".repeat(900))].into()),
+        ..ConfigMap::default()
+    });
     object.meta_mut().name = Some(format!("{client}-{n}"));
     object
 }

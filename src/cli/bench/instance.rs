@@ -20,8 +20,11 @@ pub(super) struct Instance {
 impl Instance {
     /// Starts one with a data directory of its own and waits until it is ready.
     pub(super) async fn start(arguments: &[&str]) -> Result<Self> {
-        let directory =
-            std::env::temp_dir().join(format!("podium-bench-{}-{:x}", std::process::id(), rand::random::<u32>()));
+        let directory = std::env::temp_dir().join(format!(
+            "podium-bench-{}-{:x}",
+            std::process::id(),
+            rand::random::<u32>()
+        ));
         let start = Instant::now();
         let mut child = Command::new(std::env::current_exe()?)
             .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--data-dir"])

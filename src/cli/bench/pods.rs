@@ -71,7 +71,13 @@ pub(super) async fn real() -> Result<()> {
     api.create(&PostParams::default(), &deployment("real", PROCESSES as i32, "pause")?).await?;
     ready(&api, "real", PROCESSES as i32).await?;
     let seconds = start.elapsed().as_secs_f64();
-    Report::against_limit("200 one-process pods, apply to Ready", "s", seconds, "200 bare spawns", bare_seconds);
+    Report::against_limit(
+        "200 one-process pods, apply to Ready",
+        "s",
+        seconds,
+        "200 bare spawns",
+        bare_seconds,
+    );
     let pods: Api<Pod> = Api::default_namespaced(client);
     let restarts: i32 = pods
         .list(&ListParams::default())

@@ -56,7 +56,10 @@ impl Field {
     }
 
     /// A number, prefilled.
-    #[expect(clippy::needless_pass_by_value, reason = "numbers and text alike, at each call without a borrow")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "numbers and text alike, at each call without a borrow"
+    )]
     pub fn number(label: &str, value: impl ToString) -> Self {
         Self::new(label, Value::Number(value.to_string()))
     }

@@ -1,6 +1,7 @@
 //! The pure plan, driven by a machine that does at once and perfectly what the plan says.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -231,7 +232,7 @@ fn show(status: &PodStatus) -> String {
             (_, Some(ended)) => ended.reason.clone().unwrap(),
             _ => "Running".into(),
         };
-        out += &format!(" {}={reason}×{}", c.name, c.restart_count);
+        write!(out, " {}={reason}×{}", c.name, c.restart_count).unwrap();
     }
     out
 }

@@ -187,7 +187,15 @@ pub(crate) fn node(name: &str, zone: &str, ready: &str, cordoned: bool) -> Value
     })
 }
 
-pub(crate) fn event(id: u32, kind: &str, object: &str, reason: &str, message: &str, age: i64, count: i32) -> Value {
+pub(crate) fn event(
+    id: u32,
+    kind: &str,
+    object: &str,
+    reason: &str,
+    message: &str,
+    age: i64,
+    count: i32,
+) -> Value {
     let (object_kind, name) = object.split_once('/').expect("kind/name");
     json!({
         "metadata": {"namespace": "default", "name": format!("event-{id}"), "uid": format!("event-{id}")},

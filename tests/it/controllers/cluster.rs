@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Event, Namespace, Pod, PodCondition};
-use podium::api::{Api, ApiConfig, DeleteOptions};
+use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
 use podium::controllers::{Controllers, Settings};
@@ -71,7 +71,7 @@ impl Cluster {
     /// Creates an object from its manifest.
     pub(crate) fn create<T: Typed>(&self, manifest: Value) -> Shared<T> {
         let object = Object::from_value(T::ROW, manifest).unwrap();
-        let created = self.api.create(object, &Default::default()).unwrap();
+        let created = self.api.create(object, &WriteOptions::default()).unwrap();
         Shared::from_object(&created).unwrap()
     }
 

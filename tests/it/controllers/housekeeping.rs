@@ -197,8 +197,7 @@ async fn endpoints_follow_readiness_and_leave_at_once_svc_1() {
         let count = |not_ready: bool| {
             let subsets = endpoints.subsets.iter().flatten();
             subsets
-                .map(|s| if not_ready { &s.not_ready_addresses } else { &s.addresses })
-                .flatten()
+                .flat_map(|s| if not_ready { &s.not_ready_addresses } else { &s.addresses })
                 .flatten()
                 .count()
         };
@@ -211,7 +210,7 @@ async fn endpoints_follow_readiness_and_leave_at_once_svc_1() {
             .map(|e| e.conditions.unwrap())
             .map(|c| (c.ready.unwrap(), c.serving.unwrap(), c.terminating.unwrap()))
             .collect();
-        told.sort();
+        told.sort_unstable();
         told
     };
     assert_eq!((legacy(), slices()), ((2, 0), vec![(true, true, false); 2]));
@@ -331,7 +330,7 @@ async fn pods_of_a_deleted_node_are_failed_and_removed_gc_2() {
     assert!(cluster.api.get(Kind::Pod, &pod.key()).is_err());
     let mut watcher = watcher;
     let changes = watcher.take().unwrap();
-    let last = changes.iter().filter(|c| c.object.uid() == pod.uid()).next_back().unwrap();
+    let last = changes.iter().rfind(|c| c.object.uid() == pod.uid()).unwrap();
     let last = last.object.get::<Pod>().unwrap();
     assert_eq!(phase(last), "Failed", "ended before it was removed");
     assert_eq!(condition(last, "DisruptionTarget").unwrap().reason.as_deref(), Some("DeletionByPodGC"));

@@ -127,7 +127,7 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
         };
         match step {
             Step::Scale(replicas) => {
-                cluster.change::<Deployment>("web", |d| d.spec.replicas = Some(replicas))
+                cluster.change::<Deployment>("web", |d| d.spec.replicas = Some(replicas));
             }
             Step::Image(n) => cluster.change::<Deployment>("web", |d| set_image(d, &format!("good:{n}"))),
             Step::BadImage => cluster.change::<Deployment>("web", |d| set_image(d, "bad")),
@@ -137,7 +137,7 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
             Step::KubeletAll => pods.iter().for_each(|p| drop(cluster.act_on(p))),
             Step::Fail(n) => drop(disturb(n).map(|p| cluster.fail(&p))),
             Step::Unready(n) => {
-                drop(disturb(n).filter(|p| is_ready(p)).map(|p| cluster.set_ready(&p, false)))
+                drop(disturb(n).filter(|p| is_ready(p)).map(|p| cluster.set_ready(&p, false)));
             }
             Step::Delete(n) => drop(
                 disturb(n).map(|p| cluster.api.delete(Kind::Pod, &p.key(), &Default::default()).unwrap()),

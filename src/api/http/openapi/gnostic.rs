@@ -170,6 +170,6 @@ fn schema(value: &Value) -> Message {
     if value["properties"].is_object() {
         out.message(25, &named_schemas(&value["properties"]));
     }
-    out.extensions(30, value);
+    out.extensions(31, value);
     out
 }

@@ -1,0 +1,104 @@
+//! Stopping, restarting and crashing: nothing is left over, nothing runs twice (CLI-5, SAFE-3, SAFE-7).
+
+use std::collections::BTreeMap;
+
+use rustix::process::Signal;
+
+use crate::instance::{Home, Instance, wait_for};
+
+/// Three programs, one of which has put a child into a session of its own.
+const SLEEPERS: &str = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: sleepers}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: sleepers}}
+  template:
+    metadata: {labels: {app: sleepers}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: sleeper
+        image: busybox
+        command: [sh, -c, "setsid sleep MARK & exec sleep MARK"]
+"#;
+
+/// The processes whose command line holds `mark`, by pid, with the time they were started.
+fn processes(mark: &str) -> BTreeMap<u32, String> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = command.split(|b| *b == 0).collect();
+        if words.first() == Some(&b"sleep".as_slice()) && words.get(1) == Some(&mark.as_bytes()) {
+            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let started =
+                stat.rsplit(')').next().and_then(|s| s.split_whitespace().nth(19)).unwrap_or("").to_string();
+            found.insert(pid, started);
+        }
+    }
+    found
+}
+
+/// A number of seconds that no other test sleeps.
+fn mark(test: u32) -> String {
+    format!("{}", 7_000_000 + u64::from(std::process::id()) * 10 + u64::from(test))
+}
+
+fn apply(home: &Home, instance: &Instance, mark: &str) {
+    let manifest = home.path("sleepers.yaml");
+    std::fs::write(&manifest, SLEEPERS.replace("MARK", mark)).unwrap();
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.kubectl(&["rollout", "status", "deploy/sleepers", "--timeout=60s"]);
+    wait_for("both processes of each pod", || (processes(mark).len() == 6).then_some(()));
+}
+
+fn restarts(instance: &Instance) -> String {
+    let path = "jsonpath={.items[*].status.containerStatuses[*].restartCount}";
+    instance.kubectl(&["get", "pods", "-l", "app=sleepers", "-o", path])
+}
+
+#[test]
+fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() {
+    for (number, signal) in [Signal::TERM, Signal::HUP].into_iter().enumerate() {
+        let (home, mark) = (Home::new(), mark(number as u32));
+        let mut instance = home.start(&[]);
+        apply(&home, &instance, &mark);
+        instance.signal(signal);
+        assert_eq!(instance.wait(), 0);
+        assert_eq!(processes(&mark), BTreeMap::new(), "after {signal:?}");
+
+        let instance = home.start(&[]);
+        instance.kubectl(&["rollout", "status", "deploy/sleepers", "--timeout=60s"]);
+        wait_for("the workload to come back", || (processes(&mark).len() == 6).then_some(()));
+        instance.stop();
+        assert_eq!(processes(&mark), BTreeMap::new());
+    }
+}
+
+#[test]
+fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
+    let (home, mark) = (Home::new(), mark(5));
+    let instance = home.start(&[]);
+    apply(&home, &instance, &mark);
+    let before = processes(&mark);
+    instance.crash();
+    assert_eq!(processes(&mark), before, "a crash of the control plane kills no work");
+
+    let instance = home.start(&[]);
+    instance.kubectl(&["rollout", "status", "deploy/sleepers", "--timeout=60s"]);
+    assert_eq!(processes(&mark), before, "same pids, same start times, none twice");
+    assert_eq!(restarts(&instance), "0 0 0");
+    instance.stop();
+    assert_eq!(processes(&mark), BTreeMap::new());
+}
+
+#[test]
+fn nothing_ephemeral_outlives_kill_9_cli_2() {
+    let (home, mark) = (Home::new(), mark(6));
+    let instance = home.start(&["--ephemeral"]);
+    apply(&home, &instance, &mark);
+    instance.crash();
+    wait_for("every process to be gone", || processes(&mark).is_empty().then_some(()));
+}
