@@ -533,13 +533,12 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     for character in text.chars() {
         match (quote, character) {
             (Some(open), _) if character == open => quote = None,
-            (Some(_), _) => word.get_or_insert_default().push(character),
             (None, '"' | '\'') => {
                 quote = Some(character);
                 word.get_or_insert_default();
             }
             (None, _) if character.is_whitespace() => words.extend(word.take()),
-            (None, _) => word.get_or_insert_default().push(character),
+            _ => word.get_or_insert_default().push(character),
         }
     }
     if quote.is_some() {
