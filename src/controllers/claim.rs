@@ -10,7 +10,7 @@ use crate::object::owner::{controller_of, controller_reference, is_controlled_by
 use crate::object::selector::Selector;
 use crate::object::{Key, Shared, Typed};
 use crate::reconcile::Cache;
-use crate::store::{Change, ChangeKind};
+use crate::api::{Change, ChangeKind};
 
 /// What an owner and an object are to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::object::owner::is_terminating;
 use crate::object::readiness::is_terminal;
 use crate::object::{Key, Kind, Shared, Uid};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use crate::store::{Change, ChangeKind};
+use crate::api::{Change, ChangeKind};
 
 /// Pods that ended are kept up to this number.
 const TERMINATED_THRESHOLD: usize = 12_500;

@@ -16,7 +16,7 @@ use crate::object::readiness::is_terminal;
 use crate::object::taint::{effect::NO_EXECUTE, tolerates};
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::store::{Change, ChangeKind};
+use crate::api::{Change, ChangeKind};
 
 /// How long a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ use crate::base::task::Tasks;
 use crate::object::config::Timings;
 use crate::object::{Kind, Revision, Shared};
 use crate::reconcile::{Cache, Caches};
-use crate::store::{ChangeKind, Visibility};
+use crate::api::{ChangeKind, Visibility};
 
 /// What happened to a pod beside a change of its object.
 #[derive(Clone, Debug)]

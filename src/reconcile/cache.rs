@@ -11,7 +11,7 @@ use crate::api::Api;
 use crate::base::task::Tasks;
 use crate::object::owner::controller_of;
 use crate::object::{Body, Key, Kind, Object, Shared, Typed, Uid};
-use crate::store::{Change, ChangeKind, Visibility};
+use crate::api::{Change, ChangeKind, Visibility};
 
 type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
 

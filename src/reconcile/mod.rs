@@ -9,7 +9,7 @@ mod queue;
 mod recorder;
 mod runner;
 
-pub use crate::store::{Change, ChangeKind};
+pub use crate::api::{Change, ChangeKind};
 pub use cache::{Cache, Caches};
 pub use expectations::Expectations;
 pub use queue::{QueueKey, WorkQueue};

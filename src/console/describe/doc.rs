@@ -209,7 +209,6 @@ pub fn condition_tone(condition: &Value) -> Tone {
     match (condition["status"].as_str(), bad_when_true) {
         (Some("True"), false) | (Some("False"), true) => Tone::Good,
         (Some("True"), true) => Tone::Bad,
-        (Some("False"), false) => Tone::Waiting,
         _ => Tone::Waiting,
     }
 }

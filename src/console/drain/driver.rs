@@ -3,7 +3,7 @@
 //! One task for all nodes, one after another. Dropping it stops: what was evicted stays evicted, the node
 //! stays cordoned. Never decides anything: that is the plan's and the machine's.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
@@ -58,7 +58,7 @@ pub async fn run(
     nodes: Vec<ObjectRef>,
     from: usize,
     options: Options,
-    exceptions: HashSet<Uid>,
+    exceptions: BTreeSet<Uid>,
 ) {
     let clock = Clock::machine();
     for (node, target) in nodes.iter().enumerate().skip(from) {
@@ -79,7 +79,7 @@ struct Drain<'a> {
     node: usize,
     target: &'a ObjectRef,
     options: &'a Options,
-    exceptions: &'a HashSet<Uid>,
+    exceptions: &'a BTreeSet<Uid>,
 }
 
 impl Drain<'_> {

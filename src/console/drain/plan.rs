@@ -2,7 +2,7 @@
 //!
 //! Pure: reads pods, budgets and options, changes nothing.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -129,7 +129,7 @@ pub fn plan<'a>(
     pods: impl IntoIterator<Item = &'a Pod>,
     ledger: &mut Ledger<'_>,
     options: &Options,
-    exceptions: &HashSet<Uid>,
+    exceptions: &BTreeSet<Uid>,
 ) -> Vec<Row> {
     let mut judged: Vec<(&Pod, Row)> = pods
         .into_iter()
@@ -203,6 +203,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
     fn pod(name: &str, more: Value) -> Pod {
         let mut value = json!({
             "metadata": { "name": name, "namespace": "default", "uid": name,
@@ -256,7 +257,7 @@ mod tests {
             pod("bare", json!({ "metadata": { "ownerReferences": null } })),
             pod("a", json!({})),
         ];
-        let rows = plan(&pods, &mut Ledger::new([]), &Options::default(), &HashSet::new());
+        let rows = plan(&pods, &mut Ledger::new([]), &Options::default(), &BTreeSet::new());
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["a", "z", "bare"]);
     }

@@ -164,7 +164,7 @@ impl Buffer {
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         if self.dropped > 0 {
-            text.push_str(&format!("… {} lines dropped here\n", self.dropped));
+            text = format!("… {} lines dropped here\n", self.dropped);
         }
         for place in 0..self.shown() {
             let Some((_, line)) = self.shown_at(place) else { break };

@@ -371,6 +371,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
     fn pod(statuses: serde_json::Value) -> Pod {
         serde_json::from_value(json!({
             "metadata": { "name": "web", "uid": "u1" },

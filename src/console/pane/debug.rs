@@ -56,7 +56,7 @@ impl DebugPlan {
         let mut line =
             format!("kubectl debug -it -n {namespace} {pod} --image={} -c {}", self.image, self.name);
         if let Some(target) = &self.target {
-            line.push_str(&format!(" --target={target}"));
+            line = format!("{line} --target={target}");
         }
         if !self.command.is_empty() {
             line.push_str(" -- ");
@@ -97,17 +97,15 @@ pub fn progress(pod: Option<&Pod>, container: &str) -> StartProgress {
     let status = pod.status.as_ref().and_then(|status| {
         status.ephemeral_container_statuses.iter().flatten().find(|status| status.name == container)
     });
-    match status {
-        Some(status) => container_progress(status),
-        None => {
-            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-            let message = match node {
-                Some(node) => format!("waiting for the kubelet of {node}"),
-                None => "the pod is not assigned to a node yet".to_owned(),
-            };
-            StartProgress::Waiting { reason: String::new(), message, trouble: node.is_none() }
-        }
+    if let Some(status) = status {
+        return container_progress(status);
     }
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let message = match node {
+        Some(node) => format!("waiting for the kubelet of {node}"),
+        None => "the pod is not assigned to a node yet".to_owned(),
+    };
+    StartProgress::Waiting { reason: String::new(), message, trouble: node.is_none() }
 }
 
 fn container_progress(status: &ContainerStatus) -> StartProgress {
@@ -137,6 +135,7 @@ fn container_progress(status: &ContainerStatus) -> StartProgress {
 mod tests {
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
     fn pod(status: Value) -> Pod {
         serde_json::from_value(json!({
             "metadata": { "name": "web", "namespace": "default" },
@@ -146,6 +145,7 @@ mod tests {
         .unwrap()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
     fn state(state: Value) -> Value {
         json!([{ "name": "debugger-x", "image": "busybox", "imageID": "", "ready": false,
                  "restartCount": 0, "state": state }])

@@ -190,13 +190,12 @@ impl Shell {
         container: Option<String>,
         command: Vec<String>,
     ) -> Result<AttachedProcess, Stop> {
-        let container = match container {
-            Some(container) => container,
-            None => {
-                let pod = self.pods.get(&self.pod).await?;
-                default_container(&pod)
-                    .ok_or_else(|| Stop::Failed(format!("pod {} has no container", self.pod)))?
-            }
+        let container = if let Some(container) = container {
+            container
+        } else {
+            let pod = self.pods.get(&self.pod).await?;
+            default_container(&pod)
+                .ok_or_else(|| Stop::Failed(format!("pod {} has no container", self.pod)))?
         };
         let process = self.pods.exec(&self.pod, command, &terminal_params(&container, true, true)).await?;
         self.tell(PaneEvent::Opened { container, tty: true, stdin: true }).await?;

@@ -79,6 +79,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
     fn pod(state: Value) -> Pod {
         serde_json::from_value(json!({ "metadata": {}, "status": { "containerStatuses": [{
             "name": "nginx", "image": "nginx:1.91", "imageID": "", "ready": false, "restartCount": 1,

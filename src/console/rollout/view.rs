@@ -216,6 +216,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
     fn deployment(status: Value) -> Deployment {
         serde_json::from_value(json!({
             "metadata": { "name": "web", "generation": 2, "annotations": { "deployment.kubernetes.io/revision": "2" } },
@@ -236,6 +237,7 @@ mod tests {
         .unwrap()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
     fn pod(state: Value, ready: bool, deleted: Option<&str>) -> Pod {
         serde_json::from_value(json!({
             "metadata": { "name": "p", "deletionTimestamp": deleted },

@@ -3,10 +3,9 @@
 //! Until it is started the rows follow the live stores; from then on they are the drain's own. It goes on
 //! in the background when it is left, and its result stays readable.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use crossterm::event::KeyEvent;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -94,7 +93,7 @@ pub struct Drain {
     nodes: Vec<ObjectRef>,
     states: Vec<NodeState>,
     options: Options,
-    exceptions: HashSet<Uid>,
+    exceptions: BTreeSet<Uid>,
     cursor: Cursor,
     stage: Stage,
 }
@@ -107,7 +106,7 @@ impl Drain {
             nodes,
             states,
             options: Options::default(),
-            exceptions: HashSet::new(),
+            exceptions: BTreeSet::new(),
             cursor: Cursor::Option(0),
             stage: Stage::Preview,
         }
@@ -119,12 +118,12 @@ impl Drain {
         self.nodes
             .iter()
             .zip(&self.states)
-            .map(|(node, state)| match &state.rows {
-                Some(rows) => rows.clone(),
-                None => {
-                    let pods = cx.stores.pods_on(&node.name).map(|pod| &**pod);
-                    plan(pods, &mut ledger, &self.options, &self.exceptions)
+            .map(|(node, state)| {
+                if let Some(rows) = &state.rows {
+                    return rows.clone();
                 }
+                let pods = cx.stores.pods_on(&node.name).map(|pod| &**pod);
+                plan(pods, &mut ledger, &self.options, &self.exceptions)
             })
             .collect()
     }
@@ -505,7 +504,6 @@ impl View for Drain {
                 Command::Back | Command::Leave => vec![Effect::Back],
                 _ => Vec::new(),
             },
-            ScreenMessage::Key(KeyEvent { .. }) => Vec::new(),
             ScreenMessage::Data(Data::Drain(told)) => self.hear(told),
             _ => Vec::new(),
         }

@@ -120,7 +120,7 @@ impl Rollout {
         let changes = diff.iter().filter(|(sign, _)| matches!(sign, Sign::Added | Sign::Removed));
         for (sign, line) in changes.clone().take(8) {
             let sign = if *sign == Sign::Added { '+' } else { '-' };
-            dialog = dialog.line(format!("{sign} {}", clean(line.trim())));
+            dialog = dialog.line(format!("{sign} {}", clean(line.trim().trim_start_matches("- "))));
         }
         let more = changes.count().saturating_sub(8);
         if more > 0 {

@@ -205,6 +205,10 @@ impl Terminal {
         Vec::new()
     }
 
+    fn is_blank(&self) -> bool {
+        self.emulator.borrow().text().trim().is_empty()
+    }
+
     fn send(&self, input: PaneInput) -> bool {
         self.session.as_ref().is_none_or(|session| session.send(input))
     }
@@ -288,6 +292,10 @@ impl Terminal {
                 format!("no terminal: the container was made without tty · {detach} leave"),
                 cx.theme.terminal.hint,
             ),
+            // The prompt of a program that ran before us was printed before us.
+            Stage::Open { .. } if self.purpose != Purpose::Shell && self.is_blank() => {
+                (format!("no prompt? press enter · {detach} leave"), cx.theme.terminal.hint)
+            }
             Stage::Open { .. } => (
                 format!("{detach} leave · {} scroll back", key(Command::TerminalScrollUp)),
                 cx.theme.terminal.hint,
@@ -525,13 +533,12 @@ fn words(text: &str) -> Result<Vec<String>, String> {
     for character in text.chars() {
         match (quote, character) {
             (Some(open), _) if character == open => quote = None,
-            (Some(_), _) => word.get_or_insert_default().push(character),
             (None, '"' | '\'') => {
                 quote = Some(character);
                 word.get_or_insert_default();
             }
             (None, _) if character.is_whitespace() => words.extend(word.take()),
-            (None, _) => word.get_or_insert_default().push(character),
+            _ => word.get_or_insert_default().push(character),
         }
     }
     if quote.is_some() {

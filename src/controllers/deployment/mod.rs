@@ -28,7 +28,7 @@ use crate::object::readiness::is_terminal;
 use crate::object::selector::Selector;
 use crate::object::{Key, Object};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::store::{Change, ChangeKind};
+use crate::api::{Change, ChangeKind};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {

@@ -17,7 +17,7 @@ use crate::object::readiness::is_ready;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::store::{Change, ChangeKind};
+use crate::api::{Change, ChangeKind};
 use status::{Disrupted, Expected};
 
 /// Starts the controller.

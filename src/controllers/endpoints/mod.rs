@@ -20,7 +20,7 @@ use crate::object::owner::is_terminating;
 use crate::object::selector::{Labels, Selector};
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use crate::store::Change;
+use crate::api::Change;
 use member::Member;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -156,7 +156,7 @@ impl EndpointsOf {
         let before = change.previous.as_ref().and_then(|p| p.get::<Pod>());
         let after = change.object.get::<Pod>();
         if let (Some(before), Some(after)) = (before, after)
-            && change.kind == crate::store::ChangeKind::Modified
+            && change.kind == crate::api::ChangeKind::Modified
             && member::facts(before) == member::facts(after)
         {
             return;

@@ -17,7 +17,7 @@ use crate::api::{
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Uid};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::store::ChangeKind;
+use crate::api::ChangeKind;
 use graph::{Graph, Place};
 
 /// Starts the collector.

@@ -14,7 +14,7 @@ use crate::api::{Api, ApiError, DeleteOptions, Part, Selection, WriteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
-use crate::store::ChangeKind;
+use crate::api::ChangeKind;
 use content::Remains;
 
 /// The finalizer in `spec` that stands for a namespace's content.

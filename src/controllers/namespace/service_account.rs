@@ -10,7 +10,7 @@ use crate::controllers::context::Context;
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use crate::store::ChangeKind;
+use crate::api::ChangeKind;
 
 const NAME: &str = "default";
 

@@ -18,7 +18,7 @@ use crate::api::{Api, ApiError};
 use crate::object::readiness;
 use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::store::{Change, ChangeKind};
+use crate::api::{Change, ChangeKind};
 
 /// Where kubelets renew their Leases.
 const LEASES: &str = "kube-node-lease";

@@ -18,7 +18,7 @@ use crate::object::readiness::{is_active, is_terminal, ready_since};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared, Uid};
 use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::store::{Change, ChangeKind};
+use crate::api::{Change, ChangeKind};
 use status::Failure;
 
 /// Pods made or asked to go in one turn; the rest follows when those were seen.

@@ -143,7 +143,7 @@ fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
         context.stores.pods_on("node-2").map(|pod| &**pod),
         &mut Ledger::new(context.stores.budgets.iter().map(|(_, budget)| &**budget)),
         &Options::default(),
-        &std::collections::HashSet::new(),
+        &std::collections::BTreeSet::new(),
     );
     let tell = |stage: &mut Stage, told| {
         stage.send(Message::Data(screen, Data::Drain(told)));
