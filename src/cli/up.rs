@@ -92,13 +92,13 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     ended.context("the console panicked")?.map(drop)
 }
 
-pub(super) fn console_only(console_args: ConsoleArgs, target: ConsoleTarget) -> Result<()> {
+pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) -> Result<()> {
     console::require_terminal()?;
     runtime()?.block_on(async {
         let mut signals = StopSignals::new()?;
         let _logging = logging::start(&default_data_dir()?, tracing::Level::INFO, Stderr::Silent);
         let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };
-        let (mut config, cluster) = client_config(&target, &options).await?;
+        let (mut config, cluster) = client_config(target, &options).await?;
         let origin = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
         let namespace = target.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         // kube would repeat a refused eviction (429) for minutes unseen; the drain shows and times its tries.
