@@ -1,4 +1,46 @@
 //! Podium: a Kubernetes you hold in one terminal.
+//!
+//! ```text
+//!  manifest ─► api ─► store ─► watch ─► caches ─► controllers · scheduler · kubelet ─┐
+//!               ▲        │                                                           │
+//!               └────────│────────────── status, bindings, new objects ◄─────────────┘
+//!    kubectl ─► http ────┘                     console ◄─ kube client ◄─ (in process | HTTPS)
+//! ```
+//!
+//! Data flows one way. Nobody writes around [`api`]; nobody reads the [`store`] but [`api`]; the [`console`]
+//! knows only the Kubernetes API.
+//!
+//! | layer | what it is | may name |
+//! |---|---|---|
+//! | [`base`] | clock (the only source of time), supervised tasks, back-off; knows no Kubernetes | – |
+//! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
+//! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
+//! | [`store`] | revisioned state, watch history, durability | object, base |
+//! | [`api`] | the only door: admission, defaulting, validation, patching, deletion, subresources; `http` is a thin face over the same handle | store, manifest, object, base |
+//! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
+//! | [`controllers`], [`scheduler`], [`kubelet`] | the actors; they never name each other | reconcile, api, object, base |
+//! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
+//! | [`cluster`] | composition root: starts, wires and stops everything | all |
+//! | [`cli`] | flags, commands, exit codes | all |
+//!
+//! A test (`tests/it/layers.rs`) holds this table.
+//!
+//! **A write** is validated, applied in memory under one short lock that gives it the next revision, and handed
+//! in that order to the disk thread, which commits in groups. HTTP answers and kubelets wait until it is
+//! durable; control loops run ahead.
+//!
+//! **A watcher** is a cursor over a ring of changes. A slow one falls behind and learns that it has expired; it
+//! never holds anybody up.
+//!
+//! **A controller** is level-triggered: cache → key on a queue → `reconcile(key)`. Its decisions are pure
+//! functions tested as tables; a thin shell executes them.
+//!
+//! **The scheduler** and **the kubelet** decide in pure functions too (`cycle::schedule`, `plan`). A node's
+//! containers are children of that node's own host process (`podium node-host`), so that a crash of the control
+//! plane neither kills nor orphans work.
+//!
+//! **Time** comes from [`base::clock`] and tokio's timers, so that the whole control plane runs under a virtual
+//! clock: ten minutes are a millisecond in a test.
 
 pub mod api;
 pub mod base;
@@ -8,7 +50,6 @@ pub mod console;
 pub mod controllers;
 pub mod kubelet;
 pub mod manifest;
-pub mod network;
 pub mod object;
 pub mod reconcile;
 pub mod scheduler;

@@ -16,7 +16,6 @@ fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("controllers", actor),
         ("scheduler", actor),
         ("kubelet", actor),
-        ("network", actor),
         ("console", &["object", "manifest", "base"]),
     ])
 }
