@@ -58,7 +58,7 @@ pub enum Effect {
     Toast(Toast),
     /// Shows other namespaces.
     Scope(Scope),
-    /// Brings a parked screen (see [`Screen::background`]) back on top.
+    /// Brings a parked screen (see `background`) back on top.
     Resume(ScreenId),
     /// Starts a task.
     Task(Task),

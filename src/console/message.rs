@@ -65,7 +65,7 @@ pub enum ScreenMessage {
     Shown,
     /// A key that means this command in the screen's contexts.
     Command(Command),
-    /// A key that means no command here; every key when [`super::screen::Screen::takes_all_keys`].
+    /// A key that means no command here; every key when the screen takes all keys.
     Key(KeyEvent),
     /// Pasted text.
     Paste(String),

@@ -6,11 +6,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
 use crate::api::{Api, ApiError};
+use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
 use crate::object::selector::Selector;
 use crate::object::{Key, Shared, Typed};
 use crate::reconcile::Cache;
-use crate::api::{Change, ChangeKind};
 
 /// What an owner and an object are to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

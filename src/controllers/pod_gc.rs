@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 
 use super::context::Context;
 use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Change, ChangeKind};
 use crate::object::owner::is_terminating;
 use crate::object::readiness::is_terminal;
 use crate::object::{Key, Kind, Shared, Uid};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use crate::api::{Change, ChangeKind};
 
 /// Pods that ended are kept up to this number.
 const TERMINATED_THRESHOLD: usize = 12_500;

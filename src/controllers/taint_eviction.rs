@@ -10,13 +10,13 @@ use parking_lot::Mutex;
 
 use super::context::Context;
 use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Change, ChangeKind};
 use crate::base::clock::{saturating_after, until};
 use crate::object::owner::is_terminating;
 use crate::object::readiness::is_terminal;
 use crate::object::taint::{effect::NO_EXECUTE, tolerates};
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::api::{Change, ChangeKind};
 
 /// How long a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

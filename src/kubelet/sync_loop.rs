@@ -23,12 +23,12 @@ use super::runtime::{ContainerId, PodUid, RuntimeEvent};
 use super::wakes::Wakes;
 use super::worker;
 use crate::api::Api;
+use crate::api::{ChangeKind, Visibility};
 use crate::base::clock::{Clock, until};
 use crate::base::task::Tasks;
 use crate::object::config::Timings;
 use crate::object::{Kind, Revision, Shared};
 use crate::reconcile::{Cache, Caches};
-use crate::api::{ChangeKind, Visibility};
 
 /// What happened to a pod beside a change of its object.
 #[derive(Clone, Debug)]

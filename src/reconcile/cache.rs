@@ -8,10 +8,10 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 
 use crate::api::Api;
+use crate::api::{Change, ChangeKind, Visibility};
 use crate::base::task::Tasks;
 use crate::object::owner::controller_of;
 use crate::object::{Body, Key, Kind, Object, Shared, Typed, Uid};
-use crate::api::{Change, ChangeKind, Visibility};
 
 type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
 

@@ -7,5 +7,5 @@ mod crash;
 mod instance;
 mod kubectl;
 mod layers;
-mod stopping;
 mod runtime;
+mod stopping;

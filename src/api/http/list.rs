@@ -111,14 +111,7 @@ impl Pages {
             })
     }
 
-    fn cut(
-        &self,
-        revision: Revision,
-        objects: &[Arc<Object>],
-        id: u64,
-        start: usize,
-        limit: usize,
-    ) -> Page {
+    fn cut(&self, revision: Revision, objects: &[Arc<Object>], id: u64, start: usize, limit: usize) -> Page {
         let start = start.min(objects.len());
         let end = start.saturating_add(limit).min(objects.len());
         let remaining = objects.len() - end;

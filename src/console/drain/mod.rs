@@ -1,6 +1,6 @@
 //! Draining nodes: what would happen, and doing it with every pod's fate in sight (CON-6).
 //!
-//! [`budget`] and [`plan`] say what would become of each pod, [`machine`] decides what to do next while it
+//! [`budget`] and [`mod@plan`] say what would become of each pod, [`machine`] decides what to do next while it
 //! happens; all three are pure. [`driver`] carries it out. A drain never deletes a pod that the plan
 //! refuses, and never forces: what is left is said.
 

@@ -23,12 +23,12 @@ use super::claim::Orphans;
 use super::context::Context;
 use super::seen::Written;
 use crate::api::Api;
+use crate::api::{Change, ChangeKind};
 use crate::object::owner::controller_of;
 use crate::object::readiness::is_terminal;
 use crate::object::selector::Selector;
 use crate::object::{Key, Object};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::api::{Change, ChangeKind};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {

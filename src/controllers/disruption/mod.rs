@@ -12,12 +12,12 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatu
 
 use super::context::Context;
 use crate::api::{Api, ApiError};
+use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, is_terminating};
 use crate::object::readiness::is_ready;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::api::{Change, ChangeKind};
 use status::{Disrupted, Expected};
 
 /// Starts the controller.

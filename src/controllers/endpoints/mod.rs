@@ -15,12 +15,12 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 
 use super::context::Context;
 use super::seen::Written;
+use crate::api::Change;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::selector::{Labels, Selector};
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use crate::api::Change;
 use member::Member;
 
 const ZONE: &str = "topology.kubernetes.io/zone";

@@ -11,13 +11,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
 
 use super::context::Context;
+use crate::api::ChangeKind;
 use crate::api::{
     Api, ApiError, DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Part, Propagation, WriteOptions,
 };
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Uid};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::api::ChangeKind;
 use graph::{Graph, Place};
 
 /// Starts the collector.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::context::Context;
+use crate::api::ChangeKind;
 use crate::api::{Api, ApiError, DeleteOptions, Part, Selection, WriteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
-use crate::api::ChangeKind;
 use content::Remains;
 
 /// The finalizer in `spec` that stands for a namespace's content.

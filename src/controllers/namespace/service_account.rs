@@ -5,12 +5,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::api::ChangeKind;
 use crate::api::{Api, ApiError};
 use crate::controllers::context::Context;
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use crate::api::ChangeKind;
 
 const NAME: &str = "default";
 

@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 
 use super::context::Context;
 use crate::api::{Api, ApiError};
+use crate::api::{Change, ChangeKind};
 use crate::object::readiness;
 use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::api::{Change, ChangeKind};
 
 /// Where kubelets renew their Leases.
 const LEASES: &str = "kube-node-lease";

@@ -13,12 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::claim::{Orphans, claim};
 use super::context::Context;
 use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, controller_reference, is_terminating};
 use crate::object::readiness::{is_active, is_terminal, ready_since};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared, Uid};
 use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, Recorder, WorkQueue};
-use crate::api::{Change, ChangeKind};
 use status::Failure;
 
 /// Pods made or asked to go in one turn; the rest follows when those were seen.

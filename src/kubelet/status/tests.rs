@@ -1,3 +1,1 @@
 //! Tables of the status composed from what is observed.
-
-

@@ -1,6 +1,6 @@
 //! Discovery: what the API serves, in the old documents and in the aggregated ones, and the version.
 //!
-//! Everything comes from the Kind table; what is answered but never stored stands in [`served`].
+//! Everything comes from the Kind table; what is answered but never stored stands in `served.rs`.
 
 mod served;
 
