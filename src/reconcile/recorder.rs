@@ -63,6 +63,13 @@ struct Same {
     message: String,
 }
 
+/// Kubernetes keeps 1 KiB of a message.
+fn shortened(mut message: String) -> String {
+    let end = message.floor_char_boundary(1024);
+    message.truncate(end);
+    message
+}
+
 /// A reference to an object, as events carry it.
 pub fn reference_to(object: &Object) -> ObjectReference {
     let info = object.kind().info();
@@ -114,7 +121,7 @@ impl Recorder {
             field_path: about.field_path.clone(),
             type_,
             reason: reason.into(),
-            message: message.chars().take(1024).collect(),
+            message: shortened(message),
         };
         let known = self.inner.known.lock().events.get(&same).map(|(key, _)| key.clone());
         let again = known.map(|key| self.count_again(&key));

@@ -38,7 +38,6 @@ impl Home {
 /// One process, killed when dropped.
 pub(crate) struct Instance {
     child: Child,
-    pub(crate) ready_line: String,
     kubeconfig: PathBuf,
 }
 
@@ -57,7 +56,7 @@ impl Instance {
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut ready_line).unwrap();
         assert!(ready_line.starts_with("ready https://127.0.0.1:"), "{ready_line:?}");
-        Self { child, ready_line, kubeconfig: data_dir.join("kubeconfig") }
+        Self { child, kubeconfig: data_dir.join("kubeconfig") }
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {

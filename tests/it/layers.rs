@@ -58,7 +58,7 @@ fn each_layer_names_only_those_below_it() {
         sources(&root.join(layer), &mut files);
         assert!(!files.is_empty(), "the layer {layer} has files");
         for file in files.iter().filter(|file| !file.ends_with("tests.rs")) {
-            for (line, named) in named(&std::fs::read_to_string(&file).unwrap()) {
+            for (line, named) in named(&std::fs::read_to_string(file).unwrap()) {
                 let known = table.contains_key(named.as_str()) || named == "cluster" || named == "cli";
                 if known && named != **layer && !allowed.contains(&named.as_str()) {
                     wrong.push(format!("{}:{line}: {layer} names {named}", file.display()));

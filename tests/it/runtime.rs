@@ -25,10 +25,8 @@ struct Node {
 
 /// Fails a test that hangs; no test measures time by it.
 async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(Duration::from_mins(1), future).await {
-        Ok(value) => value,
-        Err(_) => panic!("{what}: did not happen"),
-    }
+    let in_time = tokio::time::timeout(Duration::from_mins(1), future).await;
+    in_time.unwrap_or_else(|_| panic!("{what}: did not happen"))
 }
 
 async fn until(what: &str, condition: impl Fn() -> bool) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
+use podium::api::DeleteOptions;
 use podium::object::readiness::{is_active, is_ready};
 use podium::object::{Kind, Object, Revision};
 use podium::store::{Change, ChangeKind, Visibility, Watcher};
@@ -134,14 +135,26 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
             Step::Undo => undo(&cluster),
             Step::Pause(paused) => cluster.change::<Deployment>("web", |d| d.spec.paused = Some(paused)),
             Step::Kubelet(n) => drop(pod(n).map(|p| cluster.act_on(&p))),
-            Step::KubeletAll => pods.iter().for_each(|p| drop(cluster.act_on(p))),
-            Step::Fail(n) => drop(disturb(n).map(|p| cluster.fail(&p))),
-            Step::Unready(n) => {
-                drop(disturb(n).filter(|p| is_ready(p)).map(|p| cluster.set_ready(&p, false)));
+            Step::KubeletAll => {
+                for pod in &pods {
+                    cluster.act_on(pod);
+                }
             }
-            Step::Delete(n) => drop(
-                disturb(n).map(|p| cluster.api.delete(Kind::Pod, &p.key(), &Default::default()).unwrap()),
-            ),
+            Step::Fail(n) => {
+                if let Some(pod) = disturb(n) {
+                    cluster.fail(&pod);
+                }
+            }
+            Step::Unready(n) => {
+                if let Some(pod) = disturb(n).filter(|p| is_ready(p)) {
+                    cluster.set_ready(&pod, false);
+                }
+            }
+            Step::Delete(n) => {
+                if let Some(pod) = disturb(n) {
+                    cluster.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::default()).unwrap();
+                }
+            }
             Step::Restart(deployment) => {
                 let name = if deployment { "deployment" } else { "replicaset" };
                 cluster.controllers.stop_one(name).await;
