@@ -7,6 +7,7 @@ pub mod client;
 mod config;
 mod data_dir;
 mod housekeeping;
+mod images;
 mod kubeconfig;
 mod nodes;
 mod start;

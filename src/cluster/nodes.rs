@@ -45,8 +45,7 @@ impl Nodes {
         if config.is_disabled("kubelet") {
             return Ok(nodes);
         }
-        let place = data_dir.path().join("images");
-        let catalogue = Arc::new(Catalogue::new(config.file.images.clone(), place.display().to_string()));
+        let catalogue = Arc::new(super::images::catalogue(&config.file.images, data_dir.path())?);
         let kubelets = Kubelets::new(api, caches, tasks);
         let machine = machine_capacity(data_dir);
         // Hosts take some milliseconds each to start: all at once.

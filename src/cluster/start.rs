@@ -54,6 +54,14 @@ pub enum StartError {
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
+    /// A file of the image catalogue cannot be used.
+    #[error("{}: {reason}", file.display())]
+    Image {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A node's kubelet could not be started.
     #[error("node {node}: {reason}")]
     Node {
