@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::object::time::human_duration;
+
 /// Replaces everything that could drive the terminal or turn the text around by a visible glyph
 /// (SEC-3): control characters by their picture, C1 and direction marks by `�`. Line ends become a
 /// picture too; split into lines first where they are wanted. Tabs become a space.
@@ -56,36 +58,20 @@ pub fn age(seconds: i64) -> String {
     age_and_next(seconds).0
 }
 
-/// The age, and in how many seconds its text changes.
+/// The age, and in how many seconds its text may change.
 pub fn age_and_next(seconds: i64) -> (String, i64) {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
-    const YEAR: i64 = 365 * DAY;
-    let until = |step: i64| step - seconds.rem_euclid(step);
-    if seconds < 0 {
-        return ("0s".into(), 1);
-    }
-    let two = |big: i64, unit: &str, small: i64, small_unit: &str, small_step: i64| {
-        let rest = (seconds % big) / small;
-        let text = if rest == 0 {
-            format!("{}{unit}", seconds / big)
-        } else {
-            format!("{}{unit}{rest}{small_unit}", seconds / big)
-        };
-        (text, until(small_step))
+    let seconds = seconds.max(0);
+    // The smallest unit that is shown.
+    let step = match seconds {
+        s if s < 10 * MINUTE => 1,
+        s if s < 8 * HOUR => MINUTE,
+        s if s < 8 * DAY => HOUR,
+        _ => DAY,
     };
-    match seconds {
-        s if s < 2 * MINUTE => (format!("{s}s"), 1),
-        s if s < 10 * MINUTE => two(MINUTE, "m", 1, "s", 1),
-        s if s < 3 * HOUR => (format!("{}m", s / MINUTE), until(MINUTE)),
-        s if s < 8 * HOUR => two(HOUR, "h", MINUTE, "m", MINUTE),
-        s if s < 2 * DAY => (format!("{}h", s / HOUR), until(HOUR)),
-        s if s < 8 * DAY => two(DAY, "d", HOUR, "h", HOUR),
-        s if s < 2 * YEAR => (format!("{}d", s / DAY), until(DAY)),
-        s if s < 8 * YEAR => two(YEAR, "y", DAY, "d", DAY),
-        s => (format!("{}y", s / YEAR), until(DAY)),
-    }
+    (human_duration(seconds), step - seconds % step)
 }
 
 /// Seconds from one moment to another.
