@@ -9,3 +9,4 @@ mod kubectl;
 mod layers;
 mod runtime;
 mod stopping;
+mod terminal;

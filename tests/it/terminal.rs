@@ -1,0 +1,115 @@
+//! The built binary in a real terminal: tmux holds it, types and looks (CON-1, CLI-5, CLI-7).
+
+use std::process::Command;
+
+use crate::instance::{Home, wait_for};
+
+/// A terminal of its own, on a tmux server of its own.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    /// Runs a shell command in a terminal of 100×30.
+    fn run(name: &str, command: &str) -> Self {
+        let terminal = Self { socket: format!("podium-test-{name}-{}", std::process::id()) };
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", "100", "-y", "30", command]);
+        terminal
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let output = Command::new("tmux")
+            .args(["-L", &self.socket])
+            .args(arguments)
+            .output()
+            .expect("tmux is on the PATH (.ci/run installs it)");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-t", "t"])
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        let mut arguments = vec!["send-keys", "-t", "t"];
+        arguments.extend(keys);
+        self.tmux(&arguments);
+    }
+
+    /// Waits until the screen shows this.
+    fn shows(&self, text: &str) {
+        wait_for(&format!("{text:?} on the screen"), || self.screen().contains(text).then_some(()));
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+/// Command lines of processes that hold this text.
+fn processes_with(text: &str) -> usize {
+    let own = std::process::id().to_string();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.file_name().to_str() != Some(own.as_str()))
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .filter(|command| {
+            let command = String::from_utf8_lossy(command);
+            command.contains(text) && !command.starts_with("tmux") && !command.starts_with("sh\0-c")
+        })
+        .count()
+}
+
+fn podium(home: &Home) -> String {
+    let (binary, data) = (env!("CARGO_BIN_EXE_podium"), home.data_dir());
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/sample-manifests");
+    format!("{binary} --ephemeral --listen 127.0.0.1:0 --data-dir {} -f {samples}", data.display())
+}
+
+#[test]
+fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
+    let home = Home::new();
+    let terminal = Terminal::run("keys", &format!("{}; echo exit=$?; exec cat", podium(&home)));
+    terminal.shows("3 nodes ● 3");
+    terminal.keys(&[":"]);
+    terminal.keys(&["nodes", "Enter"]);
+    terminal.shows("node-2");
+    terminal.keys(&["?"]);
+    terminal.shows("Keys");
+    terminal.keys(&["Escape"]);
+    // Smaller than it can draw, and back.
+    terminal.tmux(&["resize-window", "-t", "t", "-x", "40", "-y", "8"]);
+    wait_for("word of the size", || (!terminal.screen().contains("node-2")).then_some(()));
+    terminal.tmux(&["resize-window", "-t", "t", "-x", "100", "-y", "30"]);
+    terminal.shows("node-2");
+    terminal.keys(&["C-c"]);
+    terminal.keys(&["C-c"]);
+    terminal.keys(&["Enter"]);
+    terminal.shows("exit=0");
+    assert_eq!(
+        terminal.tmux(&["display", "-p", "-t", "t", "#{alternate_on} #{mouse_any_flag}"]).trim(),
+        "0 0"
+    );
+    assert_eq!(processes_with(home.data_dir().to_str().unwrap()), 0);
+}
+
+#[test]
+fn closing_the_terminal_ends_everything_cli_5() {
+    let home = Home::new();
+    let terminal = Terminal::run("close", &podium(&home));
+    terminal.shows("3 nodes ● 3");
+    let data_dir = home.data_dir();
+    assert!(processes_with(data_dir.to_str().unwrap()) > 1, "node hosts run");
+    terminal.tmux(&["kill-session", "-t", "t"]);
+    wait_for("every process to end", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_do_con_1() {
+    let output = Command::new(env!("CARGO_BIN_EXE_podium")).arg("--ephemeral").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("podium serve"));
+}
