@@ -5,8 +5,8 @@
 
 use jiff::Timestamp;
 use kube::Client;
-use kube::api::{DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams};
-use serde_json::Value;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
 
 use super::resource::ObjectRef;
 
@@ -156,11 +156,12 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
         }
         Mutation::Evict { target, params } => {
             let namespace = target.namespace.as_deref().unwrap_or("default");
-            let pods: kube::Api<k8s_openapi::api::core::v1::Pod> =
-                kube::Api::namespaced(client.clone(), namespace);
-            let params = EvictParams { delete_options: Some(params.clone()), ..EvictParams::default() };
-            let status = pods.evict(&target.name, &params).await?;
-            Ok(value_of(&status))
+            let path = format!("/api/v1/namespaces/{namespace}/pods/{}/eviction", target.name);
+            let request = http::Request::post(path)
+                .header(http::header::CONTENT_TYPE, "application/json")
+                .body(eviction(target, params).to_string().into_bytes())
+                .map_err(kube::Error::HttpError)?;
+            client.request(request).await
         }
         Mutation::All(mutations) => {
             let mut answer = Value::Null;
@@ -170,6 +171,16 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
             Ok(answer)
         }
     }
+}
+
+/// The body of an eviction. kube's own `evict` sends the options as `delete_options`, a name servers ignore.
+fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": { "name": target.name, "namespace": target.namespace },
+        "deleteOptions": params,
+    })
 }
 
 /// A patch, with parameters (dry run) of the caller.
@@ -233,5 +244,35 @@ pub fn error_text(error: &kube::Error) -> String {
             }
             text
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::Preconditions;
+
+    use super::*;
+    use crate::console::resource::Watched;
+
+    /// CON-6: the grace period and the uid of an eviction are under the name the server reads.
+    #[test]
+    fn an_eviction_carries_its_delete_options() {
+        let target = ObjectRef {
+            kind: Watched::Pods.kind(),
+            namespace: Some("default".to_owned()),
+            name: "web-1".to_owned(),
+            uid: None,
+        };
+        let preconditions = Preconditions { uid: Some("u1".to_owned()), resource_version: None };
+        let params = DeleteParams {
+            grace_period_seconds: Some(5),
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let body = eviction(&target, &params);
+        assert_eq!(body["apiVersion"], "policy/v1");
+        assert_eq!(body["metadata"], json!({ "name": "web-1", "namespace": "default" }));
+        assert_eq!(body["deleteOptions"]["gracePeriodSeconds"], 5);
+        assert_eq!(body["deleteOptions"]["preconditions"]["uid"], "u1");
     }
 }

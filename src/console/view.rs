@@ -106,6 +106,11 @@ fn draw_header(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rec
     frame.render_widget(Line::from(right.0), right_area);
 }
 
+/// Whether the cluster runs in this very process.
+fn is_ours(model: &Model) -> bool {
+    model.setup.origin == "in process"
+}
+
 #[derive(Clone, Copy)]
 struct Crumbs {
     origin: bool,
@@ -116,8 +121,9 @@ struct Crumbs {
 fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     let theme = cx.theme;
     let mut left = vec![Span::styled(format!(" {} ", clean(&model.setup.cluster)), theme.header.title)];
-    if shape.origin && !model.setup.origin.is_empty() {
-        left.push(Span::styled(format!("{} ", clean(&model.setup.origin)), theme.body.dim));
+    // Our own cluster is the usual one and needs no address.
+    if shape.origin && !is_ours(model) && !model.setup.origin.is_empty() {
+        left.push(Span::styled(format!("at {} ", clean(&model.setup.origin)), theme.body.dim));
     }
     let first = model.screens.len().saturating_sub(shape.count);
     for (id, screen) in &model.screens[first..] {
@@ -169,7 +175,7 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     }
     let mut revision = Vec::new();
     // Elsewhere revisions are etcd's, of no use to a reader.
-    if stores.latest_revision() > 0 && model.setup.origin.contains("process") {
+    if stores.latest_revision() > 0 && is_ours(model) {
         revision.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
     }
     (spans, revision)

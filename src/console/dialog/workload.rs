@@ -97,21 +97,24 @@ fn image_action(target: &ObjectRef, changed: &[(String, String, String)]) -> Act
 fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
     let list: Vec<Value> = images.iter().map(|(name, image)| json!({"name": name, "image": image})).collect();
     let words: Vec<String> = images.iter().map(|(name, image)| format!("{name}={image}")).collect();
+    let kubectl = format!(
+        "kubectl set image {}/{}{} {}",
+        target.kind.kubectl_name(),
+        target.name,
+        target.kubectl_namespace(),
+        words.join(" ")
+    );
+    // As `--record` did: else the new revision would be listed under the reason of the one before.
+    let cause = json!({"annotations": {"kubernetes.io/change-cause": &kubectl}});
     Action {
         title: format!("set image of {} {}", target.describe(), words.join(" ")),
         target: target.clone(),
-        kubectl: format!(
-            "kubectl set image {}/{}{} {}",
-            target.kind.kubectl_name(),
-            target.name,
-            target.kubectl_namespace(),
-            words.join(" ")
-        ),
+        kubectl,
         mutation: Mutation::Patch {
             target: target.clone(),
             subresource: None,
             kind: PatchKind::Strategic,
-            body: json!({"spec": {"template": {"spec": {"containers": list}}}}),
+            body: json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}}),
         },
         inverse: None,
         quiet: false,

@@ -187,37 +187,13 @@ impl Drain<'_> {
     /// Asks for one pod and records how it went; a budget in the way is no news for the journal.
     async fn ask(&self, client: &Client, row: &Row) -> (Uid, Answer) {
         let action = removal(row, self.options);
-        let result = match &action.mutation {
-            Mutation::Evict { .. } => evict(client, row, self.options.grace_seconds).await,
-            other => carry_out(client, other).await.map(|_| ()),
-        };
+        let result = carry_out(client, &action.mutation).await.map(|_| ());
         let answer = answer(&result);
         if matches!(answer, Answer::Accepted | Answer::Failed(_)) {
             self.out.record(action, &result).await;
         }
         (row.uid.clone(), answer)
     }
-}
-
-/// Asks the eviction API for one pod.
-async fn evict(client: &Client, row: &Row, grace_seconds: Option<u32>) -> Result<(), kube::Error> {
-    let mut options = json!({ "preconditions": { "uid": row.uid.as_str() } });
-    if let Some(seconds) = grace_seconds {
-        options["gracePeriodSeconds"] = json!(seconds);
-    }
-    let body = json!({
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": { "name": row.name, "namespace": row.namespace },
-        "deleteOptions": options,
-    });
-    // kube's own `evict` sends the options under a name the server does not know (`delete_options`).
-    let request =
-        http::Request::post(format!("/api/v1/namespaces/{}/pods/{}/eviction", row.namespace, row.name))
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(body.to_string().into_bytes())
-            .map_err(kube::Error::HttpError)?;
-    client.request_text(request).await.map(|_| ())
 }
 
 fn answer(result: &Result<(), kube::Error>) -> Answer {

@@ -20,7 +20,7 @@ use crate::console::drain::{Fate, Ledger, Options, Row, Ruling, Verdict, plan};
 use crate::console::effect::Effect;
 use crate::console::message::{Data, ScreenMessage};
 use crate::console::resource::{ObjectRef, Uid};
-use crate::console::text::{clean, fit};
+use crate::console::text::{age, clean, fit};
 use crate::console::toast::Toast;
 
 pub use crate::console::drain::driver::Told as Loaded;
@@ -256,6 +256,7 @@ impl Drain {
     }
 
     fn summary(&self) -> Toast {
+        let pods = |count: usize| if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") };
         let name = self.name();
         let errors: Vec<&str> = self
             .states
@@ -272,8 +273,8 @@ impl Drain {
         match (errors.first(), failed, refused) {
             (Some(error), _, _) => Toast::failed(format!("drain of {name}: {error}")),
             (None, 0, 0) => Toast::done(format!("{name} drained")),
-            (None, 0, refused) => Toast::note(format!("{name} drained but for {refused} refused pods")),
-            (None, failed, _) => Toast::failed(format!("drain of {name}: {failed} pods stayed")),
+            (None, 0, refused) => Toast::note(format!("{name} drained but for {} refused", pods(refused))),
+            (None, failed, _) => Toast::failed(format!("drain of {name}: {} stayed", pods(failed))),
         }
     }
 
@@ -326,14 +327,14 @@ impl Drain {
                 cx.redraw_at(jiff::Timestamp::from_second(next).unwrap_or(cx.now));
                 let waited = seconds_until(*since, cx.now);
                 let retry = seconds_until(cx.now, *retry_at);
-                (format!("◐ waiting {waited}s, retry in {retry}s"), theme.status.pending)
+                (format!("◐ waiting {}, retry in {retry}s", age(waited)), theme.status.pending)
             }
             Fate::Ending { since } => {
                 cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
-                (format!("↓ terminating {}s", seconds_until(*since, cx.now)), theme.status.terminating)
+                (format!("↓ terminating {}", age(seconds_until(*since, cx.now))), theme.status.terminating)
             }
             Fate::Gone { after } => {
-                (format!("✔ evicted in {}s", after.as_secs().max(0)), theme.status.succeeded)
+                (format!("✔ evicted in {}", age(after.as_secs().max(0))), theme.status.succeeded)
             }
             Fate::Failed(message) => (format!("✖ {}", clean(message)), theme.status.failed),
         }

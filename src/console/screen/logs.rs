@@ -426,6 +426,8 @@ impl Logs {
             parts.push(format!("→{}", self.left));
         }
         parts.push(match self.position {
+            // A run that is over says nothing more.
+            Position::End if self.run == Run::Previous => "■ the end".to_owned(),
             Position::End => "● following".to_owned(),
             Position::At(_) => {
                 let below = self.buffer.shown().saturating_sub(self.top() + self.height.get());

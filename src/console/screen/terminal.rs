@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use crossterm::event::{KeyCode, KeyEvent, MouseEventKind};
 use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
@@ -27,6 +27,7 @@ use crate::console::pane::{
 };
 use crate::console::resource::ObjectRef;
 use crate::console::text::{clean, fit};
+use crate::console::toast::Toast;
 
 /// Output merged into one message at most; keeps a busy program from being drawn piece by piece.
 const MERGED_BYTES: usize = 256 * 1024;
@@ -85,6 +86,8 @@ pub struct Terminal {
     container: String,
     stage: Stage,
     session: Option<Session>,
+    /// Typed before there was a session; goes first once there is one.
+    early: Vec<u8>,
     emulator: RefCell<Emulator>,
 }
 
@@ -116,6 +119,7 @@ impl Terminal {
             container: String::new(),
             stage: Stage::Asking,
             session: None,
+            early: Vec::new(),
             emulator: RefCell::new(emulator),
         }
     }
@@ -167,6 +171,7 @@ impl Terminal {
         };
         self.stage =
             Stage::Starting(StartProgress::Waiting { reason: String::new(), message, trouble: false });
+        self.early.clear();
         self.plan = Some(plan.clone());
         let pod = self.pod.clone();
         let (rows, columns) = self.emulator.borrow().size();
@@ -179,6 +184,9 @@ impl Terminal {
             Loaded::Session(session) => {
                 let (rows, columns) = self.emulator.borrow().size();
                 session.send(PaneInput::Resize(PaneSize { rows, columns }));
+                if !self.early.is_empty() {
+                    session.send(PaneInput::Bytes(std::mem::take(&mut self.early)));
+                }
                 self.session = Some(session);
             }
             Loaded::Event(PaneEvent::Progress(progress)) => self.stage = Stage::Starting(progress),
@@ -229,7 +237,7 @@ impl Terminal {
             };
         }
         if matches!(self.stage, Stage::Starting(_)) && key.code == KeyCode::Esc {
-            return vec![Effect::Back];
+            return self.detach();
         }
         let emulator = self.emulator.get_mut();
         emulator.scroll_to_bottom();
@@ -237,7 +245,11 @@ impl Terminal {
         self.type_in(bytes)
     }
 
-    fn type_in(&self, bytes: Vec<u8>) -> Vec<Effect> {
+    fn type_in(&mut self, bytes: Vec<u8>) -> Vec<Effect> {
+        if self.session.is_none() && matches!(self.stage, Stage::Starting(_)) {
+            self.early.extend(bytes);
+            return Vec::new();
+        }
         if bytes.is_empty() || self.send(PaneInput::Bytes(bytes)) {
             return Vec::new();
         }
@@ -261,6 +273,13 @@ impl Terminal {
     fn detach(&mut self) -> Vec<Effect> {
         let Some(session) = self.session.take() else { return vec![Effect::Back] };
         session.send(PaneInput::Detach);
+        if let Stage::Starting(_) = self.stage {
+            let text = match self.purpose {
+                Purpose::Shell | Purpose::Attach => format!("gave up on {}", self.container),
+                Purpose::Debug => format!("{} does not run yet; attach with a once it does", self.container),
+            };
+            return vec![Effect::Back, Effect::Toast(Toast::note(text))];
+        }
         let text = match self.purpose {
             Purpose::Shell => format!("left the shell in {}", self.pod.name),
             Purpose::Attach => format!("detached from {}; it runs on", self.container),
@@ -385,9 +404,9 @@ impl View for Terminal {
             Stage::Over(outcome) if self.emulator.borrow().text().trim().is_empty() => {
                 let text = vec![
                     Line::default(),
-                    Line::styled(format!("  ✖ {}", clean(&outcome.text())), cx.theme.status.failed),
+                    Line::styled(format!("✖ {}", clean(&outcome.text())), cx.theme.status.failed),
                 ];
-                frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), inner);
+                frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), indented(inner));
             }
             Stage::Over(_) => {
                 let emulator = self.emulator.borrow();
@@ -397,7 +416,7 @@ impl View for Terminal {
             Stage::Starting(progress) => {
                 frame.render_widget(
                     Paragraph::new(start_lines(cx, progress)).wrap(Wrap { trim: false }),
-                    inner,
+                    indented(inner),
                 );
             }
         }
@@ -408,6 +427,11 @@ impl View for Terminal {
     }
 }
 
+/// Where notices stand: off the border, also in the lines a long one is wrapped to.
+fn indented(area: Rect) -> Rect {
+    area.inner(Margin { horizontal: 2.min(area.width / 2), vertical: 0 })
+}
+
 /// What is said while a container is on its way.
 fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>> {
     let mut lines = vec![Line::default()];
@@ -416,24 +440,24 @@ fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>>
             let (glyph, style) =
                 if *trouble { ("✖", cx.theme.status.failed) } else { ("◐", cx.theme.status.pending) };
             let head = if reason.is_empty() { "Starting" } else { reason };
-            lines.push(Line::styled(format!("  {glyph} {}", clean(head)), style));
+            lines.push(Line::styled(format!("{glyph} {}", clean(head)), style));
             if !message.is_empty() {
-                lines.push(Line::styled(format!("    {}", clean(message)), cx.theme.body.text));
+                lines.push(Line::styled(clean(message).into_owned(), cx.theme.body.text));
             }
             if *trouble {
                 lines.push(Line::default());
                 lines.push(Line::styled(
-                    "    Still waiting; Kubernetes tries again by itself.".to_owned(),
+                    "Still waiting; Kubernetes tries again by itself.",
                     cx.theme.body.dim,
                 ));
             }
         }
-        StartProgress::Running => lines.push(Line::styled("  ● Running, attaching", cx.theme.status.running)),
+        StartProgress::Running => lines.push(Line::styled("● Running, attaching", cx.theme.status.running)),
         StartProgress::Ended { exit_code, message } => lines.push(Line::styled(
-            format!("  ✖ ended with exit code {exit_code}: {}", clean(message)),
+            format!("✖ ended with exit code {exit_code}: {}", clean(message)),
             cx.theme.status.failed,
         )),
-        StartProgress::PodGone => lines.push(Line::styled("  ✖ the pod is gone", cx.theme.status.failed)),
+        StartProgress::PodGone => lines.push(Line::styled("✖ the pod is gone", cx.theme.status.failed)),
     }
     lines
 }
