@@ -43,10 +43,23 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::from(DONE),
         Err(error) => {
-            eprintln!("podium: {error:#}");
+            eprintln!("podium: {}", told(&error));
             ExitCode::from(FAILED)
         }
     }
+}
+
+/// An error and its causes in one line; a cause that its error has told already is not told twice.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// The programs this binary is for itself: before any thread or runtime exists, because they fork.
@@ -56,5 +69,22 @@ fn hidden_program() -> Option<ExitCode> {
         "node-host" => Some(crate::kubelet::runtime::node_host_main(arguments)),
         "image-program" => Some(crate::kubelet::images::image_program_main(arguments)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::told;
+
+    #[test]
+    fn no_cause_is_told_twice_cli_6() {
+        let busy = || anyhow!("address in use");
+        assert_eq!(
+            told(&busy().context("cannot listen: address in use; choose another")),
+            "cannot listen: address in use; choose another"
+        );
+        assert_eq!(told(&busy().context("cannot listen")), "cannot listen: address in use");
     }
 }

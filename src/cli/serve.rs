@@ -24,19 +24,21 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
 async fn serve(args: ClusterArgs) -> Result<()> {
     let mut signals = StopSignals::new()?;
     let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
+    let config = cluster_config(&args)?;
     let (data_dir, _logging) = prepare(&args, Stderr::Shown)?;
-    let cluster = tokio::select! {
-        started = Cluster::start(cluster_config(&args)?, data_dir) => started?,
-        signal = signals.next() => anyhow::bail!("{signal} while starting"),
+    // A signal meanwhile waits its turn: half a start would leave the hosts of nodes behind.
+    let cluster = Cluster::start(config, data_dir).await?;
+    let run = async {
+        until_ready(&cluster, manifests).await?;
+        std::future::pending().await
     };
     let outcome = tokio::select! {
-        outcome = until_ready(&cluster, manifests) => outcome,
-        _ = signals.next() => Ok(()),
+        outcome = run => outcome,
+        signal = signals.next() => {
+            tracing::info!("{signal}: stopping");
+            Ok(())
+        }
     };
-    if outcome.is_ok() {
-        let signal = signals.next().await;
-        tracing::info!("{signal}: stopping");
-    }
     stop(cluster, &mut signals).await;
     outcome
 }

@@ -26,8 +26,9 @@ pub(super) fn run(cluster: ClusterArgs, console: ConsoleArgs) -> Result<()> {
 async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     let mut signals = StopSignals::new()?;
     let manifests = apply::read_files(&args.filename, apply::Depth::Flat)?;
+    let config = cluster_config(&args)?;
     let (data_dir, _logging) = prepare(&args, Stderr::Silent)?;
-    let cluster = Cluster::start(cluster_config(&args)?, data_dir).await?;
+    let cluster = Cluster::start(config, data_dir).await?;
     let applied = apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await;
     if let Err(error) = applied {
         cluster.stop(|_| {}, CancellationToken::new()).await;

@@ -49,7 +49,15 @@ pub(super) struct Disk {
 }
 
 fn failed(error: &fjall::Error) -> StoreError {
-    StoreError::Disk(error.to_string())
+    StoreError::Disk(told(error))
+}
+
+/// The operating system's own words where it is the one that refuses.
+fn told(error: &fjall::Error) -> String {
+    match error {
+        fjall::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    }
 }
 
 fn open_database(directory: &Path) -> Result<Opened, StoreError> {
@@ -210,7 +218,7 @@ fn commit(opened: &mut Option<Opened>, directory: &Path, group: &[Change]) -> Re
     if let Some(last) = group.last() {
         batch.insert(&current.meta, REVISION_KEY, last.revision.0.to_be_bytes());
     }
-    batch.commit().map_err(|e| e.to_string())?;
+    batch.commit().map_err(|e| told(&e))?;
     *opened = Some(current);
     Ok(())
 }

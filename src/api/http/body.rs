@@ -1,8 +1,8 @@
 //! Reading request bodies: JSON, YAML or protobuf, bounded.
 
-use axum::body::to_bytes;
 use axum::extract::Request;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
@@ -12,6 +12,10 @@ use crate::api::schema::duplicate_fields;
 
 /// No body is larger; Kubernetes' own limit.
 pub(super) const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// How much of a body that is too large is read and thrown away: clients still sending when the answer
+/// comes see a broken stream instead of the answer.
+const MAX_DRAINED: usize = 8 * MAX_BODY;
 
 /// A body that was read as a value.
 pub(super) struct ReadValue {
@@ -28,15 +32,22 @@ pub(super) fn media_type(request: &Request) -> String {
 
 /// The whole body.
 pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
-    to_bytes(request.into_body(), MAX_BODY).await.map_err(|error| {
-        let too_large = std::error::Error::source(&error)
-            .is_some_and(|source| source.to_string().contains("length limit"));
-        if too_large {
-            ApiError::TooLarge(format!("Request entity too large: limit is {MAX_BODY}"))
-        } else {
-            ApiError::BadRequest(format!("the request body could not be read: {error}"))
+    let mut chunks = request.into_body().into_data_stream();
+    let (mut bytes, mut length) = (BytesMut::new(), 0_usize);
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk
+            .map_err(|error| ApiError::BadRequest(format!("the request body could not be read: {error}")))?;
+        length += chunk.len();
+        if length <= MAX_BODY {
+            bytes.extend_from_slice(&chunk);
+        } else if length > MAX_DRAINED {
+            break;
         }
-    })
+    }
+    if length > MAX_BODY {
+        return Err(ApiError::TooLarge(format!("Request entity too large: limit is {MAX_BODY}")));
+    }
+    Ok(bytes.freeze())
 }
 
 /// The body as a value.
@@ -56,6 +67,7 @@ pub(super) async fn read_optional_value(request: Request) -> Result<Option<Value
 fn decode(media_type: &str, bytes: &[u8]) -> Result<ReadValue, ApiError> {
     match media_type {
         "" | "application/json" => json(bytes),
+        "application/yaml" => yaml(bytes),
         protobuf::MEDIA_TYPE => match protobuf::decode(bytes) {
             Ok(value) => Ok(ReadValue { value, duplicates: Vec::new() }),
             Err(error) => Err(ApiError::BadRequest(format!("the object provided is unrecognized: {error}"))),
@@ -74,4 +86,16 @@ fn json(bytes: &[u8]) -> Result<ReadValue, ApiError> {
             "the object provided is unrecognized: couldn't get version/kind; json parse error: {error}"
         ))),
     }
+}
+
+fn yaml(bytes: &[u8]) -> Result<ReadValue, ApiError> {
+    let unreadable = |why: String| {
+        ApiError::BadRequest(format!(
+            "the object provided is unrecognized: couldn't get version/kind; yaml parse error: {why}"
+        ))
+    };
+    let text = std::str::from_utf8(bytes).map_err(|e| unreadable(e.to_string()))?;
+    // A field given twice is refused by the reader.
+    let value = crate::manifest::from_yaml(text).map_err(|e| unreadable(e.to_string()))?;
+    Ok(ReadValue { value, duplicates: Vec::new() })
 }

@@ -107,10 +107,19 @@ fn in_place(document: &Document, error: &kube::Error) -> String {
     if !fields.is_empty() {
         return fields.join("\n");
     }
+    document.error(named_field(&status.message), status.message.clone()).to_string()
+}
+
+/// The field that a decoding error is about, as far as its text says; else nothing.
+fn named_field(message: &str) -> &str {
+    // `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`.
+    if let Some((_, rest)) = message.split_once("Go struct field ") {
+        let field = rest.split_once(" of type ").map_or(rest, |(field, _)| field);
+        return field.split_once('.').map_or("", |(_, path)| path);
+    }
     // `strict decoding error: unknown field "spec.replicaz"` names its field in quotes.
-    let named =
-        status.message.split('"').skip(1).step_by(2).find(|part| part.contains('.') && !part.contains(' '));
-    document.error(named.unwrap_or(""), status.message.clone()).to_string()
+    let quoted = message.split('"').skip(1).step_by(2);
+    quoted.into_iter().find(|part| part.contains('.') && !part.contains(' ')).unwrap_or("")
 }
 
 /// The paths of an object: of its collection, and its own.
