@@ -296,6 +296,14 @@ impl Object {
         })
     }
 
+    /// Its JSON encoding for one use: the one already made, or one that is not kept. For what is written
+    /// once and then mostly never read, which would otherwise stay in memory twice.
+    pub fn encode(&self) -> Bytes {
+        self.json.get().cloned().unwrap_or_else(|| {
+            Bytes::from(self.body.encode().expect("API types have string keys and finite numbers"))
+        })
+    }
+
     /// Its JSON as a value, for patching and for reading fields by path.
     pub fn to_value(&self) -> Value {
         self.body.to_value().expect("API types have string keys and finite numbers")
@@ -414,6 +422,8 @@ mod tests {
         let mut object = Object::new(ConfigMap::default());
         assert!(!object.json().windows(3).any(|w| w == b"xyz"));
         object.meta_mut().name = Some("xyz".into());
+        assert_eq!(object.encode(), object.clone().json());
+        assert!(object.json.get().is_none(), "an encoding for one use is not kept");
         assert!(object.json().windows(3).any(|w| w == b"xyz"));
     }
 }

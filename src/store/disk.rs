@@ -21,6 +21,11 @@ use crate::object::{Key, Kind, Object, Revision};
 const GROUP: usize = 4096;
 /// How long to wait before a group that the disk refused is tried again.
 const RETRY: Duration = Duration::from_millis(500);
+/// Unsorted writes the database keeps in memory before it sorts them into a file. Small: everything that
+/// is read is in memory already.
+const MEMTABLE: u64 = 4 * 1024 * 1024;
+/// What the database caches of its files: they are read at the start only.
+const CACHE: u64 = 1024 * 1024;
 /// Where the revision of the last durable write is kept.
 const REVISION_KEY: &str = "revision";
 
@@ -61,8 +66,11 @@ fn told(error: &fjall::Error) -> String {
 }
 
 fn open_database(directory: &Path) -> Result<Opened, StoreError> {
-    let database = Database::builder(directory).open().map_err(|e| failed(&e))?;
-    let keyspace = |name| database.keyspace(name, KeyspaceCreateOptions::default).map_err(|e| failed(&e));
+    let database = Database::builder(directory).cache_size(CACHE).open().map_err(|e| failed(&e))?;
+    let keyspace = |name| {
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE);
+        database.keyspace(name, options).map_err(|e| failed(&e))
+    };
     let (objects, meta) = (keyspace("objects")?, keyspace("meta")?);
     Ok(Opened { database, objects, meta })
 }
@@ -212,7 +220,7 @@ fn commit(opened: &mut Option<Opened>, directory: &Path, group: &[Change]) -> Re
         let key = record_key(change.object.kind(), &change.object.key());
         match change.kind {
             ChangeKind::Deleted => batch.remove(&current.objects, key),
-            _ => batch.insert(&current.objects, key, change.object.json().as_ref()),
+            _ => batch.insert(&current.objects, key, change.object.encode().as_ref()),
         }
     }
     if let Some(last) = group.last() {

@@ -53,11 +53,25 @@ impl Instance {
 
     /// Resident memory of the control plane.
     pub(super) fn resident_mib(&self) -> Result<f64> {
-        let pid = self.child.id().context("the instance has ended")?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let line = status.lines().find(|l| l.starts_with("VmRSS:")).context("no VmRSS")?;
-        let kib: f64 = line.split_whitespace().nth(1).context("VmRSS has a value")?.parse()?;
-        Ok(kib / 1024.0)
+        resident_mib(self.child.id().context("the instance has ended")?)
+    }
+
+    /// Resident memory of the nodes' hosts: what stands between the control plane and the containers.
+    pub(super) fn hosts_mib(&self) -> Result<f64> {
+        let own = self.directory.display().to_string();
+        let mut sum = 0.0;
+        for entry in std::fs::read_dir("/proc")?.flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+                continue;
+            };
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command);
+            if command.split('\0').nth(1) == Some("node-host") && command.contains(&own) {
+                // Those that have just ended count nothing.
+                sum += resident_mib(pid).unwrap_or(0.0);
+            }
+        }
+        Ok(sum)
     }
 
     /// Asks it to end, and waits.
@@ -72,4 +86,11 @@ impl Instance {
         }
         Ok(())
     }
+}
+
+fn resident_mib(pid: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find(|l| l.starts_with("VmRSS:")).context("no VmRSS")?;
+    let kib: f64 = line.split_whitespace().nth(1).context("VmRSS has a value")?.parse()?;
+    Ok(kib / 1024.0)
 }

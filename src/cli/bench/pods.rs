@@ -57,7 +57,9 @@ pub(super) async fn real() -> Result<()> {
     let start = Instant::now();
     let mut bare = Vec::new();
     for _ in 0..PROCESSES {
-        bare.push(Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn()?);
+        // What a pod of the image `pause` runs, and nothing around it.
+        let mut program = Command::new(std::env::current_exe()?);
+        bare.push(program.args(["image-program", "pause"]).stdin(Stdio::null()).spawn()?);
     }
     let bare_seconds = start.elapsed().as_secs_f64();
     for mut process in bare {
@@ -65,6 +67,7 @@ pub(super) async fn real() -> Result<()> {
         process.wait()?;
     }
     let instance = Instance::start(&[]).await?;
+    let idle = instance.resident_mib()? + instance.hosts_mib()?;
     let client = instance.client().await?;
     let api: Api<Deployment> = Api::default_namespaced(client.clone());
     let start = Instant::now();
@@ -78,6 +81,8 @@ pub(super) async fn real() -> Result<()> {
         "200 bare spawns",
         bare_seconds,
     );
+    let used = instance.resident_mib()? + instance.hosts_mib()?;
+    Report::alone("  memory of our side, each", "KiB", (used - idle) * 1024.0 / PROCESSES as f64);
     let pods: Api<Pod> = Api::default_namespaced(client);
     let restarts: i32 = pods
         .list(&ListParams::default())

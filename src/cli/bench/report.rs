@@ -1,4 +1,4 @@
-//! The printed table: figure, limit or peer, ratio.
+//! The printed table: figure, what stands beside it, and how many times better or worse it is.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ pub(super) struct Report;
 
 impl Report {
     pub(super) fn heading() {
-        println!("{:<46} {:>14} {:>26} {:>9}", "what", "podium", "beside", "ratio");
+        println!("{:<46} {:>14} {:>28}   podium is", "what", "podium", "beside");
     }
 
     /// Beside something measured in the same run.
     pub(super) fn against_limit(what: &str, unit: &str, value: f64, limit_name: &str, limit: f64) {
-        Self::row(what, unit, value, &format!("{limit_name} {}", number(limit)), value / limit);
+        Self::row(what, unit, value, &format!("{limit_name} {}", number(limit)), limit);
     }
 
     /// Beside a peer's figure from elsewhere.
     pub(super) fn against_peer(what: &str, unit: &str, value: f64, peer: f64) {
-        Self::row(what, unit, value, &format!("k8s 1.20: {}", number(peer)), value / peer);
+        Self::row(what, unit, value, &format!("k8s 1.20: {}", number(peer)), peer);
     }
 
     /// Alone.
@@ -25,8 +25,19 @@ impl Report {
         println!("{what:<46} {:>14}", format!("{} {unit}", number(value)));
     }
 
-    fn row(what: &str, unit: &str, value: f64, beside: &str, ratio: f64) {
-        println!("{what:<46} {:>14} {beside:>26} {:>8}x", format!("{} {unit}", number(value)), number(ratio));
+    fn row(what: &str, unit: &str, value: f64, beside: &str, other: f64) {
+        let verdict = compare(unit, value, other);
+        println!("{what:<46} {:>14} {beside:>28}   {verdict}", format!("{} {unit}", number(value)));
+    }
+}
+
+/// How `value` stands to `other`: more is better for rates, less for everything else.
+fn compare(unit: &str, value: f64, other: f64) -> String {
+    let better = if unit.ends_with("/s") { value / other } else { other / value };
+    if better >= 1.0 {
+        format!("{}x better", number(better))
+    } else {
+        format!("{}x worse", number(1.0 / better))
     }
 }
 
@@ -35,7 +46,7 @@ fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
-        v if v >= 0.1 => format!("{value:.2}"),
+        v if v >= 0.1 || v == 0.0 => format!("{value:.2}"),
         _ => format!("{value:.4}"),
     }
 }
@@ -46,4 +57,30 @@ pub(super) fn percentile_micros(samples: &mut [Duration], share: f64) -> f64 {
     let last = samples.len().saturating_sub(1);
     let index = ((last as f64) * share).round() as usize;
     samples.get(index).map_or(0.0, |d| d.as_secs_f64() * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_say_which_way_is_better_perf_1() {
+        for (unit, value, other, verdict) in [
+            ("s", 0.5, 5.0, "10.0x better"),
+            ("s", 5.0, 0.5, "10.0x worse"),
+            ("/s", 3000.0, 1000.0, "3.00x better"),
+            ("/s", 1000.0, 3000.0, "3.00x worse"),
+            ("MiB", 7.0, 7.0, "1.00x better"),
+        ] {
+            assert_eq!(compare(unit, value, other), verdict, "{value} {unit} beside {other}");
+        }
+    }
+
+    #[test]
+    fn percentiles_are_of_the_sorted_samples() {
+        let mut samples: Vec<Duration> = (0..=100).rev().map(Duration::from_micros).collect();
+        assert!((percentile_micros(&mut samples, 0.5) - 50.0).abs() < 0.01);
+        assert!((percentile_micros(&mut samples, 0.99) - 99.0).abs() < 0.01);
+        assert!(percentile_micros(&mut [], 0.5).abs() < 0.01);
+    }
 }

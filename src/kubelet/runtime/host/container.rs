@@ -254,7 +254,7 @@ impl Host {
     ) -> Result<(Rc<Container>, super::wire::Wire), RuntimeError> {
         let id = self.new_id();
         let dir = pod.dir.join(&id.0);
-        for name in ["root", "tmp", "layers", "directories"] {
+        for name in ["root", "tmp", "layers"] {
             fs::create_dir_all(dir.join(name)).map_err(os_error("container directory"))?;
         }
         fs::write(dir.join("termination-log"), "").map_err(os_error("termination log"))?;
