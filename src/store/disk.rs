@@ -21,9 +21,9 @@ use crate::object::{Key, Kind, Object, Revision};
 const GROUP: usize = 4096;
 /// How long to wait before a group that the disk refused is tried again.
 const RETRY: Duration = Duration::from_millis(500);
-/// Unsorted writes the database keeps in memory before it sorts them into a file. Small: everything that
-/// is read is in memory already.
-const MEMTABLE: u64 = 4 * 1024 * 1024;
+/// Writes the database keeps in memory before it sorts them into a file: little, since everything that is
+/// read is in memory already, and not too little, since each file costs the writers a pause.
+const MEMTABLE: u64 = 16 * 1024 * 1024;
 /// What the database caches of its files: they are read at the start only.
 const CACHE: u64 = 1024 * 1024;
 /// Where the revision of the last durable write is kept.

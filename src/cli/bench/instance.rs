@@ -68,7 +68,7 @@ impl Instance {
             let command = String::from_utf8_lossy(&command);
             if command.split('\0').nth(1) == Some("node-host") && command.contains(&own) {
                 // Those that have just ended count nothing.
-                sum += resident_mib(pid).unwrap_or(0.0);
+                sum += proportional_mib(pid).unwrap_or(0.0);
             }
         }
         Ok(sum)
@@ -89,8 +89,18 @@ impl Instance {
 }
 
 fn resident_mib(pid: u32) -> Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find(|l| l.starts_with("VmRSS:")).context("no VmRSS")?;
-    let kib: f64 = line.split_whitespace().nth(1).context("VmRSS has a value")?.parse()?;
+    mib(&format!("/proc/{pid}/status"), "VmRSS:")
+}
+
+/// Resident memory with each page shared among processes counted once: forks share theirs with the host.
+fn proportional_mib(pid: u32) -> Result<f64> {
+    mib(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
+}
+
+fn mib(file: &str, field: &str) -> Result<f64> {
+    let text = std::fs::read_to_string(file)?;
+    let line =
+        text.lines().find(|l| l.starts_with(field)).with_context(|| format!("no {field} in {file}"))?;
+    let kib: f64 = line.split_whitespace().nth(1).context("the field has a value")?.parse()?;
     Ok(kib / 1024.0)
 }
