@@ -34,6 +34,11 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         cluster.stop(|_| {}, CancellationToken::new()).await;
         return Err(error);
     }
+    let quit_warning = if args.ephemeral {
+        "every pod is asked to end; nothing is kept"
+    } else {
+        "every pod is asked to end; the state is kept"
+    };
     let (quit, mut quit_requested) = mpsc::channel(4);
     let (progress, progress_lines) = mpsc::channel(PROGRESS_LINES);
     let shutdown = CancellationToken::new();
@@ -44,7 +49,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
         theme: console_args.theme,
         config_dir: config_dir(),
         read_only: console_args.read_only,
-        quit_warning: "every pod is asked to end; the state is kept".into(),
+        quit_warning: quit_warning.into(),
         shutdown: shutdown.clone(),
         quit_requested: Some(quit),
         progress: Some(progress_lines),

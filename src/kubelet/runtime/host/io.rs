@@ -21,6 +21,9 @@ use crate::api::session::SessionOutput;
 /// How long an attached client may stop reading before it is let go.
 const STALLED: Duration = Duration::from_secs(10);
 
+/// A terminal has no half-close; its end-of-file character says the same.
+pub(super) const END_OF_FILE: &[u8] = &[4];
+
 /// The host's side of a container's streams.
 pub(super) struct Streams {
     /// Where attached clients' input goes: a pipe or the terminal.
@@ -115,6 +118,12 @@ impl Streams {
 
     pub(super) fn input(&self) -> Option<Rc<Wire>> {
         self.input.borrow().clone()
+    }
+
+    /// What the program is to read once an attached client has no more input: nothing, unless `stdinOnce`
+    /// says that its end is the program's. Else a client that detaches would end a shell.
+    pub(super) fn end_of_input(&self) -> &'static [u8] {
+        if self.once && self.terminal.is_some() { END_OF_FILE } else { &[] }
     }
 
     /// An attached client has no more input.

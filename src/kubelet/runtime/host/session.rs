@@ -13,6 +13,7 @@ use super::super::protocol::{self, Streams};
 use super::super::{ContainerId, ExecOutput, RuntimeError};
 use super::child::{Files, Stdio};
 use super::container::Container;
+use super::io::END_OF_FILE;
 use super::reaper::Ended;
 use super::wire::{self, Wire};
 use super::{Host, Spawn, environment, os, process_tree};
@@ -162,7 +163,8 @@ impl Host {
     /// Serves a client's exec until the command or the client is gone.
     pub(super) async fn serve_exec(mut exec: Exec, reader: OwnedReadHalf, writer: OwnedWriteHalf) {
         let outputs = exec.pump();
-        let input = feed_input(reader, exec.input.take(), exec.terminal.clone(), || {});
+        let end_of_input = if exec.terminal.is_some() { END_OF_FILE } else { &[] };
+        let input = feed_input(reader, exec.input.take(), exec.terminal.clone(), end_of_input, || {});
         tokio::select! {
             () = send_outputs(outputs, writer) => {}
             () = input => {}
@@ -198,7 +200,7 @@ impl Host {
         let closed = || container.streams.close_input();
         tokio::select! {
             () = send_outputs(outputs, writer) => {}
-            () = feed_input(reader, input, terminal, closed) => {}
+            () = feed_input(reader, input, terminal, container.streams.end_of_input(), closed) => {}
         }
         relay.abort();
         if streams.stdin {
@@ -254,11 +256,12 @@ async fn send_outputs(mut outputs: mpsc::Receiver<SessionOutput>, mut writer: Ow
     }
 }
 
-/// Ends when the client is gone; never because its input has.
+/// Ends when the client is gone; never because its input has. Then `end_of_input` is written.
 async fn feed_input(
     mut reader: OwnedReadHalf,
     mut input: Option<Rc<Wire>>,
     terminal: Option<Rc<Wire>>,
+    end_of_input: &[u8],
     closed: impl Fn(),
 ) {
     while let Ok(Some(message)) = protocol::read_input(&mut reader).await {
@@ -272,9 +275,10 @@ async fn feed_input(
                 }
             }
             SessionInput::StdinClosed => {
-                if let (Some(wire), Some(_)) = (&input, &terminal) {
-                    // A terminal has no half-close; its end-of-file character says the same.
-                    let _ = wire.write_all(&[4]).await;
+                if let Some(wire) = &input
+                    && !end_of_input.is_empty()
+                {
+                    let _ = wire.write_all(end_of_input).await;
                 }
                 input = None;
                 closed();
