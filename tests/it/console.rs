@@ -44,7 +44,7 @@ fn con_2_the_overview_tells_what_moves_and_what_hurts() {
     shows(
         &stage.screen(),
         &[
-            " podium in process ▸ Overview                                 3 nodes ● 2 ✖ 1   10 pods ● 5 ◐ 2 ✔ 1 ↻ 1 ✖ 1   rev 1 204",
+            " podium ▸ Overview                                            3 nodes ● 2 ✖ 1   10 pods ● 5 ◐ 2 ✔ 1 ↻ 1 ✖ 1   rev 1 204",
             "╭ Pods ────────────────────────── 10 ╮╭ Deployments ──────────────────────────────────────────────── 2 of 3 on the way ╮",
             "│ ● Running      5 ████████▌········ ││ ◐ cart  ················ 0/1  Unavailable  ImagePullBackOff",
             "│ ◐ Pending      2 ███▍············· ││ ◐ web   ████············ 1/4  old ██████·· 3  Progressing",
@@ -64,7 +64,7 @@ fn con_2_the_overview_tells_what_moves_and_what_hurts() {
 fn con_1_every_screen_fits_a_small_terminal() {
     let mut stage = Stage::new(80, 24);
     stage.feed(cluster());
-    shows(&stage.screen(), &["podium in process ▸ Overview     3 nodes", "│ ● Running      5 ████▌···· │"]);
+    shows(&stage.screen(), &["podium ▸ Overview    3 nodes", "│ ● Running      5 ████▌···· │"]);
     for keys in ["p", "~ d", "~ n", "~ e", "~ s", "~ ?", "~ U", "~ ctrl-a", "~ d y", "~ n d"] {
         stage.press(keys);
         let screen = stage.screen();
