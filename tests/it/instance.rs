@@ -33,30 +33,39 @@ impl Home {
     pub(crate) fn start(&self, arguments: &[&str]) -> Instance {
         Instance::start(&self.data_dir(), arguments)
     }
+
+    /// Starts an instance by a command of the test's own, which says where it writes its kubeconfig.
+    pub(crate) fn start_command(&self, command: &mut Command, kubeconfig: &Path) -> Instance {
+        Instance::spawn(command, kubeconfig.to_path_buf())
+    }
 }
 
 /// One process, killed when dropped.
 pub(crate) struct Instance {
     child: Child,
+    pub(crate) ready_line: String,
     kubeconfig: PathBuf,
 }
 
 impl Instance {
     fn start(data_dir: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_podium"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(data_dir)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data_dir).args(arguments);
+        Self::spawn(&mut command, data_dir.join("kubeconfig"))
+    }
+
+    fn spawn(command: &mut Command, kubeconfig: PathBuf) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
         let mut ready_line = String::new();
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut ready_line).unwrap();
         assert!(ready_line.starts_with("ready https://127.0.0.1:"), "{ready_line:?}");
-        Self { child, kubeconfig: data_dir.join("kubeconfig") }
+        Self { child, ready_line, kubeconfig }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {

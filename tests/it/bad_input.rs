@@ -1,0 +1,295 @@
+//! Bad input and faults: each is a clear message and the right exit code, and nothing is lost
+//! (issue 2, "Bad input"; CLI-6, API-1, API-12, SAFE-2).
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+
+use crate::instance::{Home, wait_for};
+
+/// What a command that ends by itself said.
+struct Said {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs podium without a terminal.
+fn podium(arguments: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    said(command.args(arguments).stdin(Stdio::null()))
+}
+
+fn said(command: &mut Command) -> Said {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Said { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// A manifest, and what must be said about it; `FILE` stands for its path.
+const BROKEN: [(&str, &str); 5] = [
+    ("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n data: [\n", "FILE:5:2: "),
+    (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: c\n    image: busybox\n    \
+         comand: [x]\n",
+        "FILE:8:5: spec.containers[0].comand: ",
+    ),
+    (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec:\n  replicas: three\n  selector: \
+         {matchLabels: {a: b}}\n  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: \
+         busybox}]}}\n",
+        "FILE:5:3: spec.replicas: ",
+    ),
+    (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  restartPolicy: Sometimes\n  containers: [{name: \
+         c, image: busybox}]\n",
+        "FILE:5:3: spec.restartPolicy: Unsupported value: \"Sometimes\"",
+    ),
+    (
+        "apiVersion: apps/v1\nkind: Deploymnt\nmetadata: {name: a}\n",
+        "FILE:2:1: kind: no kind \"Deploymnt\" in version \"apps/v1\", did you mean Deployment (apps/v1)?",
+    ),
+];
+
+#[test]
+fn a_broken_manifest_names_its_place_and_field_cli_6_api_12() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "0"]);
+    let (manifest, data_dir) = (home.path("broken.yaml"), home.data_dir());
+    let (manifest, data_dir) = (manifest.to_str().unwrap(), data_dir.to_str().unwrap());
+    for (text, expected) in BROKEN {
+        std::fs::write(manifest, text).unwrap();
+        let expected = expected.replace("FILE", manifest);
+        let applied = podium(&["apply", "--data-dir", data_dir, "-f", manifest]);
+        assert!(applied.stderr.contains(&expected), "{expected}\nin {}", applied.stderr);
+        assert_eq!(applied.code, Some(1));
+        // The server's refusals need a server; it ends again.
+        let served =
+            podium(&["serve", "--ephemeral", "--nodes", "0", "--listen", "127.0.0.1:0", "-f", manifest]);
+        assert!(served.stderr.contains(&expected), "{expected}\nin {}", served.stderr);
+        assert_eq!((served.code, served.stdout.as_str()), (Some(1), ""));
+    }
+    instance.stop();
+}
+
+#[test]
+fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
+    let home = Home::new();
+    let first = home.start(&["--nodes", "0"]);
+    let (busy, other, config) = (home.data_dir(), home.path("other"), home.path("config.yaml"));
+    let [busy, other, config] = [&busy, &other, &config].map(|path| path.to_str().unwrap());
+    std::fs::write(config, "timings: {nodeMonitorGracePeriod: 5}\n").unwrap();
+    let address = first.ready_line.split_whitespace().nth(1).unwrap().trim_start_matches("https://");
+    let pid = std::fs::read_to_string(first.kubeconfig().with_file_name("lock")).unwrap();
+    let cases: [(&[&str], String); 9] = [
+        (
+            &["serve", "--data-dir", busy, "--listen", "127.0.0.1:0"],
+            format!("podium with pid {}", pid.trim()),
+        ),
+        (
+            &["serve", "--data-dir", other, "--listen", address],
+            format!("the API cannot listen on {address}: Address already in use (os error 98); choose"),
+        ),
+        (&["serve", "--data-dir", other, "--listen", "0.0.0.0:0"], "say --expose if that is meant".into()),
+        (
+            &["serve", "--data-dir", other, "--disable", "nonsense"],
+            "no component \"nonsense\"; there are".into(),
+        ),
+        (
+            &["serve", "--data-dir", other, "--config", "/nonexistent.yaml"],
+            "/nonexistent.yaml: No such".into(),
+        ),
+        (
+            &["serve", "--data-dir", other, "--config", config],
+            format!("{config}: unknown field `nodeMonitorG"),
+        ),
+        (
+            &["serve", "--data-dir", other, "-f", "/nonexistent.yaml"],
+            "/nonexistent.yaml: no such file".into(),
+        ),
+        (&["--data-dir", other], "needs a terminal on stdin and stdout".into()),
+        (&["apply", "--data-dir", other, "-f", config], "".into()),
+    ];
+    for (arguments, expected) in cases {
+        let said = podium(arguments);
+        assert!(said.stderr.contains(&expected), "{arguments:?}: {}", said.stderr);
+        assert_eq!(
+            said.stderr.matches("os error").count().min(2),
+            usize::from(said.stderr.contains("os error"))
+        );
+        assert_eq!((said.code, said.stdout.as_str()), (Some(1), ""), "{arguments:?}");
+    }
+    for usage in [["serve", "--bogus"], ["nonsense", "x"], ["serve", "--nodes=x"]] {
+        assert_eq!(podium(&usage).code, Some(2), "{usage:?}");
+    }
+    first.stop();
+}
+
+/// A request's method, path, content type and body, and the status it must get.
+type Case<'a> = (&'a str, &'a str, &'a str, Vec<u8>, u16);
+
+#[tokio::test]
+async fn hostile_requests_get_the_status_that_kubernetes_gives() {
+    let home = Home::new();
+    let instance = home.start(&["--nodes", "0"]);
+    let config_maps = "/api/v1/namespaces/default/configmaps";
+    let text = |text: &str| text.as_bytes().to_vec();
+    let one = |name: &str, more: &str| {
+        format!("{{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{{\"name\":\"{name}\"{more}}}}}")
+    };
+    let (json, stale) = ("application/json", format!("{config_maps}/one"));
+    let cases: Vec<Case<'_>> = vec![
+        ("POST", config_maps, json, one("one", "").into_bytes(), 201),
+        ("POST", config_maps, json, one("one", "").into_bytes(), 409),
+        ("PUT", &stale, json, one("one", ",\"resourceVersion\":\"1\"").into_bytes(), 409),
+        (
+            "POST",
+            config_maps,
+            "application/yaml",
+            text("kind: ConfigMap\napiVersion: v1\nmetadata: {name: two}"),
+            201,
+        ),
+        ("POST", config_maps, "application/yaml", text("kind: [\n"), 400),
+        ("POST", config_maps, "application/yaml", text("a: 1\na: 2\n"), 400),
+        ("POST", config_maps, json, vec![b' '; 4 << 20], 413),
+        ("POST", config_maps, json, vec![b'['; 100_000], 400),
+        ("POST", config_maps, json, b"{\"kind\":\"\xff\xfe\"}".to_vec(), 400),
+        ("POST", config_maps, json, Vec::new(), 400),
+        ("POST", config_maps, "text/html", one("three", "").into_bytes(), 415),
+        ("PATCH", &stale, json, text("{}"), 415),
+        ("GET", "/nonsense", "", Vec::new(), 404),
+        ("GET", "/api/v1/namespaces/default/configmaps/none", "", Vec::new(), 404),
+        ("BREW", config_maps, "", Vec::new(), 405),
+        ("POST", "/api/v1/namespaces/default/pods/none/exec", "", Vec::new(), 400),
+    ];
+    let client = instance.client().await;
+    for (method, path, media_type, body, expected) in cases {
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("content-type", media_type).body(body.into()).unwrap();
+        let status = client.send(request).await.unwrap().status();
+        assert_eq!(status.as_u16(), expected, "{method} {path} {media_type}");
+    }
+    instance.stop();
+    // The history of before the restart is gone.
+    let instance = home.start(&["--nodes", "0"]);
+    let expired = format!("{config_maps}?watch=1&resourceVersion=1");
+    let request = http::Request::builder().uri(expired).body(Vec::new().into()).unwrap();
+    assert_eq!(instance.client().await.send(request).await.unwrap().status().as_u16(), 410);
+    instance.stop();
+}
+
+#[test]
+fn a_program_that_is_not_there_is_a_start_error_with_its_name() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "1"]);
+    instance.kubectl(&["run", "lost", "--image=busybox", "--", "no-such-program"]);
+    let path = "jsonpath={.status.containerStatuses[0].lastState.terminated}";
+    let last = wait_for("the container to have failed", || {
+        let last = instance.kubectl(&["get", "pod", "lost", "-o", path]);
+        last.contains("StartError").then_some(last)
+    });
+    assert!(last.contains("no-such-program") && last.contains("\"exitCode\":128"), "{last}");
+    wait_for("the event", || {
+        let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
+        events.contains("Error: exec: \"no-such-program\": executable file not found in $PATH").then_some(())
+    });
+    instance.stop();
+}
+
+#[test]
+fn hollow_nodes_alone_become_ready_and_run_pods_node_7() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "5"]);
+    instance.kubectl(&["create", "deployment", "web", "--image=nginx:1.7.9", "--replicas=7"]);
+    instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
+    instance.stop();
+}
+
+#[test]
+fn a_signal_during_the_start_ends_it_cleanly_cli_5() {
+    let home = Home::new();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_podium"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(home.data_dir())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The lock is taken after the signals are.
+    wait_for("the data directory", || home.data_dir().join("lock").exists().then_some(()));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+    let status = wait_for("the end", || child.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+    // Nothing that it started holds the directory.
+    home.start(&[]).stop();
+}
+
+/// Writes until the file system is full.
+fn fill(path: &Path) {
+    let mut file = std::fs::File::create(path).unwrap();
+    let mut size = 1 << 20;
+    while size > 0 {
+        if file.write_all(&vec![b'x'; size]).is_err() {
+            size /= 2;
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
+    let home = Home::new();
+    // A small file system of its own, in a mount namespace that is gone with the process.
+    let user = if rustix::process::geteuid().is_root() { "--mount" } else { "-rm" };
+    let place = home.path("small");
+    std::fs::create_dir(&place).unwrap();
+    let script = "mount -t tmpfs -o size=24m small \"$1\" && exec \"$0\" serve --nodes 0 --listen 127.0.0.1:0 \
+                  --data-dir \"$1/data\" --kubeconfig \"$2\"";
+    let kubeconfig = home.path("kubeconfig");
+    let instance = home.start_command(
+        Command::new("unshare")
+            .args([user, "sh", "-c", script, env!("CARGO_BIN_EXE_podium")])
+            .args([&place, &kubeconfig]),
+        &kubeconfig,
+    );
+    let create = |name: &str| instance.kubectl_output(&["create", "configmap", name, "--from-literal=a=b"]);
+    let filler = Path::new("/proc")
+        .join(instance.pid().to_string())
+        .join("root")
+        .join(place.join("filler").strip_prefix("/").unwrap());
+    let mut acknowledged = Vec::new();
+    for round in 0..3 {
+        let before = format!("before-{round}");
+        assert!(create(&before).status.success());
+        acknowledged.push(before);
+        fill(&filler);
+        // The database may have room of its own left for some.
+        let refusal = wait_for("a refusal", || {
+            let name = format!("tried-{round}-{}", acknowledged.len());
+            let output = create(&name);
+            if output.status.success() {
+                acknowledged.push(name);
+                return None;
+            }
+            Some(String::from_utf8_lossy(&output.stderr).into_owned())
+        });
+        assert!(
+            refusal.contains("the data directory cannot be written: No space left on device"),
+            "{refusal}"
+        );
+        let listed = instance.kubectl(&["get", "configmaps", "-o", "name"]);
+        assert!(acknowledged.iter().all(|name| listed.contains(name)), "reads go on: {listed}");
+        std::fs::remove_file(&filler).unwrap();
+        let healed = format!("healed-{round}");
+        wait_for("writes to go on", || {
+            let output = create(&healed);
+            let exists = String::from_utf8_lossy(&output.stderr).contains("already exists");
+            (output.status.success() || exists).then_some(())
+        });
+        acknowledged.push(healed);
+    }
+    let listed = instance.kubectl(&["get", "configmaps", "-o", "name"]);
+    assert!(acknowledged.iter().all(|name| listed.contains(name)), "{acknowledged:?} in {listed}");
+    instance.stop();
+}
