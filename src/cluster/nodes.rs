@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use tokio_util::sync::CancellationToken;
 
@@ -10,12 +11,13 @@ use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
 use super::start::StartError;
-use crate::api::{AddressRange, Api};
+use crate::api::{AddressRange, Api, DeleteOptions};
 use crate::base::task::Tasks;
 use crate::kubelet::images::Catalogue;
 use crate::kubelet::runtime::hollow::HollowRuntime;
 use crate::kubelet::runtime::{HostLife, ProcessConfig, ProcessRuntime, RuntimeError};
 use crate::kubelet::{Kubelet, Kubelets, NodeConfig};
+use crate::object::Kind;
 use crate::object::quantity::{Amount, ResourceList};
 use crate::reconcile::Caches;
 
@@ -86,7 +88,23 @@ impl Nodes {
             };
             nodes.start_one(&kubelets, setup, data_dir, Arc::new(runtime)).await?;
         }
+        nodes.remove_former(api);
         Ok(nodes)
+    }
+
+    /// Removes the Node objects of an earlier start that had more nodes: nothing of them is left, and pods must
+    /// neither stay on them nor be sent there (NODE-5).
+    fn remove_former(&self, api: &Api) {
+        let started = |name: &str| self.kubelets.iter().any(|kubelet| kubelet.name() == name);
+        for node in api.list_as::<Node>(None) {
+            let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
+            let runtime = info.map_or("", |i| i.container_runtime_version.as_str());
+            let ours = runtime.starts_with("podium://") || runtime.starts_with("hollow://");
+            if ours && !started(node.name()) {
+                // Fails only when it is gone already.
+                let _ = api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
+            }
+        }
     }
 
     async fn start_one(

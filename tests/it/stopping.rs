@@ -102,3 +102,23 @@ fn nothing_ephemeral_outlives_kill_9_cli_2() {
     instance.crash();
     wait_for("every process to be gone", || processes(&mark).is_empty().then_some(()));
 }
+
+#[test]
+fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
+    let (home, mark) = (Home::new(), mark(7));
+    let instance = home.start(&["--nodes", "2"]);
+    apply(&home, &instance, &mark);
+    instance.stop();
+
+    // The pod garbage collector gives a node that is missing some time to come back.
+    let config = home.path("config.yaml");
+    std::fs::write(&config, "timings: {missingNodeQuarantine: 0.5}").unwrap();
+    let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
+    assert_eq!(instance.kubectl(&["get", "nodes", "-o", "name"]).trim(), "node/node-1");
+    wait_for("all pods on the node that is left", || {
+        let path = "jsonpath={.items[*].spec.nodeName}";
+        let nodes = instance.kubectl(&["get", "pods", "-l", "app=sleepers", "-o", path]);
+        (nodes == "node-1 node-1 node-1" && processes(&mark).len() == 6).then_some(())
+    });
+    instance.stop();
+}
