@@ -110,7 +110,7 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
             "/nonexistent.yaml: no such file".into(),
         ),
         (&["--data-dir", other], "needs a terminal on stdin and stdout".into()),
-        (&["apply", "--data-dir", other, "-f", config], "".into()),
+        (&["apply", "--data-dir", other, "-f", config], String::new()),
     ];
     for (arguments, expected) in cases {
         let said = podium(arguments);
@@ -247,7 +247,7 @@ fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
     let script = "mount -t tmpfs -o size=24m small \"$1\" && exec \"$0\" serve --nodes 0 --listen 127.0.0.1:0 \
                   --data-dir \"$1/data\" --kubeconfig \"$2\"";
     let kubeconfig = home.path("kubeconfig");
-    let instance = home.start_command(
+    let instance = Home::start_command(
         Command::new("unshare")
             .args([user, "sh", "-c", script, env!("CARGO_BIN_EXE_podium")])
             .args([&place, &kubeconfig]),

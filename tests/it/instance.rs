@@ -35,7 +35,7 @@ impl Home {
     }
 
     /// Starts an instance by a command of the test's own, which says where it writes its kubeconfig.
-    pub(crate) fn start_command(&self, command: &mut Command, kubeconfig: &Path) -> Instance {
+    pub(crate) fn start_command(command: &mut Command, kubeconfig: &Path) -> Instance {
         Instance::spawn(command, kubeconfig.to_path_buf())
     }
 }
