@@ -179,11 +179,12 @@ fn jobs(pod: &Pod, follow: &Follow) -> Vec<Job> {
             Which::All => true,
             Which::One(container) => status.name == *container,
         })
-        .filter_map(|status| job(&name, &uid, status, follow.previous))
+        .flat_map(|status| jobs_of(&name, &uid, status, follow.previous))
         .collect()
 }
 
-fn job(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Option<Job> {
+/// One container's part: its run, and why there is none now. A run that has ended is still worth reading.
+fn jobs_of(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Vec<Job> {
     let container = &status.name;
     let source: Arc<str> = Arc::from(format!("{pod}/{container}"));
     let run = |key: String| {
@@ -196,8 +197,9 @@ fn job(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Option
         })
     };
     let state = status.state.as_ref();
+    let has_ended = status.last_state.as_ref().is_some_and(|state| state.terminated.is_some());
     if previous {
-        return Some(if status.last_state.as_ref().is_some_and(|state| state.terminated.is_some()) {
+        return vec![if has_ended {
             run(format!("{uid}/{container}/before/{}", status.restart_count))
         } else {
             Job::Tell {
@@ -205,19 +207,21 @@ fn job(pod: &str, uid: &str, status: &ContainerStatus, previous: bool) -> Option
                 source,
                 text: format!("{container} was not restarted: there is no run before this one"),
             }
-        });
+        }];
     }
     if state.is_some_and(|state| state.running.is_some() || state.terminated.is_some()) {
-        return Some(run(format!("{uid}/{container}/{}", status.restart_count)));
+        return vec![run(format!("{uid}/{container}/{}", status.restart_count))];
     }
-    let waiting = state.and_then(|state| state.waiting.as_ref())?;
+    let Some(waiting) = state.and_then(|state| state.waiting.as_ref()) else { return Vec::new() };
     let reason = waiting.reason.clone().unwrap_or_else(|| "Waiting".to_owned());
     let message = waiting.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default();
-    Some(Job::Tell {
+    let last_run = has_ended.then(|| run(format!("{uid}/{container}/{}", status.restart_count)));
+    let wait = Job::Tell {
         key: format!("{uid}/{container}/{}/{reason}", status.restart_count),
-        source,
+        source: source.clone(),
         text: format!("{container} waits: {reason}{message}"),
-    })
+    };
+    last_run.into_iter().chain([wait]).collect()
 }
 
 /// Reads one run to its end, through as many connections as that takes.
@@ -398,6 +402,9 @@ mod tests {
               "state": { "running": {} }, "lastState": { "terminated": { "exitCode": 1 } } },
             { "name": "b", "image": "", "imageID": "", "ready": false, "restartCount": 0,
               "state": { "waiting": { "reason": "ImagePullBackOff", "message": "Back-off" } } },
+            { "name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 3,
+              "state": { "waiting": { "reason": "CrashLoopBackOff" } },
+              "lastState": { "terminated": { "exitCode": 1 } } },
         ]));
         let told: Vec<String> = jobs(&pod, &follow_of(Which::All, false))
             .into_iter()
@@ -406,7 +413,10 @@ mod tests {
                 Job::Tell { text, .. } => text,
             })
             .collect();
-        assert_eq!(told, ["u1/a/2", "b waits: ImagePullBackOff: Back-off"]);
+        assert_eq!(
+            told,
+            ["u1/a/2", "b waits: ImagePullBackOff: Back-off", "u1/c/3", "c waits: CrashLoopBackOff"]
+        );
         let previous: Vec<String> = jobs(&pod, &follow_of(Which::All, true))
             .into_iter()
             .map(|job| match job {
@@ -414,8 +424,11 @@ mod tests {
                 Job::Tell { text, .. } => text,
             })
             .collect();
-        assert_eq!(previous, ["u1/a/before/2", "b was not restarted: there is no run before this one"]);
-        assert_eq!(jobs(&pod, &follow_of(Which::One("c".to_owned()), false)), []);
+        assert_eq!(
+            previous,
+            ["u1/a/before/2", "b was not restarted: there is no run before this one", "u1/c/before/3"]
+        );
+        assert_eq!(jobs(&pod, &follow_of(Which::One("nosuch".to_owned()), false)), []);
     }
 
     #[test]
