@@ -6,6 +6,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use crate::api::write::Part;
 use crate::api::{Api, ApiError, Cause, DeleteOptions};
 use crate::object::owner::is_terminating;
+use crate::object::readiness::is_ready;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared};
 
@@ -144,9 +145,4 @@ impl Api {
 fn can_ignore_budget(pod: &Shared<Pod>) -> bool {
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
     is_terminating(&pod.metadata) || matches!(phase, Some("Succeeded" | "Failed" | "Pending"))
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
 }

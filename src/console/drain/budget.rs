@@ -6,6 +6,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
+use crate::object::readiness::is_ready;
 use crate::object::selector::Selector;
 
 /// What budgets say about evicting one pod now.
@@ -129,13 +130,6 @@ impl Account<'_> {
 fn is_exempt(pod: &Pod) -> bool {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Succeeded" | "Failed" | "Pending")) || pod.metadata.deletion_timestamp.is_some()
-}
-
-fn is_ready(pod: &Pod) -> bool {
-    pod.status
-        .iter()
-        .flat_map(|status| status.conditions.iter().flatten())
-        .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
 #[cfg(test)]
