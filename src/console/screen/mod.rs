@@ -11,8 +11,6 @@ pub mod overview;
 mod overview_view;
 pub mod rollout;
 pub mod table;
-mod table_view;
-mod table_watch;
 pub mod terminal;
 pub mod yaml;
 
@@ -66,6 +64,15 @@ pub trait View {
     fn set_query(&mut self, _cx: &Context<'_>, _query: &str) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// A corner for the news, on the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corner {
+    /// Under the header.
+    Top,
+    /// Above the footer.
+    Bottom,
 }
 
 macro_rules! screens {
@@ -147,6 +154,19 @@ impl View for Screen {
     }
     fn set_query(&mut self, cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.as_view_mut().set_query(cx, query)
+    }
+}
+
+impl Screen {
+    /// Where the news may cover it for a moment.
+    pub fn corner(&self) -> Corner {
+        match self {
+            // Their last lines hold the prompt, the newest line, options or hints.
+            Self::Terminal(_) | Self::Logs(_) | Self::Drain(_) | Self::Rollout(_) | Self::Edit(_) => {
+                Corner::Top
+            }
+            _ => Corner::Bottom,
+        }
     }
 }
 
