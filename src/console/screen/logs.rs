@@ -8,7 +8,6 @@ use std::cell::Cell;
 use crossterm::event::MouseEventKind;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::ResourceExt;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -610,11 +609,9 @@ async fn read(out: Outbox, what: Follow) {
 
 /// Asks the server which pods a workload has, by its selector.
 async fn find_selector(out: Outbox, target: ObjectRef) {
-    let answer = match target.api(out.client()).get(&target.name).await {
-        Ok(object) => selector_of(&object.data)
-            .ok_or_else(|| format!("{} {} has no selector", target.kind.kind, object.name_any())),
-        Err(error) => Err(crate::console::action::error_text(&error)),
-    };
+    let answer = out.fetch(&target).await.and_then(|object| {
+        selector_of(&object).ok_or_else(|| format!("{} {} has no selector", target.kind.kind, target.name))
+    });
     out.data(Data::Logs(Loaded::Selector(answer))).await;
 }
 

@@ -3,6 +3,7 @@
 pub mod describe;
 pub mod drain;
 pub mod edit;
+mod edit_view;
 pub mod help;
 pub mod journal;
 pub mod kinds;
