@@ -198,8 +198,10 @@ impl Edit {
                 self.stage = Stage::Typing;
                 if let Some(line) = problems.first().and_then(|problem| problem.line)
                     && asked_by_user
+                    && self.area.cursor().0 + 1 != line
                 {
                     self.jump(line.saturating_sub(1));
+                    self.area.move_cursor(CursorMove::End);
                 }
                 self.problems = problems;
             }

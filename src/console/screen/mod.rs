@@ -8,6 +8,7 @@ pub mod help;
 pub mod journal;
 pub mod kinds;
 pub mod logs;
+mod logs_view;
 pub mod overview;
 mod overview_view;
 pub mod rollout;
