@@ -19,7 +19,7 @@ use crate::console::logs::selector::selector_of;
 use crate::console::logs::source::{follow, next_batch};
 use crate::console::logs::{Buffer, Follow, LogLine, Pods, Query, Start, Which};
 use crate::console::message::{Data, ScreenMessage};
-use crate::console::pane::session::default_container;
+use crate::console::pane::default_container;
 use crate::console::resource::ObjectRef;
 use crate::console::toast::Toast;
 

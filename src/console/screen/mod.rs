@@ -16,6 +16,8 @@ pub mod table;
 mod table_view;
 mod table_watch;
 pub mod terminal;
+mod terminal_ask;
+mod terminal_view;
 pub mod yaml;
 
 use ratatui::Frame;
