@@ -3,15 +3,19 @@
 pub mod describe;
 pub mod drain;
 pub mod edit;
+mod edit_view;
 pub mod help;
 pub mod journal;
 pub mod kinds;
 pub mod logs;
+mod logs_view;
 pub mod overview;
 mod overview_view;
 pub mod rollout;
 pub mod table;
 pub mod terminal;
+mod terminal_ask;
+mod terminal_view;
 pub mod yaml;
 
 use ratatui::Frame;

@@ -22,6 +22,7 @@ mod program;
 mod reaper;
 mod server;
 mod session;
+mod title;
 mod wire;
 
 use std::cell::RefCell;
