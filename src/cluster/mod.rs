@@ -9,6 +9,7 @@ mod data_dir;
 mod housekeeping;
 mod images;
 mod kubeconfig;
+mod low_ports;
 mod nodes;
 mod start;
 

@@ -11,8 +11,8 @@ use super::model::Model;
 use super::resource::Watched;
 use super::screen::View;
 use super::screen::table::Table;
-use super::text::nearest;
 use super::theme::library;
+use crate::base::nearest::nearest;
 
 /// Words that are not kinds and not commands of the table.
 const WORDS: &[(&str, &str)] = &[

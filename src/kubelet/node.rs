@@ -15,6 +15,7 @@ use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
 use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
+use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;
 
@@ -43,6 +44,8 @@ pub struct NodeConfig {
     pub pods_dir: PathBuf,
     /// No process runs here: probes and hooks over the network count as answered, no volume is written.
     pub hollow: bool,
+    /// Which ports its programs may not bind.
+    pub low_ports: LowPorts,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
     /// The cluster's domain: `cluster.local`.
