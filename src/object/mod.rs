@@ -6,6 +6,7 @@ mod any;
 pub mod config;
 mod key;
 mod kind;
+pub mod low_ports;
 pub mod node_selector;
 mod numbers;
 pub mod owner;
