@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
+use super::usage::Meter;
 use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
 use crate::object::quantity::ResourceList;
@@ -59,6 +60,8 @@ pub(super) struct Node {
     pub(super) ips: Mutex<PodIps>,
     /// Images that were pulled here: the next pod finds them present.
     pub(super) images: Mutex<std::collections::HashSet<String>>,
+    /// What its containers used when it was last looked.
+    pub(super) meter: Mutex<Meter>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
 }
 
@@ -69,6 +72,7 @@ impl Node {
             recorder: Recorder::on_host(api, "kubelet", Some(&config.name)),
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
+            meter: Mutex::default(),
             events: Mutex::new(Some(events)),
             runtime,
             tasks,
