@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
+use super::usage::Meter;
 use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
 use crate::object::low_ports::LowPorts;
@@ -62,6 +63,8 @@ pub(super) struct Node {
     pub(super) ips: Mutex<PodIps>,
     /// Images that were pulled here: the next pod finds them present.
     pub(super) images: Mutex<std::collections::HashSet<String>>,
+    /// What its containers used when it was last looked.
+    pub(super) meter: Mutex<Meter>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
 }
 
@@ -72,6 +75,7 @@ impl Node {
             recorder: Recorder::on_host(api, "kubelet", Some(&config.name)),
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
+            meter: Mutex::default(),
             events: Mutex::new(Some(events)),
             runtime,
             tasks,
