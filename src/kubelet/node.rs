@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::images::PresentImages;
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
 use crate::api::{AddressRange, Api};
@@ -58,7 +59,7 @@ pub(super) struct Node {
     // Locks of single map operations, never held across an await.
     pub(super) ips: Mutex<PodIps>,
     /// Images that were pulled here: the next pod finds them present.
-    pub(super) images: Mutex<std::collections::HashSet<String>>,
+    pub(super) images: Mutex<PresentImages>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
 }
 
