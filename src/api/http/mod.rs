@@ -7,6 +7,7 @@
 
 mod auth;
 mod body;
+mod channels;
 pub mod discovery;
 mod list;
 mod logs;
@@ -23,6 +24,7 @@ mod spdy;
 mod strict;
 pub mod table;
 mod tls;
+mod upgrade;
 mod watch;
 
 use std::sync::Arc;

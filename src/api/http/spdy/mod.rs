@@ -15,4 +15,3 @@ mod frame;
 mod headers;
 
 pub(super) use driver::{Gone, Offer, Reader, Streams, Writer, serve};
-pub(super) use headers::Headers;
