@@ -14,6 +14,7 @@ mod logs;
 mod negotiate;
 pub mod openapi;
 mod patching;
+mod port_forward;
 pub mod protobuf;
 mod request;
 mod resource;

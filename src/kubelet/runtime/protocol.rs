@@ -5,6 +5,7 @@
 //! `kind, length, bytes`. Version and kind of a connection are settled by its first frame.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -115,6 +116,8 @@ pub(super) enum Ask {
     },
     LogFiles(ContainerId),
     Usage(PodUid),
+    /// Where processes of the pod listen on a TCP port.
+    Listeners(PodUid, u16),
     /// Kill everything and end.
     Shutdown,
 }
@@ -129,6 +132,7 @@ pub(super) enum Answer {
     Output(ExecOutput),
     Files(Vec<PathBuf>),
     Usage(BTreeMap<String, Usage>),
+    Addresses(Vec<SocketAddr>),
 }
 
 /// One frame from the host on a control connection.

@@ -15,3 +15,4 @@ mod frame;
 mod headers;
 
 pub(super) use driver::{Gone, Offer, Reader, Streams, Writer, serve};
+pub(super) use headers::Headers;

@@ -13,6 +13,7 @@ mod environment;
 mod io;
 mod isolation;
 mod keeper;
+mod listeners;
 pub(super) mod log_writer;
 mod mounts;
 mod os;

@@ -151,6 +151,7 @@ impl Host {
             }
             Ask::LogFiles(id) => Ok(Answer::Files(log_writer::files(&self.container(&id)?.log_path()))),
             Ask::Usage(uid) => Ok(Answer::Usage(self.usage(&uid))),
+            Ask::Listeners(uid, port) => self.listeners(&uid, port).map(Answer::Addresses),
             Ask::Shutdown => {
                 self.stop_all().await;
                 Ok(Answer::Done)
