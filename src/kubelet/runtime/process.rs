@@ -369,7 +369,8 @@ async fn run_session(
     let sending = async {
         while let Some(input) = inputs.recv().await {
             if protocol::write_input(&mut writer, &input).await.is_err() {
-                return;
+                // A process that ended without reading all its input: what it said is still to be read.
+                return std::future::pending::<()>().await;
             }
         }
         // No more input is not "gone": that is when nobody wants the output.

@@ -9,6 +9,7 @@ use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::status::{StatusForm, resize};
@@ -24,6 +25,14 @@ const STDERR: u8 = 2;
 const STATUS: u8 = 3;
 const RESIZE: u8 = 4;
 const CLOSE: u8 = 255;
+
+/// What a client may take to answer the first ping.
+const READY_WITHIN: Duration = Duration::from_secs(1);
+
+/// kubectl 1.30 to 1.32 throws away what comes before it has told its reader of its streams, and says so at
+/// "Unknown stream id". It does both at once: the answer to a ping shows that it reads, and a moment later it
+/// reads right. Farther servers are slower than that anyway.
+const SETTLE: Duration = Duration::from_millis(20);
 
 /// Keeps idle sessions alive through anything in between, and finds out that a silent client is gone.
 const PING_EVERY: Duration = Duration::from_secs(5);
@@ -65,20 +74,29 @@ fn input(channel: u8, data: Bytes) -> Option<SessionInput> {
 /// Both faces of a socket.
 pub(super) fn faces(socket: WebSocket, dialect: Dialect) -> (impl Inward, impl Outward) {
     let (sink, stream) = socket.split();
-    (In { stream, framing: dialect.framing }, Out { sink, dialect, next_ping: Instant::now() + PING_EVERY })
+    let (answered, ready) = oneshot::channel();
+    let next_ping = Instant::now();
+    (
+        In { stream, framing: dialect.framing, answered: Some(answered) },
+        Out { sink, dialect, next_ping, ready: Some(ready) },
+    )
 }
 
 struct In {
     stream: SplitStream<WebSocket>,
     framing: Framing,
+    /// Told of the first pong.
+    answered: Option<oneshot::Sender<()>>,
 }
 
 impl Inward for In {
     async fn next(&mut self) -> Option<SessionInput> {
         loop {
             let message = self.stream.next().await?.ok()?;
-            if matches!(message, Message::Close(_)) {
-                return None;
+            match &message {
+                Message::Close(_) => return None,
+                Message::Pong(_) => drop(self.answered.take()),
+                _ => {}
             }
             if let Some((channel, data)) = self.framing.content(message)
                 && let Some(input) = input(channel, data)
@@ -93,10 +111,31 @@ struct Out {
     sink: SplitSink<WebSocket, Message>,
     dialect: Dialect,
     next_ping: Instant,
+    /// Closed by the first pong; none once it was waited for.
+    ready: Option<oneshot::Receiver<()>>,
+}
+
+impl Out {
+    async fn ping(&mut self) -> bool {
+        self.next_ping = Instant::now() + PING_EVERY;
+        self.sink.send(Message::Ping(Bytes::new())).await.is_ok()
+    }
+
+    /// Waits until the client can take output.
+    async fn settle(&mut self) {
+        if let Some(ready) = self.ready.take() {
+            if self.next_ping <= Instant::now() && !self.ping().await {
+                return;
+            }
+            let _ = tokio::time::timeout(READY_WITHIN, ready).await;
+            tokio::time::sleep(SETTLE).await;
+        }
+    }
 }
 
 impl Outward for Out {
     async fn tell(&mut self, output: SessionOutput) -> bool {
+        self.settle().await;
         let Dialect { framing, status } = self.dialect;
         let message = match &output {
             SessionOutput::Stdout(data) => Some(framing.message(STDOUT, data)),
@@ -114,8 +153,7 @@ impl Outward for Out {
     async fn idle(&mut self) {
         loop {
             tokio::time::sleep_until(self.next_ping).await;
-            self.next_ping = Instant::now() + PING_EVERY;
-            if self.sink.send(Message::Ping(Bytes::new())).await.is_err() {
+            if !self.ping().await {
                 return;
             }
         }
