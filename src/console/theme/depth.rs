@@ -1,4 +1,4 @@
-//! How many colours the terminal has, and the nearest of them.
+//! How many colours the terminal has, the nearest of them, and whether one can be read on another.
 
 use ratatui::style::{Color, Style};
 
@@ -83,6 +83,41 @@ pub fn rgb(color: Color) -> Option<(u8, u8, u8)> {
         Color::Reset => None,
         named => ANSI.iter().find(|(known, _)| *known == named).map(|(_, rgb)| *rgb),
     }
+}
+
+/// The contrast of two colours as WCAG 2 measures it: 1 for the same, 21 for black and white.
+pub fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
+    let part = |c: u8| {
+        let c = f64::from(c) / 255.0;
+        if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)
+}
+
+/// Black or white, for a ground of any colour; the terminal's own stays.
+pub(super) fn plain_ground(ground: Color) -> Color {
+    match rgb(ground) {
+        None => ground,
+        Some(rgb) if luminance(rgb) < 0.2 => Color::Black,
+        Some(_) => Color::White,
+    }
+}
+
+/// One of the sixteen that can be read on the ground: the colour itself, its brighter or darker twin, or
+/// else plain black or white. A state without its hue still has its glyph and its word.
+pub(super) fn readable_of_16(front: Color, ground: Color) -> Color {
+    let Some(ground) = rgb(ground) else { return front };
+    let twin = ANSI.iter().position(|(known, _)| *known == front).map(|at| ANSI[(at + 8) % 16].0);
+    let plain =
+        if luminance(ground) < 0.2 { [Color::Gray, Color::White] } else { [Color::DarkGray, Color::Black] };
+    let candidates = std::iter::once(front).chain(twin).chain(plain);
+    let reads = |color: &Color| rgb(*color).is_some_and(|front| contrast(front, ground) >= 3.0);
+    candidates.into_iter().find(reads).unwrap_or(plain[1])
 }
 
 fn rgb_of_256(index: u8) -> (u8, u8, u8) {
