@@ -53,6 +53,13 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
+/// The text, cut or filled up with spaces to just so many columns.
+pub fn pad(text: &str, columns: usize) -> String {
+    let text = fit(text, columns);
+    let spaces = columns.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(spaces))
+}
+
 /// A span of seconds as kubectl prints ages: `59s`, `119s`, `2m5s`, `3h`, `2d3h`, `45d`, `2y10d`.
 pub fn age(seconds: i64) -> String {
     age_and_next(seconds).0
@@ -168,6 +175,9 @@ mod tests {
         assert_eq!(fit("abcdefg", 6), "abcde…");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
         assert_eq!(fit("abc", 0), "");
+        for (text, columns, padded) in [("ab", 4, "ab  "), ("漢字", 5, "漢字 "), ("abcdef", 3, "ab…")] {
+            assert_eq!(pad(text, columns), padded);
+        }
         assert_eq!(grouped(1_204_331), "1 204 331");
         assert_eq!(grouped(42), "42");
     }

@@ -8,7 +8,6 @@ pub mod journal;
 pub mod kinds;
 pub mod logs;
 pub mod overview;
-mod overview_view;
 pub mod rollout;
 pub mod table;
 pub mod terminal;

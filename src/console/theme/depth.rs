@@ -141,7 +141,10 @@ fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
 }
 
 fn nearest_of_256(r: u8, g: u8, b: u8) -> u8 {
-    (16..=255).min_by_key(|index| distance(rgb_of_256(*index), (r, g, b))).unwrap_or(15)
+    // The cube has few pale colours: a grey with a touch of blue would become plainly violet.
+    let pale = r.max(g).max(b) - r.min(g).min(b) < 40;
+    let from = if pale { 232 } else { 16 };
+    (from..=255).min_by_key(|index| distance(rgb_of_256(*index), (r, g, b))).unwrap_or(15)
 }
 
 fn nearest_of_16(r: u8, g: u8, b: u8) -> Color {
@@ -194,5 +197,6 @@ mod tests {
             assert_eq!(nearest_of_16(rgb.0, rgb.1, rgb.2), ansi);
         }
         assert_eq!(nearest_of_256(255, 0, 0), 196);
+        assert_eq!(rgb_of_256(nearest_of_256(0x85, 0x8e, 0xa1)), (0x8a, 0x8a, 0x8a));
     }
 }
