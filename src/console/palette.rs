@@ -149,6 +149,12 @@ fn candidates(model: &Model) -> Vec<String> {
     all
 }
 
+/// Whether a namespace can follow this word.
+fn takes_namespace(first: &str, model: &Model) -> bool {
+    matches!(first, "ns" | "namespace")
+        || model.shared.catalogue.find(first).is_some_and(|kind| kind.namespaced)
+}
+
 /// Texts that complete what is typed, best first.
 pub fn suggest(text: &str, model: &Model) -> Vec<String> {
     let (head, last) = match text.rsplit_once(' ') {
@@ -160,6 +166,7 @@ pub fn suggest(text: &str, model: &Model) -> Vec<String> {
         Some("theme" | "skin") => {
             library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
         }
+        Some(first) if !takes_namespace(first, model) => Vec::new(),
         Some(_) => {
             let namespaces = model.shared.stores.namespaces.iter();
             let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();

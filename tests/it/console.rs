@@ -2,6 +2,8 @@
 
 mod parts;
 mod stage;
+mod tables;
+mod whole;
 
 use podium::console::action::Outcome;
 use podium::console::effect::Scope;

@@ -237,8 +237,8 @@ impl Columns {
         let deadline = Span::styled(deadline.unwrap_or_default(), theme.body.dim);
         let choices = [
             vec![&word, &trouble, &detail, &deadline],
-            vec![&word, &trouble, &deadline],
             vec![&word, &trouble, &detail],
+            vec![&trouble, &detail, &deadline],
             vec![&trouble, &detail],
             vec![&word, &trouble],
             vec![if trouble.content.is_empty() { &word } else { &trouble }],

@@ -83,14 +83,13 @@ pub(super) fn framed<'a>(
     note: Vec<Span<'a>>,
 ) -> Block<'a> {
     let theme = cx.theme;
-    let block = if overview.part == part { theme.block_focused(title) } else { theme.block(title) };
-    let block = if overview.query.is_empty() {
-        block
-    } else {
+    let block = if overview.part == part { theme.block_focused("") } else { theme.block("") };
+    let mut left = vec![Span::styled(format!(" {title} "), theme.frame.title)];
+    if !overview.query.is_empty() {
         let query = format!("/{} ", fit(&clean(&overview.query), 20));
-        block.title_top(Span::styled(query, theme.status.pending))
-    };
-    block.title_top(Line::from(note).right_aligned())
+        left.push(Span::styled(query, theme.status.pending));
+    }
+    block.title_top(Line::from(left)).title_top(Line::from(note).right_aligned())
 }
 
 pub(super) fn waiting(cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
