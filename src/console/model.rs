@@ -151,6 +151,8 @@ pub struct Model {
     pub dirty: bool,
     history: Vec<String>,
     history_at: usize,
+    /// The commands that led to the view now shown, and to the one before.
+    current_view: Option<String>,
     last_view: Option<String>,
     next_id: u64,
 }
@@ -187,6 +189,7 @@ impl Model {
             dirty: true,
             history: Vec::new(),
             history_at: 0,
+            current_view: None,
             last_view: None,
             next_id: 1,
         };
@@ -388,6 +391,15 @@ impl Model {
         jobs
     }
 
+    /// Leaves every screen above the first.
+    fn to_the_first(&mut self, now: Timestamp) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        while self.screens.len() > 1 {
+            jobs.extend(self.back(now));
+        }
+        jobs
+    }
+
     fn resume(&mut self, id: ScreenId, now: Timestamp) -> Vec<Job> {
         let Some(at) = self.parked.iter().position(|(known, _)| *known == id) else { return Vec::new() };
         let parked = self.parked.remove(at);
@@ -521,13 +533,20 @@ impl Model {
     }
 
     fn remember(&mut self, text: &str) {
-        self.last_view = self.history.last().cloned();
+        self.now_at(text);
         self.history.retain(|old| old != text);
         self.history.push(text.to_owned());
         if self.history.len() > 100 {
             self.history.remove(0);
         }
-        self.history_at = self.history.len();
+        self.history_at = self.history.len() - 1;
+    }
+
+    /// Notes which view is shown now, for the way back to the one before.
+    fn now_at(&mut self, text: &str) {
+        if self.current_view.as_deref() != Some(text) {
+            self.last_view = self.current_view.replace(text.to_owned());
+        }
     }
 
     fn query(&mut self, text: &str, now: Timestamp) -> Result<(), String> {
@@ -540,10 +559,17 @@ impl Model {
         self.history_at = at.unwrap_or_default();
         match palette::run(&text, self) {
             Ok(effects) => {
+                self.now_at(&text);
+                // Walking to and fro between views must not pile them up.
+                let mut jobs = self.to_the_first(now);
                 let id = self.top().0;
-                self.apply(id, effects, now)
+                jobs.extend(self.apply(id, effects, now));
+                jobs
             }
-            Err(_) => Vec::new(),
+            Err(error) => {
+                self.toast(Toast::failed(error), now);
+                Vec::new()
+            }
         }
     }
 
@@ -581,7 +607,6 @@ impl Model {
             Command::HistoryForward => return self.walk_history(Some(self.history_at + 1), now),
             Command::LastView => {
                 if let Some(text) = self.last_view.clone() {
-                    self.last_view = self.history.last().cloned();
                     let at = self.history.iter().position(|old| *old == text);
                     return self.walk_history(at, now);
                 }
@@ -589,13 +614,7 @@ impl Model {
             Command::Aliases => return self.open(Kinds::default().into(), now),
             Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
             // The overview is the bottom of the stack; going there leaves everything above.
-            Command::OpenOverview => {
-                let mut jobs = Vec::new();
-                while self.screens.len() > 1 {
-                    jobs.extend(self.back(now));
-                }
-                return jobs;
-            }
+            Command::OpenOverview => return self.to_the_first(now),
             Command::ThemeNext => {
                 let dialog = palette::theme_dialog(self);
                 self.dialog = Some((self.top().0, Box::new(dialog)));

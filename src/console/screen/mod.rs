@@ -10,7 +10,6 @@ pub mod kinds;
 pub mod logs;
 mod logs_view;
 pub mod overview;
-mod overview_view;
 pub mod rollout;
 pub mod table;
 pub mod terminal;
