@@ -61,6 +61,13 @@ pub async fn run(
     exceptions: BTreeSet<Uid>,
 ) {
     let clock = Clock::machine();
+    // All of them first, as kubectl does: else what leaves the first node is evicted from the second again.
+    for (node, target) in nodes.iter().enumerate().skip(from) {
+        if let Err(error) = close(&out, target).await {
+            out.data(Data::Drain(Told::Ended { node, result: Err(error_text(&error)) })).await;
+            return out.data(Data::Drain(Told::Over)).await;
+        }
+    }
     for (node, target) in nodes.iter().enumerate().skip(from) {
         let result =
             Drain { out: &out, clock: &clock, node, target, options: &options, exceptions: &exceptions }
@@ -70,6 +77,16 @@ pub async fn run(
         out.data(Data::Drain(Told::Ended { node, result })).await;
     }
     out.data(Data::Drain(Told::Over)).await;
+}
+
+/// Cordons a node that is not cordoned.
+async fn close(out: &Outbox, target: &ObjectRef) -> Result<(), kube::Error> {
+    let nodes: Api<Node> = Api::all(out.client());
+    let node = nodes.get(&target.name).await?;
+    if node.spec.and_then(|spec| spec.unschedulable) != Some(true) {
+        out.act(cordon(target, true)).await?;
+    }
+    Ok(())
 }
 
 /// One node's turn.
@@ -85,11 +102,6 @@ struct Drain<'a> {
 impl Drain<'_> {
     async fn run(&self) -> Result<(), kube::Error> {
         let client = self.out.client();
-        let nodes: Api<Node> = Api::all(client.clone());
-        let node = nodes.get(&self.target.name).await?;
-        if node.spec.and_then(|spec| spec.unschedulable) != Some(true) {
-            self.out.act(cordon(self.target, true)).await?;
-        }
         let rows = self.rows(&client).await?;
         self.out.data(Data::Drain(Told::Began { node: self.node, rows: rows.clone() })).await;
         let now = self.clock.now();

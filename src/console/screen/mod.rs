@@ -2,6 +2,7 @@
 
 pub mod describe;
 pub mod drain;
+mod drain_view;
 pub mod edit;
 mod edit_view;
 pub mod help;
