@@ -13,6 +13,7 @@ use super::View;
 use super::drain_view;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
+use crate::console::dialog::node::cordon;
 use crate::console::drain::driver;
 use crate::console::drain::options::SWITCHES;
 use crate::console::drain::{Fate, Ledger, Options, Row, plan};
@@ -212,7 +213,7 @@ impl Drain {
         if self.stage == Stage::Running {
             return vec![Effect::Toast(Toast::note("stop the drain first"))];
         }
-        self.nodes.iter().map(|node| Effect::Act(Box::new(driver::cordon(node, false)))).collect()
+        self.nodes.iter().map(|node| cordon(node, false)).collect()
     }
 
     fn hear(&mut self, told: Loaded) -> Vec<Effect> {
