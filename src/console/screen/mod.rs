@@ -13,6 +13,8 @@ mod logs_view;
 pub mod overview;
 mod overview_view;
 pub mod rollout;
+mod rollout_panels;
+mod rollout_view;
 pub mod table;
 mod table_view;
 mod table_watch;

@@ -81,7 +81,7 @@ fn con_15_an_edit_is_taken_back_without_touching_what_others_did_since() {
     assert_eq!(
         acted(&stage.press("u")),
         [
-            r#"kubectl patch deployment/web -n default --type=merge -p '{"spec":{"paused":true,"replicas":3}}'"#
+            r#"kubectl patch deployment/web -n default --type=merge -p '{"spec":{"replicas":3,"paused":true}}'"#
         ]
     );
 }
