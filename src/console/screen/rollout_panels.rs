@@ -32,9 +32,11 @@ pub(super) fn history(
     let skip = (picked.unwrap_or(0) + 1).saturating_sub(height);
     let lines = list.iter().enumerate().skip(skip).take(height).map(|(at, revision)| {
         let created = revision.created.map(|created| cx.age(created)).unwrap_or_default();
+        // A change-cause is often left over from the revision before; the image tells them apart.
+        let images = revision.images.join(", ");
         let what = match &revision.change_cause {
-            Some(cause) => cause.clone(),
-            None => revision.images.join(", "),
+            Some(cause) => format!("{images}  {cause}"),
+            None => images,
         };
         let text = format!(
             "{} {:>3} {:<6} {} {}",
@@ -79,7 +81,7 @@ pub(super) fn template(
     let mut lines = Vec::new();
     // The list beside has no room for long ones.
     if let Some(cause) = &revision.change_cause
-        && cause.width() + 16 > usize::from(area.x)
+        && cause.width() + revision.images.join(", ").width() + 20 > usize::from(area.x)
     {
         lines.push(Line::styled(clean(cause).into_owned(), cx.theme.body.accent));
     }

@@ -225,7 +225,7 @@ fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns) -> Line<'stati
         format!("    {}  ", cell(&format!("desired {}", limits.desired), columns.name + 1 + columns.image));
     Line::from(vec![
         Span::styled(lead, theme.body.text),
-        Span::styled(marks, theme.frame.border),
+        Span::styled(marks, theme.body.dim),
         Span::styled(
             format!("  available {} {} {least}", view.available, if enough { "≥" } else { "<" }),
             within(enough),

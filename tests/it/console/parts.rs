@@ -82,7 +82,7 @@ fn con_5_the_rollout_shows_both_sides_their_limits_and_the_way_back() {
             "old web-old",
             "Revisions",
             "2 10m    ● nginx:1.27",
-            "▸   1 10m      first try",
+            "▸   1 10m      nginx:1.25  first try",
         ],
     );
     shows(&screen, &["- ", "+ ", "╭ Pods ─", "new web-new-b  ◐ ContainerCreating", "old web-old-a  ● Running"]);
