@@ -121,7 +121,10 @@ fn list_lines(
                 Verdict::SkipDaemonSet | Verdict::SkipMirror => cx.theme.body.dim,
                 _ => cx.theme.body.accent,
             };
-            let line = Line::from(vec![
+            // A row without a decision or a fate has their room for its words.
+            let (why_width, fate_width) =
+                if fate.0.is_empty() { (why_width + 1 + fate_width, 0) } else { (why_width, fate_width) };
+            let mut line = Line::from(vec![
                 Span::styled(if selected { "▸ " } else { "  " }, cx.theme.body.accent),
                 Span::styled(cell(word, 8), word_style),
                 Span::styled(cell(&clean(&row.name), name_width), cx.theme.body.text),
@@ -129,7 +132,12 @@ fn list_lines(
                 Span::raw(" "),
                 Span::styled(cell(&fate.0, fate_width), fate.1),
             ]);
-            lines.push(if selected { line.patch_style(cx.theme.table.cursor) } else { line });
+            if selected {
+                for span in &mut line.spans {
+                    span.style = span.style.patch(cx.theme.table.cursor);
+                }
+            }
+            lines.push(line);
         }
     }
     if matches!(drain.cursor, Cursor::Option(_)) {

@@ -122,7 +122,9 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         if number == row {
             let used = drawn.width();
             drawn.push_span(Span::raw(" ".repeat(width.saturating_sub(used))));
-            drawn = drawn.patch_style(Style { bg: theme.table.cursor.bg, ..Style::default() });
+            for span in &mut drawn.spans {
+                span.style.bg = theme.table.cursor.bg;
+            }
         }
         rows.push(drawn);
         for (index, part) in own.into_iter().enumerate() {

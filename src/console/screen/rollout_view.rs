@@ -41,7 +41,11 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
             .areas(area);
 
     let width = usize::from(area.width).saturating_sub(6);
-    let block = cx.theme.block_focused(fit(&heading(rollout, &view), width).into_owned());
+    let mut title = heading(rollout, &view, "RollingUpdate ");
+    if title.width() > width {
+        title = heading(rollout, &view, "");
+    }
+    let block = cx.theme.block_focused(fit(&title, width).into_owned());
     let inner = block.inner(top);
     frame.render_widget(block, top);
     frame.render_widget(Paragraph::new(cockpit), inner);
@@ -56,15 +60,16 @@ pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, a
     }
 }
 
-fn heading(rollout: &Rollout, view: &RolloutView) -> String {
+/// `Deployment web ─ revision 2 ── RollingUpdate surge 25% (1) …`, with or without the strategy's name.
+fn heading(rollout: &Rollout, view: &RolloutView, rolling: &str) -> String {
     let revision = view.revision.map(|number| format!(" ─ revision {number}")).unwrap_or_default();
     let limits = &view.limits;
     let strategy = if limits.strategy == "Recreate" {
         "Recreate".to_owned()
     } else {
         format!(
-            "{} surge {} ({}) unavailable {} ({})",
-            limits.strategy, limits.surge_text, limits.surge, limits.unavailable_text, limits.unavailable
+            "{rolling}surge {} ({}) unavailable {} ({})",
+            limits.surge_text, limits.surge, limits.unavailable_text, limits.unavailable
         )
     };
     format!("Deployment {}{revision} ── {strategy}", clean(&rollout.target.name))
@@ -105,7 +110,7 @@ fn cockpit(cx: &Context<'_>, view: &RolloutView, width: usize, most_sides: usize
         let more = sides.len() - most_sides;
         lines.push(Line::styled(format!("    and {more} older ones with pods"), cx.theme.body.dim));
     }
-    lines.push(ruler(cx, view, &columns));
+    lines.push(ruler(cx, view, &columns, width));
     lines
 }
 
@@ -209,7 +214,7 @@ fn side_line(cx: &Context<'_>, word: &str, side: &Side, columns: &Columns) -> Li
 }
 
 /// The limits, drawn under the pods: the least that must be available, what is desired, the most there may be.
-fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns) -> Line<'static> {
+fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns, width: usize) -> Line<'static> {
     let theme = cx.theme;
     let limits = &view.limits;
     let (least, most) = (limits.least_available(), limits.most());
@@ -223,7 +228,7 @@ fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns) -> Line<'stati
     let within = |good: bool| if good { theme.body.text } else { theme.status.failed };
     let lead =
         format!("    {}  ", cell(&format!("desired {}", limits.desired), columns.name + 1 + columns.image));
-    Line::from(vec![
+    let mut line = Line::from(vec![
         Span::styled(lead, theme.body.text),
         Span::styled(marks, theme.body.dim),
         Span::styled(
@@ -231,8 +236,12 @@ fn ruler(cx: &Context<'_>, view: &RolloutView, columns: &Columns) -> Line<'stati
             within(enough),
         ),
         Span::styled(format!("   total {} {} {most}", view.total, if few { "≤" } else { ">" }), within(few)),
-        Span::styled(format!("   updated {}", view.updated), theme.body.dim),
-    ])
+    ]);
+    let updated = format!("   updated {}", view.updated);
+    if line.width() + updated.width() <= width {
+        line.push_span(Span::styled(updated, theme.body.dim));
+    }
+    line
 }
 
 /// `───┴─┬┘`: the least, the desired and the most on a scale of cells.
