@@ -82,6 +82,8 @@ pub enum Effect {
     Mouse(Capture),
     /// Uses a theme; the name of one that cannot be read is an error toast.
     Theme(String),
+    /// Uses a theme, in the next run too.
+    KeepTheme(String),
     /// Opens the prompt with this text, for commands that need a word more.
     Prompt(String),
     /// Does the inverse of a line of the journal.

@@ -15,7 +15,6 @@ use rustix::thread::LinkNameSpaceType;
 use super::mounts::{self, View};
 use super::os;
 use super::program::{self, Found, os_text};
-use super::title;
 use crate::kubelet::images::Program;
 
 /// How the child gets its view of the files.
@@ -192,9 +191,7 @@ pub(super) fn be_init(host: Option<&OwnedFd>) -> ! {
     // No terminal's signals reach it, and it holds nothing open.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir("/");
-    let _ = rustix::thread::set_name(c"podium-init");
-    // What `ps` shows inside the pod: the host's own command line is none of its business.
-    let _ = title::set(b"/pause");
+    os::retitle(c"pause");
     os::close_from(0);
     os::forget_heap();
     loop {
