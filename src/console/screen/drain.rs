@@ -346,6 +346,10 @@ impl View for Drain {
         drain_view::draw(self, cx, frame, area);
     }
 
+    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
+        self.started.is_some()
+    }
+
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
         if self.stage != Stage::Running {
             return None;

@@ -187,11 +187,8 @@ fn clash(theme: &Theme, clashing: &Clashing, width: usize) -> Vec<Line<'static>>
             lines.push(Line::styled(fit(&text, width).into_owned(), style));
         }
     }
-    let besides: Vec<&Change> = clashing
-        .changes
-        .iter()
-        .filter(|change| !clashes.iter().any(|clash| clash.holds(change)))
-        .collect();
+    let besides: Vec<&Change> =
+        clashing.changes.iter().filter(|change| !clashes.iter().any(|clash| clash.holds(change))).collect();
     if !besides.is_empty() {
         lines.push(Line::default());
         lines.push(Line::styled("They also changed, and that is kept either way:", theme.body.dim));

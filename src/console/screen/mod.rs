@@ -60,6 +60,12 @@ pub trait View {
         None
     }
 
+    /// Whether it shows the result of work that is over: such a screen can be looked at again when it
+    /// was left.
+    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
+        false
+    }
+
     /// What is searched or filtered for now, for the prompt to start with.
     #[expect(clippy::unnecessary_literal_bound, reason = "screens return what they hold")]
     fn query(&self) -> &str {
@@ -155,6 +161,9 @@ impl View for Screen {
     }
     fn background(&self, cx: &Context<'_>) -> Option<String> {
         self.as_view().background(cx)
+    }
+    fn has_a_result(&self, cx: &Context<'_>) -> bool {
+        self.as_view().has_a_result(cx)
     }
     fn query(&self) -> &str {
         self.as_view().query()

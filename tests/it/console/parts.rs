@@ -85,7 +85,10 @@ fn con_5_the_rollout_shows_both_sides_their_limits_and_the_way_back() {
             "▸   1 10m      nginx:1.25  first try",
         ],
     );
-    shows(&screen, &["- ", "+ ", "╭ Pods ─", "new web-new-b  ◐ ContainerCreating", "old web-old-a  ● Running"]);
+    shows(
+        &screen,
+        &["- ", "+ ", "╭ Pods ─", "new web-new-b  ◐ ContainerCreating", "old web-old-a  ● Running"],
+    );
     let small = rollout(80, 24).screen();
     shows(&small, &["desired 4", "total 5 ≤ 5", "new web-new", "old web-old", "▸   1 10m"]);
 }
@@ -176,6 +179,12 @@ fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
     tell(&mut stage, Drained::Ended { node: 0, result: Ok(()) });
     tell(&mut stage, Drained::Over);
     shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone"]);
+    // Left and come back to: the result is still there, and is no work that quitting would stop.
+    stage.press("esc");
+    shows(&stage.screen(), &["Nodes", "its result is kept"]);
+    assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
+    stage.press(": \"jobs\" enter");
+    shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone", "✔ evicted in 4s"]);
 }
 
 #[test]
