@@ -262,9 +262,10 @@ commands! {
     }
     Rollout {
         RolloutUndo "rollout-undo" ["u"] "undo" Cluster "Undo to the picked revision";
-        RolloutPause "rollout-pause" ["p"] "pause" Cluster "Pause or resume";
+        RolloutPause "rollout-pause" ["p"] "pause/resume" Cluster "Pause or resume";
         RolloutRestart "rollout-restart" ["r"] "restart" Cluster "Restart";
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
+        RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
         RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
     }
     Drain {
