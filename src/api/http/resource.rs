@@ -113,6 +113,7 @@ fn answer_one(server: &Server, status: StatusCode, wanted: &Wanted, object: &Arc
 }
 
 fn get(server: &Server, kind: Kind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
+    list::not_older_than(server.api(), &wanted.query)?;
     Ok(answer_one(server, StatusCode::OK, wanted, &server.api().get(kind, key)?))
 }
 
