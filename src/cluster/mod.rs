@@ -10,6 +10,7 @@ mod housekeeping;
 mod images;
 mod kubeconfig;
 mod low_ports;
+mod network;
 mod nodes;
 mod start;
 

@@ -144,6 +144,8 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
+        let low_ports = super::low_ports::probe(None, addresses.node(0));
+        super::network::start(&api, &caches, &actors, &config, &addresses, low_ports);
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
             super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;

@@ -11,8 +11,10 @@ use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::images::PresentImages;
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
+use super::usage::Meter;
 use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
 use crate::object::low_ports::LowPorts;
@@ -61,7 +63,9 @@ pub(super) struct Node {
     // Locks of single map operations, never held across an await.
     pub(super) ips: Mutex<PodIps>,
     /// Images that were pulled here: the next pod finds them present.
-    pub(super) images: Mutex<std::collections::HashSet<String>>,
+    pub(super) images: Mutex<PresentImages>,
+    /// What its containers used when it was last looked.
+    pub(super) meter: Mutex<Meter>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
     closing: Mutex<Option<Closing>>,
 }
@@ -82,6 +86,7 @@ impl Node {
             recorder: Recorder::on_host(api, "kubelet", Some(&config.name)),
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
+            meter: Mutex::default(),
             events: Mutex::new(Some(events)),
             closing: Mutex::default(),
             runtime,

@@ -15,7 +15,7 @@ use crate::object::quantity::Amount;
 pub fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
-        Column::text("STATUS").weight(9),
+        Column::text("STATUS").weight(9).usual(26),
         Column::text("ROLES").weight(2),
         Column::number("PODS").weight(7),
         Column::number("CPU%").weight(6),

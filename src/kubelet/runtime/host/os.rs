@@ -4,9 +4,9 @@
 //! child has everything the parent had and no lock is held by a thread that does not exist any more.
 #![expect(unsafe_code, reason = "fork, exec, namespaces, signals and ids have no safe wrappers")]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::process::Pid;
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
@@ -79,6 +79,38 @@ pub(super) fn reset_signals() {
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// A descriptor that is readable when a child has changed state. SIGCHLD must be blocked.
+pub(super) fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: the set is built here; the descriptor is new and nobody else's.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC);
+        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
+    }
+}
+
+/// Changes what `ps` shows of this process: its name, and its command line, which is overwritten in place.
+pub(super) fn retitle(title: &CStr) {
+    let _ = rustix::thread::set_name(title);
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name in brackets come the fields from the third on; 48 and 49 are the arguments' bounds.
+    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().skip(48 - 3);
+    let mut next = || fields.next()?.parse::<usize>().ok();
+    let (Some(start), Some(end)) = (next(), next()) else { return };
+    let text = title.to_bytes_with_nul();
+    if start == 0 || end < start + text.len() {
+        return;
+    }
+    // SAFETY: the kernel says that this process' arguments lie here: writable memory of the stack that Rust
+    // only reads through `std::env::args`, which a forked child never calls.
+    unsafe {
+        std::ptr::write_bytes(start as *mut u8, 0, end - start);
+        std::ptr::copy_nonoverlapping(text.as_ptr(), start as *mut u8, text.len());
     }
 }
 
