@@ -56,7 +56,7 @@ mod tests {
         assert!(known.resolve("b").is_ok());
         write("broken.yaml", "name: [\n");
         let error = catalogue(&[], data.path()).err().unwrap().to_string();
-        assert!(error.contains("broken.yaml:2:1: "), "{error}");
+        assert!(error.contains("broken.yaml:1:7: "), "{error}");
         write("broken.yaml", "- name: c\n  entrypoin: [sh]\n");
         let error = catalogue(&[], data.path()).err().unwrap().to_string();
         assert!(

@@ -128,8 +128,8 @@ mod tests {
                 "labels: {a.b/c: 300}\n",
                 "c.yaml:1:10: labels.a.b/c: invalid value: integer `300`, expected u8",
             ),
-            ("- a\n", "c.yaml:1:1: invalid type: map, expected a map"),
-            ("a: [\n", "c.yaml:2:1: "),
+            ("text\n", "c.yaml:1:1: invalid type: string \"text\", expected struct Config"),
+            ("a: [\n", "c.yaml:1:4: unclosed"),
             ("a: 1\na: 2\n", "c.yaml:2:1: "),
             ("{}\n---\n{}\n", "c.yaml:3:1: there is more than one document"),
         ] {

@@ -215,7 +215,7 @@ async fn a_revision_that_cannot_be_had_is_told_as_kubernetes_tells_it_api_4() {
     home.start(&["--nodes", "0"]).stop();
     // The history of before the restart is gone.
     let instance = home.start(&["--nodes", "0"]);
-    let client = instance.client().await;
+    let client = instance.impatient_client().await;
     let config_maps = "/api/v1/namespaces/default/configmaps";
     let (status, _, event) = got(&client, &format!("{config_maps}?watch=1&resourceVersion=1")).await;
     assert_eq!(
