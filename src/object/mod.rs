@@ -7,6 +7,7 @@ pub mod config;
 mod key;
 mod kind;
 pub mod low_ports;
+pub mod node;
 pub mod node_selector;
 mod numbers;
 pub mod owner;

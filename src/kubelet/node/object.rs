@@ -15,6 +15,8 @@ use crate::api::ApiError;
 use crate::base::clock::{since, time};
 use crate::kubelet::runtime::Runtime;
 use crate::kubelet::sync_loop::Engine;
+use crate::object::low_ports::LowPorts;
+use crate::object::node::is_ready;
 use crate::object::{Key, Kind, Shared};
 
 /// The namespace of node leases.
@@ -34,7 +36,7 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
         }
         let due = reported.is_none_or(|at| since(now, at) >= engine.timings.node_status_report.0);
         // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
-        if due || !is_ready(&engine, &node) {
+        if due || !counts_as_ready(&engine, &node) {
             match report(&engine, &node) {
                 Ok(()) => reported = Some(now),
                 Err(error) => tracing::warn!(node = node.config.name, "node status not written: {error}"),
@@ -47,10 +49,8 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
     }
 }
 
-fn is_ready(engine: &Engine, node: &Node) -> bool {
-    let Ok(object) = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
-    let conditions = object.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
+fn counts_as_ready(engine: &Engine, node: &Node) -> bool {
+    engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)).is_ok_and(|object| is_ready(&object))
 }
 
 /// Writes the Node object as it should be; creates it when it is not there.
@@ -121,7 +121,10 @@ fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
     if let Some(region) = &config.region {
         label("topology.kubernetes.io/region", region);
     }
-    let annotations: BTreeMap<String, String> = runtime.isolation();
+    let mut annotations: BTreeMap<String, String> = runtime.isolation();
+    if !config.hollow {
+        annotations.insert(LowPorts::ANNOTATION.into(), config.low_ports.text());
+    }
     ObjectMeta {
         name: Some(config.name.clone()),
         labels: Some(labels),
