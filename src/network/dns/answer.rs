@@ -136,7 +136,8 @@ impl Question<'_> {
             ([], Meaning::Alias(target)) => self.alias(target),
             ([], _) => self.all_of(service, own, |_| true),
             ([port, protocol], Meaning::Address(_) | Meaning::Endpoints) => {
-                let (Some(port), Some(protocol)) = (port.strip_prefix('_'), protocol.strip_prefix('_')) else {
+                let (Some(port), Some(protocol)) = (port.strip_prefix('_'), protocol.strip_prefix('_'))
+                else {
                     return Answer::NoName;
                 };
                 let is_asked = |p: &NamedPort| p.name == port && p.protocol == protocol;
@@ -159,7 +160,11 @@ impl Question<'_> {
             let with_port = |e: &&NamedEndpoint| e.ports.is_empty() || e.ports.iter().any(&is_asked);
             let endpoints: Vec<_> = service.endpoints.iter().filter(with_port).collect();
             // A set without members has no name: whoever waits for it asks again.
-            return if endpoints.is_empty() { Answer::NoName } else { self.endpoints(&endpoints, own, is_asked) };
+            return if endpoints.is_empty() {
+                Answer::NoName
+            } else {
+                self.endpoints(&endpoints, own, is_asked)
+            };
         };
         if self.type_ != RecordType::SRV {
             return addresses(self.name, self.type_, [ip], STEADY);

@@ -100,7 +100,9 @@ impl Index {
                 }
             }
         }
-        let Some(new) = joined.service.as_ref().and_then(|service| named(service, &joined.slices)) else { return };
+        let Some(new) = joined.service.as_ref().and_then(|service| named(service, &joined.slices)) else {
+            return;
+        };
         for (ip, name) in reverse(&new) {
             self.by_address.entry(ip).or_default().insert((key.clone(), name));
         }
@@ -149,7 +151,10 @@ pub fn dashed(ip: Ipv4Addr) -> String {
     ip.to_string().replace('.', "-")
 }
 
-fn named(service: &Service, slices: &BTreeMap<Key, crate::object::Shared<EndpointSlice>>) -> Option<NamedService> {
+fn named(
+    service: &Service,
+    slices: &BTreeMap<Key, crate::object::Shared<EndpointSlice>>,
+) -> Option<NamedService> {
     let spec = service.spec.as_ref()?;
     let meaning = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
         (Some("ExternalName"), _) => Meaning::Alias(spec.external_name.clone()?),
@@ -248,8 +253,12 @@ mod tests {
             "targetRef": {"kind": "Pod", "name": format!("web-{host}")}})
         };
         let ports = json!([{"name": "http", "port": 80, "protocol": "TCP"}]);
-        let before = joined("web", &json!({"clusterIP": "127.32.1.0", "ports": [{"port": 80}]}), &ports,
-            &json!([endpoint(2, true), endpoint(3, false)]));
+        let before = joined(
+            "web",
+            &json!({"clusterIP": "127.32.1.0", "ports": [{"port": 80}]}),
+            &ports,
+            &json!([endpoint(2, true), endpoint(3, false)]),
+        );
         index.update(&key, &before);
         let names = |index: &Index, ip: [u8; 4]| {
             index.names_of(ip.into()).iter().map(|(k, n)| format!("{} {n:?}", k.name)).collect::<Vec<_>>()
@@ -257,8 +266,12 @@ mod tests {
         assert_eq!(names(&index, [127, 32, 1, 0]), ["web None"]);
         assert_eq!(names(&index, [127, 64, 0, 2]), [r#"web Some("127-64-0-2")"#]);
         assert_eq!(names(&index, [127, 64, 0, 3]), [""; 0], "unready");
-        let headless = joined("web", &json!({"clusterIP": "None", "publishNotReadyAddresses": true}), &ports,
-            &json!([endpoint(3, false)]));
+        let headless = joined(
+            "web",
+            &json!({"clusterIP": "None", "publishNotReadyAddresses": true}),
+            &ports,
+            &json!([endpoint(3, false)]),
+        );
         index.update(&key, &headless);
         assert_eq!(names(&index, [127, 32, 1, 0]), [""; 0]);
         assert_eq!(names(&index, [127, 64, 0, 2]), [""; 0]);

@@ -65,7 +65,8 @@ impl Server {
         let Sockets { udp, tcp } = sockets;
         let (udp, of_udp) = (Arc::new(udp), self.clone());
         let (server, inner) = (self.clone(), tasks.clone());
-        tasks.spawn_restarting("dns datagrams", move || datagrams(of_udp.clone(), udp.clone(), inner.clone()));
+        tasks
+            .spawn_restarting("dns datagrams", move || datagrams(of_udp.clone(), udp.clone(), inner.clone()));
         let (tcp, inner) = (Arc::new(tcp), tasks.clone());
         tasks.spawn_restarting("dns connections", move || {
             connections(server.clone(), tcp.clone(), inner.clone())
@@ -90,7 +91,8 @@ impl Server {
         let permit = self.forwarded.try_acquire();
         match reaction {
             Reaction::Forward { request } => {
-                let answer = if permit.is_ok() { self.forwarder.ask(&request, packet, way).await } else { None };
+                let answer =
+                    if permit.is_ok() { self.forwarder.ask(&request, packet, way).await } else { None };
                 Some(answer.map_or_else(|| Passed::Message(failure(&request)), Passed::Packet))
             }
             Reaction::Follow { mut reply, target } => {

@@ -22,20 +22,44 @@ fn index() -> Index {
     };
     let unready = json!({"addresses": ["127.64.0.9"], "conditions": {"ready": false}});
     for (name, spec, ports, endpoints) in [
-        ("web", json!({"clusterIP": "127.32.1.5", "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}),
-            http.clone(), json!([pod(2, None)])),
-        ("db", json!({"clusterIP": "None", "ports": [{"name": "http", "port": 80}]}),
-            http.clone(), json!([pod(3, Some("db-0")), pod(4, None), unready.clone()])),
-        ("early", json!({"clusterIP": "None", "publishNotReadyAddresses": true}),
-            json!([]), json!([unready.clone()])),
+        (
+            "web",
+            json!({"clusterIP": "127.32.1.5", "ports": [{"name": "http", "port": 80, "protocol": "TCP"}]}),
+            http.clone(),
+            json!([pod(2, None)]),
+        ),
+        (
+            "db",
+            json!({"clusterIP": "None", "ports": [{"name": "http", "port": 80}]}),
+            http.clone(),
+            json!([pod(3, Some("db-0")), pod(4, None), unready.clone()]),
+        ),
+        (
+            "early",
+            json!({"clusterIP": "None", "publishNotReadyAddresses": true}),
+            json!([]),
+            json!([unready.clone()]),
+        ),
         ("empty", json!({"clusterIP": "None"}), json!([]), json!([unready])),
         ("out", json!({"type": "ExternalName", "externalName": "example.org"}), json!([]), json!([])),
-        ("in", json!({"type": "ExternalName", "externalName": "web.default.svc.cluster.local."}),
-            json!([]), json!([])),
-        ("lost", json!({"type": "ExternalName", "externalName": "no.default.svc.cluster.local"}),
-            json!([]), json!([])),
-        ("self", json!({"type": "ExternalName", "externalName": "self.default.svc.cluster.local"}),
-            json!([]), json!([])),
+        (
+            "in",
+            json!({"type": "ExternalName", "externalName": "web.default.svc.cluster.local."}),
+            json!([]),
+            json!([]),
+        ),
+        (
+            "lost",
+            json!({"type": "ExternalName", "externalName": "no.default.svc.cluster.local"}),
+            json!([]),
+            json!([]),
+        ),
+        (
+            "self",
+            json!({"type": "ExternalName", "externalName": "self.default.svc.cluster.local"}),
+            json!([]),
+            json!([]),
+        ),
         ("wrong", json!({"type": "ExternalName", "externalName": "a..b"}), json!([]), json!([])),
     ] {
         index.update(&Key::new("default", name), &joined(name, &spec, &ports, &endpoints));
@@ -65,10 +89,16 @@ fn names_mean_what_the_kubernetes_dns_specification_says_net_3() {
         ("WEB.Default.svc.Cluster.LOCAL", RecordType::A, "30 A 127.32.1.5"),
         ("web.default.svc.cluster.local", RecordType::AAAA, "nothing"),
         ("web.default.svc.cluster.local", RecordType::MX, "nothing"),
-        ("web.default.svc.cluster.local", RecordType::SRV,
-            "30 SRV 0 100 80 web.default.svc.cluster.local. + 30 A 127.32.1.5"),
-        ("_http._tcp.web.default.svc.cluster.local", RecordType::SRV,
-            "30 SRV 0 100 80 web.default.svc.cluster.local. + 30 A 127.32.1.5"),
+        (
+            "web.default.svc.cluster.local",
+            RecordType::SRV,
+            "30 SRV 0 100 80 web.default.svc.cluster.local. + 30 A 127.32.1.5",
+        ),
+        (
+            "_http._tcp.web.default.svc.cluster.local",
+            RecordType::SRV,
+            "30 SRV 0 100 80 web.default.svc.cluster.local. + 30 A 127.32.1.5",
+        ),
         ("_http._udp.web.default.svc.cluster.local", RecordType::SRV, "no name"),
         ("http.tcp.web.default.svc.cluster.local", RecordType::SRV, "no name"),
         ("127-64-0-2.web.default.svc.cluster.local", RecordType::A, "5 A 127.64.0.2"),
@@ -78,17 +108,23 @@ fn names_mean_what_the_kubernetes_dns_specification_says_net_3() {
         ("pod-4.db.default.svc.cluster.local", RecordType::A, "5 A 127.64.0.4"),
         ("127-64-0-4.db.default.svc.cluster.local", RecordType::A, "5 A 127.64.0.4"),
         ("127-64-0-9.db.default.svc.cluster.local", RecordType::A, "no name"),
-        ("_http._tcp.db.default.svc.cluster.local", RecordType::SRV,
+        (
+            "_http._tcp.db.default.svc.cluster.local",
+            RecordType::SRV,
             "5 SRV 0 50 8080 db-0.db.default.svc.cluster.local., \
-             5 SRV 0 50 8080 127-64-0-4.db.default.svc.cluster.local. + 5 A 127.64.0.3, 5 A 127.64.0.4"),
+             5 SRV 0 50 8080 127-64-0-4.db.default.svc.cluster.local. + 5 A 127.64.0.3, 5 A 127.64.0.4",
+        ),
         ("early.default.svc.cluster.local", RecordType::A, "5 A 127.64.0.9"),
         ("empty.default.svc.cluster.local", RecordType::A, "no name"),
         ("none.default.svc.cluster.local", RecordType::A, "no name"),
         ("web.other.svc.cluster.local", RecordType::A, "no name"),
         ("out.default.svc.cluster.local", RecordType::A, "30 CNAME example.org., then example.org."),
         ("out.default.svc.cluster.local", RecordType::CNAME, "30 CNAME example.org."),
-        ("in.default.svc.cluster.local", RecordType::A,
-            "30 CNAME web.default.svc.cluster.local., 30 A 127.32.1.5"),
+        (
+            "in.default.svc.cluster.local",
+            RecordType::A,
+            "30 CNAME web.default.svc.cluster.local., 30 A 127.32.1.5",
+        ),
         ("lost.default.svc.cluster.local", RecordType::A, "30 CNAME no.default.svc.cluster.local."),
         ("wrong.default.svc.cluster.local", RecordType::A, "nothing"),
         ("x.out.default.svc.cluster.local", RecordType::A, "no name"),
@@ -179,7 +215,9 @@ fn what_is_no_plain_question_is_refused_sec_2() {
     answer.metadata.message_type = MessageType::Response;
     assert!(matches!(react(&index, &answer.to_vec().unwrap()), Reaction::Silence));
     let cut = &ask(name, RecordType::A).to_vec().unwrap()[..20];
-    assert!(matches!(react(&index, cut), Reaction::Reply(r) if r.metadata.response_code == ResponseCode::FormErr));
+    assert!(
+        matches!(react(&index, cut), Reaction::Reply(r) if r.metadata.response_code == ResponseCode::FormErr)
+    );
     assert!(matches!(react(&index, &cut[..11]), Reaction::Silence));
 }
 
