@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::images::PresentImages;
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
 use super::usage::Meter;
@@ -62,7 +63,7 @@ pub(super) struct Node {
     // Locks of single map operations, never held across an await.
     pub(super) ips: Mutex<PodIps>,
     /// Images that were pulled here: the next pod finds them present.
-    pub(super) images: Mutex<std::collections::HashSet<String>>,
+    pub(super) images: Mutex<PresentImages>,
     /// What its containers used when it was last looked.
     pub(super) meter: Mutex<Meter>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,

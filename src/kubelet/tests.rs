@@ -1,5 +1,7 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
+mod image_pulls;
+
 use std::fmt::Write;
 
 use std::collections::BTreeMap;

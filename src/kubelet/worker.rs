@@ -7,6 +7,7 @@
 
 mod finish;
 mod notes;
+mod pull;
 mod start;
 
 use std::sync::Arc;

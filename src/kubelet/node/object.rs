@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    Node as NodeObject, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
+    ContainerImage, Node as NodeObject, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -36,7 +36,8 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
         }
         let due = reported.is_none_or(|at| since(now, at) >= engine.timings.node_status_report.0);
         // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
-        if due || !counts_as_ready(&engine, &node) {
+        // Or images came or went, which the scheduler goes by.
+        if due || !is_told(&engine, &node) {
             match report(&engine, &node) {
                 Ok(()) => reported = Some(now),
                 Err(error) => tracing::warn!(node = node.config.name, "node status not written: {error}"),
@@ -49,8 +50,11 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
     }
 }
 
-fn counts_as_ready(engine: &Engine, node: &Node) -> bool {
-    engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)).is_ok_and(|object| is_ready(&object))
+/// Whether the Node object says that the node is Ready, and which images it has.
+fn is_told(engine: &Engine, node: &Node) -> bool {
+    let Ok(object) = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
+    let Some(status) = &object.status else { return false };
+    is_ready(&object) && status.images == images(node)
 }
 
 /// Writes the Node object as it should be; creates it when it is not there.
@@ -159,9 +163,16 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         allocatable: Some(config.capacity.clone()),
         capacity: Some(config.capacity.clone()),
         conditions: Some(conditions(old, now)),
+        images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
         ..old.clone()
     }
+}
+
+/// What `status.images` should say; none when there are none.
+fn images(node: &Node) -> Option<Vec<ContainerImage>> {
+    let images = node.images.lock().status(node.runtime.loaded_images());
+    (!images.is_empty()).then_some(images)
 }
 
 fn conditions(old: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
