@@ -15,6 +15,8 @@ const STEADY: u32 = 30;
 const FLEETING: u32 = 5;
 /// The version of the specification that is followed.
 const VERSION: &str = "1.1.0";
+/// Aliases that are followed, one after the other.
+const ALIASES: usize = 8;
 
 /// What there is to say.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,8 +34,8 @@ pub enum Answer {
     NoName,
     /// The name stands for one outside of the cluster's domain, which somebody else must resolve.
     Alias {
-        /// The record that says so.
-        alias: Record,
+        /// The records that say so, one leading to the next.
+        aliases: Vec<Record>,
         /// The other name.
         target: Name,
     },
@@ -54,8 +56,30 @@ pub fn authority(index: &Index) -> Option<Record> {
     Some(Record::from_rdata(name("")?, FLEETING, RData::SOA(soa)))
 }
 
-/// The answer to a question.
+/// The answer to a question: where a name of the cluster stands for another, with that one's.
 pub fn answer(index: &Index, name: &Name, type_: RecordType) -> Answer {
+    let (mut aliases, mut name) = (Vec::new(), name.clone());
+    // A chain may be a circle.
+    while aliases.len() < ALIASES {
+        match step(index, &name, type_) {
+            Answer::Alias { aliases: more, target } => {
+                aliases.extend(more);
+                name = target;
+            }
+            other if aliases.is_empty() => return other,
+            Answer::NotOurs => return Answer::Alias { aliases, target: name },
+            Answer::Records { answers, additionals } => {
+                aliases.extend(answers);
+                return Answer::Records { answers: aliases, additionals };
+            }
+            Answer::Nothing | Answer::NoName => break,
+        }
+    }
+    Answer::records(aliases)
+}
+
+/// The answer to a question without following an alias.
+fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
     let lower = name.to_lowercase().to_ascii();
     let lower = lower.trim_end_matches('.');
     if lower == "localhost" || lower.ends_with(".localhost") {
@@ -210,18 +234,11 @@ impl Question<'_> {
         let Some(target) = absolute(target) else { return Answer::Nothing };
         let alias = self.record(STEADY, RData::CNAME(CNAME(target.clone())));
         match self.type_ {
-            RecordType::CNAME => return Answer::records(vec![alias]),
-            RecordType::A | RecordType::AAAA | RecordType::ANY => {}
-            _ => return Answer::Nothing,
-        }
-        match answer(self.index, &target, self.type_) {
-            // An alias of an alias: a chain may be a circle, and one step is all that is useful.
-            Answer::NotOurs | Answer::Alias { .. } => Answer::Alias { alias, target },
-            Answer::Records { mut answers, additionals } => {
-                answers.insert(0, alias);
-                Answer::Records { answers, additionals }
+            RecordType::CNAME => Answer::records(vec![alias]),
+            RecordType::A | RecordType::AAAA | RecordType::ANY => {
+                Answer::Alias { aliases: vec![alias], target }
             }
-            Answer::Nothing | Answer::NoName => Answer::records(vec![alias]),
+            _ => Answer::Nothing,
         }
     }
 

@@ -66,8 +66,8 @@ pub fn react(index: &Index, packet: &[u8]) -> Reaction {
             reply.answers = answers;
             reply.additionals = additionals;
         }
-        Answer::Alias { alias, target } => {
-            reply.answers = vec![alias];
+        Answer::Alias { aliases, target } => {
+            reply.answers = aliases;
             return Reaction::Follow { reply, target };
         }
         Answer::Nothing => reply.authorities = authority(index).into_iter().collect(),
