@@ -26,18 +26,17 @@ impl Host {
         if names.is_empty() {
             return None;
         }
+        let own = own_file()?;
         if self.isolation.namespaces {
             let directory = Path::new(DIRECTORY);
             shows.extend(names.into_iter().map(|name| Show {
-                // Of the process that mounts: this binary, whatever became of its file.
-                source: "/proc/self/exe".into(),
+                source: own.clone(),
                 target: directory.join(name),
                 read_only: true,
             }));
             return Some(directory.to_path_buf());
         }
         let directory = self.dir.join("bin");
-        let own = std::env::current_exe().ok()?;
         fs::create_dir_all(&directory).ok()?;
         for name in names {
             let link = directory.join(name);
@@ -49,4 +48,11 @@ impl Host {
         }
         Some(directory)
     }
+}
+
+/// This binary's file, or the one that took its place.
+fn own_file() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let replaced = own.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
+    Some(replaced.unwrap_or(own)).filter(|path| path.is_file())
 }
