@@ -357,6 +357,10 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
+    fn write_hosts<'a>(&'a self, _: &'a PodUid, _: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { Ok(()) }.boxed()
+    }
+
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
             let now = (self.wall)();

@@ -261,6 +261,9 @@ pub trait Runtime: Send + Sync + 'static {
     /// Kills every process of the pod and answers once all are confirmed dead.
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
+    /// Replaces what the pod's `/etc/hosts` says, for its running containers too.
+    fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>>;
+
     /// Forgets a stopped pod: its records, logs and private directories.
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
 

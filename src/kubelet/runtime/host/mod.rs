@@ -10,6 +10,7 @@
 mod child;
 mod container;
 mod environment;
+mod inside;
 mod io;
 mod isolation;
 mod keeper;
