@@ -1,5 +1,7 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
+mod image_pulls;
+
 use std::fmt::Write;
 
 use std::collections::BTreeMap;
@@ -38,6 +40,7 @@ fn config() -> NodeConfig {
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
         hollow: true,
+        low_ports: crate::object::low_ports::LowPorts::default(),
         dns: None,
         domain: "cluster.local".into(),
     }

@@ -16,6 +16,7 @@ use super::mounts::View;
 use super::pod::Pod;
 use super::view::target_variables;
 use super::{Host, Place, environment, os};
+use crate::kubelet::images::IMAGE_DIRECTORY;
 
 pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
     move |error| RuntimeError::Os(format!("{what}: {error}"))
@@ -77,16 +78,19 @@ impl Host {
         let own_uid = rustix::process::getuid().as_raw();
         let account = environment::account(&launch, &read("/etc/passwd"), &read("/etc/group"), own_uid)
             .map_err(RuntimeError::StartFailed)?;
-        if let Some(user) = &account.user {
-            let ids = (Some(user.uid), Some(user.gid));
-            for name in ["root", "tmp", "termination-log"] {
-                std::os::unix::fs::chown(dir.join(name), ids.0, ids.1).map_err(os_error("chown"))?;
-            }
-        }
         let target = launch.spec.target.as_ref().and_then(|name| {
             pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
         });
         let (shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
+        if let Some(user) = &account.user {
+            let own = ["root", "tmp", "termination-log"].map(|name| dir.join(name));
+            // The image's program fills its own directories.
+            let image = (0..launch.directories.len()).map(|n| dir.join("directories").join(n.to_string()));
+            let image = image.flat_map(|path| [path.join(IMAGE_DIRECTORY), path]);
+            for path in own.into_iter().chain(image).filter(|path| path.exists()) {
+                std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid)).map_err(os_error("chown"))?;
+            }
+        }
 
         let mut env = environment::base(&pod.spec.hostname, &account.home, launch.spec.tty);
         environment::merge(&mut env, launch.image_env.iter().cloned());

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::process::Pid;
-use rustix::thread::UnshareFlags;
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use tokio::io::unix::AsyncFd;
 
 /// Which side of a fork this is.
@@ -132,7 +132,27 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
 }
 
 /// Gives up the current user for another. Without the right to, this fails.
+///
+/// The right to bind ports below 1024 stays, where we have it: container runtimes give it to every user.
 pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+    let keeps = rustix::thread::set_keep_capabilities(true).is_ok();
+    change_ids(uid, gid, groups)?;
+    if keeps && uid != 0 {
+        // A user without the right is a user still.
+        let _ = keep_low_ports();
+    }
+    Ok(())
+}
+
+fn keep_low_ports() -> io::Result<()> {
+    let only = CapabilitySet::NET_BIND_SERVICE;
+    let sets = CapabilitySets { effective: only, permitted: only, inheritable: only };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::configure_capability_in_ambient_set(only, true)?;
+    Ok(())
+}
+
+fn change_ids(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // SAFETY: plain calls on numbers and a live slice; the process has one thread.
     unsafe {
