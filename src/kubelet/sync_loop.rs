@@ -20,6 +20,7 @@ use super::node::Node;
 use super::observed::Observed;
 use super::probe::{ProbeKind, ProbeOutcome};
 use super::runtime::{ContainerId, PodUid, RuntimeEvent};
+use super::volumes::Tokens;
 use super::wakes::Wakes;
 use super::worker;
 use crate::api::Api;
@@ -54,11 +55,19 @@ pub(super) struct PodState {
     pub(super) adopted: bool,
     /// Its volumes are to be written anew.
     pub(super) refresh: bool,
+    /// The tokens in its volumes.
+    pub(super) tokens: Tokens,
 }
 
 impl PodState {
     fn new() -> Self {
-        Self { observed: Observed::default(), stale: true, adopted: false, refresh: false }
+        Self {
+            observed: Observed::default(),
+            stale: true,
+            adopted: false,
+            refresh: false,
+            tokens: Tokens::default(),
+        }
     }
 }
 
@@ -127,10 +136,9 @@ impl Engine {
         for kind in [Kind::ConfigMap, Kind::Secret] {
             let weak = Arc::downgrade(&engine);
             caches.on_any_change(kind, move |change| {
-                let Some(engine) = weak.upgrade().filter(|_| change.kind != ChangeKind::Added) else {
-                    return;
-                };
-                engine.refresh(kind, change.object.namespace(), change.object.name());
+                if let Some(engine) = weak.upgrade() {
+                    engine.refresh(kind, change.object.namespace(), change.object.name());
+                }
             });
         }
         engine
@@ -200,8 +208,7 @@ impl Engine {
     fn refresh(self: &Arc<Self>, kind: Kind, namespace: &str, name: &str) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut() {
-            if !slot.node.config.hollow
-                && slot.pod.namespace() == namespace
+            if slot.pod.namespace() == namespace
                 && super::volumes::shows(&slot.pod, kind, name)
             {
                 slot.notes.push(Note::Refresh);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event, Node as NodeObject, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node as NodeObject, Pod, PodStatus};
 use serde_json::{Value, json};
 
 use super::images::Catalogue;
@@ -54,6 +54,10 @@ impl Scene {
         for name in ["default", "kube-node-lease"] {
             let _ = api.create_as(namespace(name));
         }
+        // What the controllers of a whole cluster put there.
+        let certificate = json!({"metadata": {"name": "kube-root-ca.crt", "namespace": "default"},
+            "data": {"ca.crt": "PEM"}});
+        api.create_as::<ConfigMap>(serde_json::from_value(certificate).unwrap()).unwrap();
         let tasks = Tasks::new();
         let caches = Caches::new(&api, &tasks);
         let wall = Arc::new(move || clock.now());
@@ -319,7 +323,7 @@ async fn a_missing_config_map_is_waited_for_pod_13() {
     let map = json!({"metadata": {"name": "m", "namespace": "default"}, "data": {"k": "v"}});
     scene
         .api
-        .create_as::<k8s_openapi::api::core::v1::ConfigMap>(serde_json::from_value(map).unwrap())
+        .create_as::<ConfigMap>(serde_json::from_value(map).unwrap())
         .unwrap();
     scene.until(&key, "ready", is_ready).await;
     let events = scene.events();

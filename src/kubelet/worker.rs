@@ -66,12 +66,6 @@ impl Pass<'_> {
         if self.gone {
             self.stop_orphan();
         }
-        if std::mem::take(&mut self.state.refresh) && self.state.observed.prepared == Prepared::Yes {
-            let ip = self.state.observed.ip;
-            if let Err(error) = volumes::prepare(self.engine, self.node, &self.pod, ip).await {
-                tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
-            }
-        }
         let mut wake = None;
         for _ in 0..ROUNDS {
             if self.state.stale
@@ -80,6 +74,7 @@ impl Pass<'_> {
                 tracing::warn!(pod = %self.pod.key(), "cannot look at the pod: {error}");
                 return PassEnd::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
             }
+            self.refresh_volumes().await;
             let plan = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
             wake = plan.next_wake;
             if plan.actions.is_empty() {
@@ -110,7 +105,23 @@ impl Pass<'_> {
             // The first status has the start time that the deadline counts from.
             wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
         }
-        PassEnd::Wait(wake)
+        let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
+        PassEnd::Wait([wake, renewal].into_iter().flatten().min())
+    }
+
+    /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
+    async fn refresh_volumes(&mut self) {
+        let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.now());
+        let asked = std::mem::take(&mut self.state.refresh);
+        if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
+            return;
+        }
+        let ip = self.state.observed.ip;
+        if let Err(error) =
+            volumes::prepare(self.engine, self.node, &self.pod, ip, &mut self.state.tokens).await
+        {
+            tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
+        }
     }
 
     /// Asks the runtime what there is of the pod.
@@ -124,6 +135,11 @@ impl Pass<'_> {
         }
         if !self.state.adopted {
             self.state.adopted = true;
+            if self.state.observed.sandbox_ready() {
+                // Its volumes were made before the sandbox was; what they show may have changed meanwhile.
+                self.state.observed.prepared = Prepared::Yes;
+                self.state.refresh = true;
+            }
             adopt(&self.pod, &mut self.state.observed, self.engine.clock.now());
         }
         self.state.stale = false;
@@ -254,7 +270,8 @@ impl Pass<'_> {
             };
             self.state.observed.ip = Some(ip);
         }
-        match volumes::prepare(self.engine, self.node, &self.pod, self.state.observed.ip).await {
+        let ip = self.state.observed.ip;
+        match volumes::prepare(self.engine, self.node, &self.pod, ip, &mut self.state.tokens).await {
             Ok(()) => self.state.observed.prepared = Prepared::Yes,
             Err(error) => {
                 let message = format!("MountVolume.SetUp failed for volume \"{}\" : {error}", error.volume);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Pass;
-use crate::kubelet::observed::{HookState, PodStop, StopCause};
+use crate::kubelet::observed::{HookState, PodStop, Prepared, StopCause};
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
 use crate::kubelet::runtime::ContainerId;
 use crate::kubelet::spec;
@@ -15,7 +15,13 @@ impl Pass<'_> {
         for note in notes {
             match note {
                 Note::Look => self.state.stale = true,
-                Note::Refresh => self.state.refresh = true,
+                Note::Refresh => {
+                    self.state.refresh = true;
+                    // It may be what the volumes waited for.
+                    if matches!(self.state.observed.prepared, Prepared::Blocked { .. }) {
+                        self.state.observed.prepared = Prepared::No;
+                    }
+                }
                 Note::Hook { container, id, post_start: true, result } => {
                     self.post_start_over(&container, &id, result);
                 }
