@@ -242,6 +242,11 @@ impl Engine {
             released: false,
         });
         if revision(pod) > revision(&slot.pod) {
+            let (old, new) = (&slot.pod.metadata, &pod.metadata);
+            let told = (&old.labels, &old.annotations) != (&new.labels, &new.annotations);
+            if told && super::volumes::shows_itself(pod) {
+                slot.notes.push(Note::Refresh);
+            }
             slot.pod = pod.clone();
             slot.dirty = true;
         }

@@ -62,6 +62,14 @@ pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
     })
 }
 
+/// Whether the pod has a volume that shows what its own object says.
+pub(super) fn shows_itself(pod: &Pod) -> bool {
+    spec::spec(pod).volumes.iter().flatten().any(|volume| {
+        let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
+        volume.downward_api.is_some() || projected.map(|s| &s.downward_api).any(Option::is_some)
+    })
+}
+
 /// Makes every volume of the pod, or brings what they show up to date.
 pub(super) async fn prepare(
     engine: &Engine,

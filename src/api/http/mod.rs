@@ -95,12 +95,14 @@ fn documents(api: &Api, request: &Request) -> Result<Response, ApiError> {
     let path = request.uri().path();
     let json =
         |body: &Bytes| -> Result<Response, ApiError> { Ok(Answer::bytes(StatusCode::OK, body.clone())) };
+    // HTTP/2 names the server in the URI, HTTP/1 in a header.
+    let server = request.uri().authority().map_or_else(|| header(HOST), http::uri::Authority::as_str);
     match path {
         "/openid/v1/jwks" => {
             let keys = api.token_keys().to_string();
             return Ok(Answer::typed(StatusCode::OK, "application/jwk-set+json", keys.into()));
         }
-        "/.well-known/openid-configuration" => return Answer::json(StatusCode::OK, &review::openid(header(HOST))),
+        "/.well-known/openid-configuration" => return Answer::json(StatusCode::OK, &review::openid(server)),
         _ => {}
     }
     match path.strip_prefix("/openapi/") {
@@ -114,7 +116,7 @@ fn documents(api: &Api, request: &Request) -> Result<Response, ApiError> {
             let document = rest.strip_prefix("v3/").and_then(openapi::version_3);
             document.map_or(Err(ApiError::NoSuchResource), |(body, _)| json(body))
         }
-        None => discovery::document(path, header(ACCEPT), header(HOST))
+        None => discovery::document(path, header(ACCEPT), server)
             .map(|document| Answer::typed(StatusCode::OK, document.content_type, document.body.into()))
             .ok_or(ApiError::NoSuchResource),
     }
