@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
 use crate::object::config::{Seconds, Timings};
@@ -74,6 +75,8 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// How hollow nodes behave.
     pub hollow: HollowConfig,
+    /// When pods are evicted because their node is short of something.
+    pub eviction: EvictionConfig,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
 }
@@ -84,6 +87,7 @@ impl Default for ConfigFile {
             timings: Timings::default(),
             images: Vec::new(),
             hollow: HollowConfig::default(),
+            eviction: EvictionConfig::default(),
             namespaces: true,
         }
     }

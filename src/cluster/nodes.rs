@@ -69,7 +69,7 @@ impl Nodes {
                 hollow: false,
             };
             nodes.processes.push(runtime.clone());
-            nodes.start_one(&kubelets, setup, data_dir, runtime).await?;
+            nodes.start_one(&kubelets, setup, config, data_dir, runtime).await?;
         }
         for index in 0..config.hollow_nodes {
             let clock = api.clock().clone();
@@ -86,7 +86,7 @@ impl Nodes {
                 capacity: hollow_capacity(),
                 hollow: true,
             };
-            nodes.start_one(&kubelets, setup, data_dir, Arc::new(runtime)).await?;
+            nodes.start_one(&kubelets, setup, config, data_dir, Arc::new(runtime)).await?;
         }
         nodes.remove_former(api);
         Ok(nodes)
@@ -111,10 +111,12 @@ impl Nodes {
         &mut self,
         kubelets: &Kubelets,
         setup: Setup,
+        config: &ClusterConfig,
         data_dir: &DataDir,
         runtime: Arc<dyn crate::kubelet::runtime::Runtime>,
     ) -> Result<(), StartError> {
         let name = setup.name.clone();
+        let eviction = config.file.eviction.clone();
         let config = NodeConfig {
             zone: Some(ZONES[setup.index % ZONES.len()].into()),
             region: Some(REGION.into()),
@@ -125,6 +127,7 @@ impl Nodes {
             capacity: setup.capacity,
             pods_dir: data_dir.path().join("nodes").join(&name).join("pods"),
             hollow: setup.hollow,
+            eviction,
             dns: None,
             domain: "cluster.local".into(),
             name: setup.name,

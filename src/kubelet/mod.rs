@@ -4,8 +4,10 @@
 //! face: one per process, with any number of nodes.
 
 mod access;
+mod admit;
 mod adopt;
 pub mod environment;
+pub mod eviction;
 mod hooks;
 pub mod images;
 mod logs;
@@ -17,6 +19,7 @@ pub mod probe;
 pub mod runtime;
 mod sandbox;
 pub mod spec;
+mod static_pods;
 pub mod status;
 mod sync_loop;
 #[cfg(test)]
@@ -125,6 +128,12 @@ impl Kubelet {
     /// The node's name.
     pub fn name(&self) -> &str {
         &self.node.config.name
+    }
+
+    /// From now on the machine under the node is taken to be in this state; none = as it is. For faults and
+    /// simulations: a hollow node has no machine of its own.
+    pub fn pretend(&self, observations: Option<eviction::Observations>) {
+        self.node.eviction.pretend(observations);
     }
 
     /// How many pods still have something on the node.

@@ -21,6 +21,9 @@ use crate::reconcile::Recorder;
 
 pub(super) use object::{heartbeat, report};
 
+use super::admit::Taken;
+use super::eviction::{Eviction, EvictionConfig};
+
 /// How a node is set up.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -44,6 +47,8 @@ pub struct NodeConfig {
     pub pods_dir: PathBuf,
     /// No process runs here: probes and hooks over the network count as answered, no volume is written.
     pub hollow: bool,
+    /// When its pods are evicted because the machine is short of something.
+    pub eviction: EvictionConfig,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
     /// The cluster's domain: `cluster.local`.
@@ -62,6 +67,10 @@ pub(super) struct Node {
     pub(super) images: Mutex<std::collections::HashSet<String>>,
     /// What its containers used when it was last looked.
     pub(super) meter: Mutex<Meter>,
+    /// What the pods it has taken ask for.
+    pub(super) taken: Mutex<Taken>,
+    /// Whether its machine is short of something.
+    pub(super) eviction: Eviction,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
 }
 
@@ -73,6 +82,8 @@ impl Node {
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
             meter: Mutex::default(),
+            taken: Mutex::default(),
+            eviction: Eviction::default(),
             events: Mutex::new(Some(events)),
             runtime,
             tasks,

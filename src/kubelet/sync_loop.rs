@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
@@ -42,6 +43,8 @@ pub(super) enum Note {
     Probe { container: String, id: ContainerId, kind: ProbeKind, outcome: ProbeOutcome },
     /// A config map or secret that its volumes show has changed.
     Refresh,
+    /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
+    Evict { message: String, grace: Duration, disrupted: bool },
     /// The control plane stops; with `force`, without grace.
     Shutdown { force: bool },
 }
@@ -53,6 +56,8 @@ pub(super) struct PodState {
     pub(super) stale: bool,
     /// It has been compared with what ran before this kubelet.
     pub(super) adopted: bool,
+    /// The node has taken it, or has refused it.
+    pub(super) admitted: bool,
     /// Its volumes are to be written anew.
     pub(super) refresh: bool,
     /// The tokens in its volumes.
@@ -65,6 +70,7 @@ impl PodState {
             observed: Observed::default(),
             stale: true,
             adopted: false,
+            admitted: false,
             refresh: false,
             tokens: Tokens::default(),
         }
@@ -133,6 +139,8 @@ impl Engine {
         tasks.spawn_restarting("kubelet timer", move || wake(waker.clone()));
         let measurer = engine.clone();
         tasks.spawn_restarting("usage", move || super::usage::measure(measurer.clone()));
+        let guard = engine.clone();
+        tasks.spawn_restarting("eviction", move || super::eviction::watch(guard.clone()));
         for kind in [Kind::ConfigMap, Kind::Secret] {
             let weak = Arc::downgrade(&engine);
             caches.on_any_change(kind, move |change| {
@@ -220,6 +228,17 @@ impl Engine {
     /// How many pods of a node still have something on it.
     pub(super) fn live_pods(&self, node: &str) -> usize {
         self.pods.lock().values().filter(|s| s.node.config.name == node && !s.released).count()
+    }
+
+    /// The pods of a node, as far as they have not left it.
+    pub(super) fn pods_of(&self, node: &str) -> Vec<Shared<Pod>> {
+        let pods = self.pods.lock();
+        pods.values().filter(|s| s.node.config.name == node && !s.released).map(|s| s.pod.clone()).collect()
+    }
+
+    /// A pod that has not left its node.
+    pub(super) fn pod(&self, uid: &str) -> Option<Shared<Pod>> {
+        self.pods.lock().get(uid).map(|s| s.pod.clone())
     }
 
     /// Whether the API knows a pod of this uid on this node.

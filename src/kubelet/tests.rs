@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Node as NodeObject, Pod, PodS
 use serde_json::{Value, json};
 
 use super::images::Catalogue;
-use super::runtime::hollow::{HollowConfig, HollowRuntime};
+use super::runtime::hollow::{HollowConfig, HollowLoad, HollowRuntime};
 use super::runtime::{ContainerId, Runtime};
 use super::*;
 use crate::api::{AddressRange, ApiConfig, DeleteOptions};
@@ -38,6 +38,7 @@ fn config() -> NodeConfig {
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
         hollow: true,
+        eviction: eviction::EvictionConfig::default(),
         dns: None,
         domain: "cluster.local".into(),
     }
@@ -49,6 +50,15 @@ impl Scene {
     }
 
     async fn with(hollow: HollowConfig) -> Self {
+        Self::start(hollow, config()).await
+    }
+
+    async fn with_capacity(capacity: Value) -> Self {
+        let config = NodeConfig { capacity: serde_json::from_value(capacity).unwrap(), ..config() };
+        Self::start(HollowConfig::default(), config).await
+    }
+
+    async fn start(hollow: HollowConfig, config: NodeConfig) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
         for name in ["default", "kube-node-lease"] {
@@ -64,7 +74,7 @@ impl Scene {
         let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
         let runtime = Arc::new(HollowRuntime::new(hollow, catalogue, wall));
         let kubelets = Kubelets::new(&api, &caches, &tasks);
-        let kubelet = kubelets.start_node(config(), runtime.clone()).await.unwrap();
+        let kubelet = kubelets.start_node(config, runtime.clone()).await.unwrap();
         Self { api, tasks, kubelets, kubelet, runtime }
     }
 
@@ -447,5 +457,116 @@ async fn a_failed_start_is_told_and_backs_off_pod_3() {
     let last = status.container_statuses.as_ref().unwrap()[0].last_state.clone().unwrap().terminated.unwrap();
     assert_eq!((last.reason.as_deref(), last.exit_code), (Some("StartError"), 128));
     assert_eq!(status.phase.as_deref(), Some("Running"), "{}", show(&status));
+    scene.tasks.stop().await;
+}
+
+/// What an event of a node says, as `reason: message`, in order.
+fn node_events(scene: &Scene) -> Vec<String> {
+    let mut events = scene.api.list_as::<Event>(Some("default"));
+    events.retain(|e| e.involved_object.kind.as_deref() == Some("Node"));
+    events.sort_by_key(|e| e.object().revision());
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    events.iter().map(|e| format!("{}: {}", text(&e.reason), text(&e.message))).collect()
+}
+
+fn node_condition(scene: &Scene, type_: &str) -> String {
+    let node = scene.api.get_as::<NodeObject>(&Key::new("", "n1")).unwrap();
+    let found = node.status.iter().flat_map(|s| s.conditions.iter().flatten()).find(|c| c.type_ == type_);
+    found.map_or_else(String::new, |c| format!("{} {}", c.status, c.reason.clone().unwrap_or_default()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
+    let scene = Scene::new().await;
+    let requests = |memory: &str| json!({"requests": {"memory": memory}});
+    let greedy =
+        scene.create_named("greedy", json!({"containers": [{"name": "c", "resources": requests("10Mi")}]}));
+    let modest =
+        scene.create_named("modest", json!({"containers": [{"name": "c", "resources": requests("500Mi")}]}));
+    let bound = scene.create_named("bound", json!({"terminationGracePeriodSeconds": 300,
+        "containers": [{"name": "c", "resources": requests("1Mi")}]}));
+    for (key, megabytes) in [(&greedy, 300), (&modest, 400), (&bound, 2)] {
+        scene.until(key, "ready", is_ready).await;
+        let load = HollowLoad { memory_bytes: megabytes << 20, ..HollowLoad::default() };
+        scene.runtime.set_load(&scene.pod(key).uid().to_string(), "c", load);
+    }
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let left = |megabytes: i64| {
+        let seen = eviction::Observation { available: megabytes << 20, capacity: 1000 << 20 };
+        Some(BTreeMap::from([(eviction::Signal::MemoryAvailable, seen)]))
+    };
+    scene.kubelet.pretend(left(50));
+    scene.until(&greedy, "evicted", |s| s.phase.as_deref() == Some("Failed")).await;
+    let status = scene.status(&greedy);
+    let told = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c \
+                was using 300Mi, request is 10Mi, has larger consumption of memory. ";
+    assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("Evicted"), Some(told)));
+    let target = status.conditions.iter().flatten().find(|c| c.type_ == "DisruptionTarget").unwrap();
+    assert_eq!((target.status.as_str(), target.reason.as_deref()), ("True", Some("TerminationByKubelet")));
+    assert!(scene.events().contains(&format!("Evicted: {told}")));
+    assert_eq!(node_condition(&scene, "MemoryPressure"), "True KubeletHasInsufficientMemory");
+    assert_eq!(show(&scene.status(&bound)), "Running c=ready/0", "one at a time");
+    scene.kubelet.pretend(left(400));
+
+    let newcomer = scene.create_named("newcomer", json!({"containers": [{"name": "c"}]}));
+    scene.until(&newcomer, "refused", |s| s.phase.as_deref() == Some("Failed")).await;
+    let status = scene.status(&newcomer);
+    assert_eq!(status.reason.as_deref(), Some("Evicted"));
+    let refused = "Pod was rejected: The node had condition: [MemoryPressure]. ";
+    assert_eq!((status.message.as_deref(), status.container_statuses), (Some(refused), None));
+    let burstable =
+        scene.create_named("burstable", json!({"containers": [{"name": "c", "resources": requests("1Mi")}]}));
+    scene.until(&burstable, "ready", is_ready).await;
+
+    tokio::time::sleep(Duration::from_mins(6)).await;
+    assert_eq!(node_condition(&scene, "MemoryPressure"), "False KubeletHasSufficientMemory");
+    assert!(is_ready(&scene.status(&bound)) && is_ready(&scene.status(&modest)));
+    assert_eq!(
+        node_events(&scene),
+        [
+            "NodeHasInsufficientMemory: Node n1 status is now: NodeHasInsufficientMemory",
+            "EvictionThresholdMet: Attempting to reclaim memory",
+            "NodeHasSufficientMemory: Node n1 status is now: NodeHasSufficientMemory",
+        ]
+    );
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_is_measured_and_told_to_the_api_pod_12() {
+    let scene = Scene::new().await;
+    let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b"}]}));
+    scene.until(&key, "ready", is_ready).await;
+    assert!(scene.api.pod_usage(&scene.pod(&key)).is_none(), "one look gives no rate");
+    let uid = scene.pod(&key).uid().to_string();
+    let load = HollowLoad { cpu_millicores: 250, memory_bytes: 5 << 20, processes: 3 };
+    scene.runtime.set_load(&uid, "a", load);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let (node, containers) = scene.api.pod_usage(&scene.pod(&key)).unwrap();
+    assert_eq!(containers["a"].cpu_nanocores, 250_000_000);
+    assert_eq!((containers["a"].memory_bytes, containers["b"].memory_bytes), (5 << 20, 0));
+    assert_eq!(node.total, containers["a"]);
+    scene.kubelet.detach().await;
+    assert!(scene.api.node_usage("n1").is_none());
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
+    let scene = Scene::with_capacity(json!({"cpu": "1", "pods": "5"})).await;
+    let asking = |cpu: &str| {
+        json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "restartPolicy": "Never"})
+    };
+    let first = scene.create_named("first", asking("800m"));
+    scene.until(&first, "ready", is_ready).await;
+    let second = scene.create_named("second", asking("300m"));
+    scene.until(&second, "refused", |s| s.phase.as_deref() == Some("Failed")).await;
+    let status = scene.status(&second);
+    let told = "Pod was rejected: Node didn't have enough resource: cpu, requested: 300, used: 800, capacity: 1000";
+    assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("OutOfcpu"), Some(told)));
+    scene.exit(&first, "c", 0).await;
+    scene.until(&first, "done", |s| s.phase.as_deref() == Some("Succeeded")).await;
+    let third = scene.create_named("third", asking("300m"));
+    scene.until(&third, "ready", is_ready).await;
     scene.tasks.stop().await;
 }

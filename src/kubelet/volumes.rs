@@ -41,7 +41,7 @@ pub(super) fn pod_dir(node: &Node, pod: &Shared<Pod>) -> PathBuf {
     node.config.pods_dir.join(pod.uid())
 }
 
-fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
+pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
     pod_dir(node, pod).join("volumes").join(volume)
 }
 

@@ -13,16 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 
+use super::admit::Refusal;
 use super::adopt::adopt;
 use super::node::Node;
 use super::observed::{AttemptMemory, ContainerStop, HookState, PodStop, Prepared, StopCause};
-use super::plan::{Action, plan};
+use super::plan::{self, Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState};
-use super::{hooks, probe, spec, volumes};
+use super::{eviction, hooks, probe, spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
 use crate::object::Shared;
@@ -74,6 +75,7 @@ impl Pass<'_> {
                 tracing::warn!(pod = %self.pod.key(), "cannot look at the pod: {error}");
                 return PassEnd::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
             }
+            self.admit();
             self.refresh_volumes().await;
             let plan = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
             wake = plan.next_wake;
@@ -107,6 +109,33 @@ impl Pass<'_> {
         }
         let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
         PassEnd::Wait([wake, renewal].into_iter().flatten().min())
+    }
+
+    /// Lets the node take a new pod, or refuse it for good. What ran before this kubelet is not asked.
+    fn admit(&mut self) {
+        if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
+            return;
+        }
+        let (uid, node) = (self.pod.uid(), self.node);
+        let ran = self.state.observed.sandbox.is_some()
+            || self.pod.status.as_ref().is_some_and(|status| status.start_time.is_some());
+        if ran || eviction::is_critical(&self.pod) {
+            node.taken.lock().add(uid, &self.pod);
+            return;
+        }
+        let refusal = match eviction::refusal(&node.eviction.conditions(), &self.pod) {
+            Some(message) => Err(Refusal { reason: "Evicted".into(), message }),
+            None => {
+                let key = crate::object::Key::new("", node.config.name.as_str());
+                let object = self.engine.api.get_as::<NodeObject>(&key).ok();
+                node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
+            }
+        };
+        if let Err(Refusal { reason, message }) = refusal {
+            self.event(EventType::Warning, &reason, message.clone());
+            let message = format!("Pod was rejected: {message}");
+            self.stop_pod(StopCause::Failed { reason, message, disrupted: false }, Duration::ZERO);
+        }
     }
 
     /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
@@ -200,6 +229,9 @@ impl Pass<'_> {
                 self.ignoring_absence(self.node.runtime.remove_container(&id).await)
             }
             Action::StopPod { cause, grace } => {
+                if let StopCause::Failed { reason, message, .. } = &cause {
+                    self.event(EventType::Normal, reason, message.clone());
+                }
                 self.stop_pod(cause, grace);
                 After::Again
             }
@@ -229,9 +261,6 @@ impl Pass<'_> {
     }
 
     fn stop_pod(&mut self, cause: StopCause, grace: Duration) {
-        if let StopCause::Failed { reason, message } = &cause {
-            self.event(EventType::Normal, reason, message.clone());
-        }
         let now = self.now();
         let began = match &self.state.observed.stop {
             // What already ends keeps its clock; a new cause only changes how it is told and how long it takes.
@@ -376,6 +405,9 @@ impl Pass<'_> {
         });
         match written {
             Ok(pod) => {
+                if plan::is_terminal(&pod) {
+                    self.node.taken.lock().release(&uid);
+                }
                 engine.wrote(&pod);
                 self.pod = pod;
             }

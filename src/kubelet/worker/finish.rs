@@ -27,6 +27,7 @@ impl Pass<'_> {
             return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
         }
         volumes::remove(self.node, &self.pod).await;
+        self.node.taken.lock().release(&uid);
         let host_network = spec::spec(&self.pod).host_network == Some(true);
         if let Some(ip) = self.state.observed.ip.filter(|_| !host_network) {
             self.node.ips.lock().give_back(ip);

@@ -6,7 +6,7 @@ use super::Pass;
 use crate::kubelet::observed::{HookState, PodStop, Prepared, StopCause};
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
 use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::spec;
+use crate::kubelet::{plan, spec};
 use crate::kubelet::sync_loop::Note;
 use crate::reconcile::EventType;
 
@@ -37,6 +37,7 @@ impl Pass<'_> {
                 Note::Probe { container, id, kind, outcome } => {
                     self.probe_over(&container, &id, kind, &outcome);
                 }
+                Note::Evict { message, grace, disrupted } => self.evict(message, grace, disrupted),
                 Note::Shutdown { force } => self.shut_down(force),
             }
         }
@@ -82,6 +83,15 @@ impl Pass<'_> {
         }
         if let Some(attempt) = self.attempt_mut(container, id) {
             attempt.probes.answered(kind, outcome, now);
+        }
+    }
+
+    fn evict(&mut self, message: String, grace: Duration, disrupted: bool) {
+        // What already ends needs no push.
+        let ends = self.state.observed.stop.is_some() || self.pod.metadata.deletion_timestamp.is_some();
+        if !ends && !plan::is_terminal(&self.pod) {
+            self.event(EventType::Warning, "Evicted", message.clone());
+            self.stop_pod(StopCause::Failed { reason: "Evicted".into(), message, disrupted }, grace);
         }
     }
 
