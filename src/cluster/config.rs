@@ -79,6 +79,9 @@ pub struct ConfigFile {
     pub eviction: EvictionConfig,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
+    /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
+    /// 8000 higher.
+    pub unprivileged_port_start: Option<u16>,
 }
 
 impl Default for ConfigFile {
@@ -89,6 +92,7 @@ impl Default for ConfigFile {
             hollow: HollowConfig::default(),
             eviction: EvictionConfig::default(),
             namespaces: true,
+            unprivileged_port_start: None,
         }
     }
 }

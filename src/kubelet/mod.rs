@@ -85,7 +85,12 @@ impl Kubelets {
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
             node.ips.lock().reserve(sandbox.spec.ip);
-            node.images.lock().extend(sandbox.containers.iter().map(|c| c.image.clone()));
+            for container in &sandbox.containers {
+                // What became unknown meanwhile is pulled again when it is needed.
+                if let Ok(image) = node.runtime.pull_image(&container.image).await {
+                    node.images.lock().add(&container.image, image);
+                }
+            }
         }
         node::report(engine, &node).map_err(|error| StartError::Register { node: name.clone(), error })?;
         engine.api.set_node_access(&name, Arc::new(access::Access { node: node.clone() }));

@@ -11,11 +11,13 @@ use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::images::PresentImages;
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
 use super::usage::Meter;
 use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
+use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;
 
@@ -49,6 +51,8 @@ pub struct NodeConfig {
     pub hollow: bool,
     /// When its pods are evicted because the machine is short of something.
     pub eviction: EvictionConfig,
+    /// Which ports its programs may not bind.
+    pub low_ports: LowPorts,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
     /// The cluster's domain: `cluster.local`.
@@ -64,7 +68,7 @@ pub(super) struct Node {
     // Locks of single map operations, never held across an await.
     pub(super) ips: Mutex<PodIps>,
     /// Images that were pulled here: the next pod finds them present.
-    pub(super) images: Mutex<std::collections::HashSet<String>>,
+    pub(super) images: Mutex<PresentImages>,
     /// What its containers used when it was last looked.
     pub(super) meter: Mutex<Meter>,
     /// What the pods it has taken ask for.

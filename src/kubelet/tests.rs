@@ -1,5 +1,7 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
+mod image_pulls;
+
 use std::fmt::Write;
 
 use std::collections::BTreeMap;
@@ -39,6 +41,7 @@ fn config() -> NodeConfig {
         pods_dir: "/nonexistent".into(),
         hollow: true,
         eviction: eviction::EvictionConfig::default(),
+        low_ports: crate::object::low_ports::LowPorts::default(),
         dns: None,
         domain: "cluster.local".into(),
     }

@@ -7,6 +7,7 @@
 
 mod finish;
 mod notes;
+mod pull;
 mod start;
 
 use std::sync::Arc;
@@ -378,7 +379,10 @@ impl Pass<'_> {
         probe::check::Target {
             runtime: self.node.runtime.clone(),
             id,
-            ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
+            place: probe::check::Place {
+                ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
+                low_ports: self.node.config.low_ports,
+            },
             hollow: self.node.config.hollow,
         }
     }

@@ -20,6 +20,7 @@ mod resource;
 mod respond;
 mod review;
 mod sessions;
+mod spdy;
 mod strict;
 pub mod table;
 mod tls;

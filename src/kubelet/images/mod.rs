@@ -7,6 +7,7 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod entry;
+mod present;
 mod program;
 pub mod reference;
 mod web_files;
@@ -14,6 +15,7 @@ mod web_server;
 
 pub use catalogue::{Catalogue, Program, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv};
+pub(super) use present::PresentImages;
 pub use program::image_program_main;
 pub use reference::{ImageReference, InvalidReference};
 

@@ -192,6 +192,9 @@ pub enum RuntimeError {
     /// The reference cannot be read as an image name (reason `InvalidImageName`).
     #[error("{0}")]
     InvalidImageName(String),
+    /// The container cannot be made here at all (reason `CreateContainerError`); the text says why.
+    #[error("{0}")]
+    CreateFailed(String),
     /// The container cannot be started as asked: no such program, not executable, a directory
     /// (reason `StartError`, exit code 128; the text is the message).
     #[error("{0}")]
@@ -240,6 +243,17 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Whether the image is known, and what it resolves to.
     fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>>;
+
+    /// Whether the image lies on this node without having been pulled: somebody loaded it.
+    fn has_image(&self, reference: &str) -> bool {
+        let _ = reference;
+        false
+    }
+
+    /// The images that were loaded on this node, with all their names.
+    fn loaded_images(&self) -> Vec<(Vec<String>, PulledImage)> {
+        Vec::new()
+    }
 
     /// Makes the pod's sandbox (directories, namespaces).
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>>;
