@@ -75,6 +75,9 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// How hollow nodes behave.
     pub hollow: HollowConfig,
+    /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
+    /// directory `nodes/NAME/manifests` below the data directory.
+    pub static_pod_path: Option<std::path::PathBuf>,
     /// When pods are evicted because their node is short of something.
     pub eviction: EvictionConfig,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
@@ -90,6 +93,7 @@ impl Default for ConfigFile {
             timings: Timings::default(),
             images: Vec::new(),
             hollow: HollowConfig::default(),
+            static_pod_path: None,
             eviction: EvictionConfig::default(),
             namespaces: true,
             unprivileged_port_start: None,

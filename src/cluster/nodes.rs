@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -11,7 +12,9 @@ use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
 use super::start::StartError;
+use super::static_pods;
 use crate::api::{AddressRange, Api, DeleteOptions};
+use crate::base::clock::Clock;
 use crate::base::task::Tasks;
 use crate::kubelet::images::Catalogue;
 use crate::kubelet::runtime::hollow::HollowRuntime;
@@ -33,6 +36,9 @@ pub(super) struct Nodes {
     kubelets: Vec<Kubelet>,
     /// The runtimes with processes, which end after their kubelets.
     processes: Vec<Arc<ProcessRuntime>>,
+    tasks: Tasks,
+    clock: Clock,
+    static_pod_check: Duration,
 }
 
 impl Nodes {
@@ -44,7 +50,13 @@ impl Nodes {
         addresses: &AddressPlan,
         data_dir: &DataDir,
     ) -> Result<Self, StartError> {
-        let mut nodes = Self { kubelets: Vec::new(), processes: Vec::new() };
+        let mut nodes = Self {
+            kubelets: Vec::new(),
+            processes: Vec::new(),
+            tasks: tasks.clone(),
+            clock: api.clock().clone(),
+            static_pod_check: api.timings().static_pod_check.0,
+        };
         if config.is_disabled("kubelet") {
             return Ok(nodes);
         }
@@ -121,6 +133,10 @@ impl Nodes {
     ) -> Result<(), StartError> {
         let name = setup.name.clone();
         let eviction = config.file.eviction.clone();
+        let manifests = match &config.file.static_pod_path {
+            Some(path) => path.clone(),
+            None => data_dir.path().join("nodes").join(&name).join("manifests"),
+        };
         let config = NodeConfig {
             zone: Some(ZONES[setup.index % ZONES.len()].into()),
             region: Some(REGION.into()),
@@ -131,6 +147,7 @@ impl Nodes {
             capacity: setup.capacity,
             pods_dir: data_dir.path().join("nodes").join(&name).join("pods"),
             hollow: setup.hollow,
+            static_pods: if setup.hollow { Vec::new() } else { static_pods::read(&manifests) },
             eviction,
             low_ports: setup.low_ports,
             dns: None,
@@ -138,8 +155,15 @@ impl Nodes {
             name: setup.name,
         };
         let started = kubelets.start_node(config, runtime).await;
-        self.kubelets
-            .push(started.map_err(|error| StartError::Node { node: name, reason: error.to_string() })?);
+        let kubelet = started.map_err(|error| StartError::Node { node: name, reason: error.to_string() })?;
+        if !setup.hollow {
+            let (clock, period) = (self.clock.clone(), self.static_pod_check);
+            let follower = kubelet.clone();
+            self.tasks.spawn_restarting("static pods", move || {
+                static_pods::follow(follower.clone(), manifests.clone(), clock.clone(), period)
+            });
+        }
+        self.kubelets.push(kubelet);
         Ok(())
     }
 

@@ -37,6 +37,7 @@ use crate::reconcile::Caches;
 use node::Node;
 pub use node::NodeConfig;
 use runtime::{Runtime, RuntimeError};
+pub use static_pods::StaticManifest;
 use sync_loop::{Engine, Note};
 
 /// A node could not be started.
@@ -97,6 +98,8 @@ impl Kubelets {
         engine.config_maps.synced().await;
         engine.secrets.synced().await;
         engine.services.synced().await;
+        let manifests = node.config.static_pods.clone();
+        static_pods::set(engine, &node, &manifests);
         engine.add_node(&node);
         // What the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
@@ -133,6 +136,11 @@ impl Kubelet {
     /// The node's name.
     pub fn name(&self) -> &str {
         &self.node.config.name
+    }
+
+    /// Brings the node's static pods in line with these manifests, which are all it has (POD-15).
+    pub fn set_static_pods(&self, manifests: &[StaticManifest]) {
+        static_pods::set(&self.engine, &self.node, manifests);
     }
 
     /// From now on the machine under the node is taken to be in this state; none = as it is. For faults and

@@ -2,7 +2,7 @@
 
 mod object;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::images::PresentImages;
 use super::pod_ips::PodIps;
+use super::static_pods::StaticManifest;
 use super::runtime::{Runtime, RuntimeEvent};
 use super::usage::Meter;
 use crate::api::{AddressRange, Api};
@@ -49,6 +50,8 @@ pub struct NodeConfig {
     pub pods_dir: PathBuf,
     /// No process runs here: probes and hooks over the network count as answered, no volume is written.
     pub hollow: bool,
+    /// The pods it was given by itself.
+    pub static_pods: Vec<StaticManifest>,
     /// When its pods are evicted because the machine is short of something.
     pub eviction: EvictionConfig,
     /// Which ports its programs may not bind.
@@ -73,6 +76,8 @@ pub(super) struct Node {
     pub(super) meter: Mutex<Meter>,
     /// What the pods it has taken ask for.
     pub(super) taken: Mutex<Taken>,
+    /// Manifests of static pods that cannot be used, and why, as far as it was told.
+    pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
     /// Whether its machine is short of something.
     pub(super) eviction: Eviction,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
@@ -87,6 +92,7 @@ impl Node {
             images: Mutex::default(),
             meter: Mutex::default(),
             taken: Mutex::default(),
+            broken_manifests: Mutex::default(),
             eviction: Eviction::default(),
             events: Mutex::new(Some(events)),
             runtime,

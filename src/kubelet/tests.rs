@@ -28,7 +28,7 @@ struct Scene {
     runtime: Arc<HollowRuntime>,
 }
 
-fn config() -> NodeConfig {
+pub(super) fn config() -> NodeConfig {
     NodeConfig {
         name: "n1".into(),
         zone: Some("z1".into()),
@@ -40,6 +40,7 @@ fn config() -> NodeConfig {
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
         hollow: true,
+        static_pods: Vec::new(),
         eviction: eviction::EvictionConfig::default(),
         low_ports: crate::object::low_ports::LowPorts::default(),
         dns: None,
@@ -571,5 +572,89 @@ async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
     scene.until(&first, "done", |s| s.phase.as_deref() == Some("Succeeded")).await;
     let third = scene.create_named("third", asking("300m"));
     scene.until(&third, "ready", is_ready).await;
+    scene.tasks.stop().await;
+}
+
+fn static_web(image: &str) -> StaticManifest {
+    let content = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"tier": "x"}},
+        "spec": {"terminationGracePeriodSeconds": 5, "containers": [{"name": "a", "image": image}]}});
+    StaticManifest { source: "web.yaml".into(), content: Ok(content) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_static_pod_runs_whatever_is_done_to_its_mirror_pod_15() {
+    let scene = Scene::new().await;
+    let key = Key::new("default", "web-n1");
+    scene.kubelet.set_static_pods(&[static_web("app:v1")]);
+    let mirrored = async |what: &str| {
+        let there = async {
+            while scene.api.get(Kind::Pod, &key).is_err() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), there).await.expect(what);
+        scene.until(&key, what, is_ready).await;
+        scene.pod(&key)
+    };
+    let mirror = mirrored("the mirror is ready").await;
+    let annotations = mirror.metadata.annotations.clone().unwrap();
+    assert_eq!(annotations["kubernetes.io/config.source"], "file");
+    assert_eq!(annotations["kubernetes.io/config.mirror"], annotations["kubernetes.io/config.hash"]);
+    assert_eq!(mirror.metadata.owner_references.as_ref().unwrap()[0].kind, "Node");
+    let ran = scene.runtime.list().await.unwrap();
+    assert_eq!(ran[0].spec.pod_uid, annotations["kubernetes.io/config.mirror"]);
+
+    // Deleting the mirror, gently or by force, makes a new one and leaves the process alone.
+    for grace in [None, Some(0)] {
+        let before = scene.pod(&key).uid().to_string();
+        let options = DeleteOptions { grace_period_seconds: grace, ..DeleteOptions::default() };
+        scene.api.delete(Kind::Pod, &key, &options).unwrap();
+        let replaced = async {
+            while scene.api.get(Kind::Pod, &key).map_or(true, |pod| pod.uid() == before) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), replaced).await.expect("a new mirror");
+        scene.until(&key, "ready", is_ready).await;
+        assert_eq!(scene.runtime.list().await.unwrap(), ran);
+    }
+
+    // A crash restarts it as any pod.
+    let id = ran[0].containers[0].id.clone();
+    scene.runtime.exit_container(&id, 1);
+    scene.until(&key, "restarted", |s| show(s) == "Running a=ready/1").await;
+
+    // A restarted kubelet finds it again, with its restarts.
+    let ran = scene.runtime.list().await.unwrap();
+    scene.kubelet.detach().await;
+    let again = NodeConfig { static_pods: vec![static_web("app:v1")], ..config() };
+    let kubelet = scene.kubelets.start_node(again, scene.runtime.clone()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(scene.runtime.list().await.unwrap(), ran);
+    assert_eq!(show(&scene.status(&key)), "Running a=ready/1");
+
+    // A changed manifest is another pod, after the first has ended.
+    for _ in 0..20 {
+        kubelet.set_static_pods(&[static_web("app:v2")]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let changed = mirrored("the changed pod is ready").await;
+    assert_ne!(changed.metadata.annotations.as_ref().unwrap()["kubernetes.io/config.hash"], annotations["kubernetes.io/config.hash"]);
+    assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
+    assert_eq!(scene.runtime.list().await.unwrap().len(), 1);
+
+    // A broken manifest ends nothing that is not its own, and is told once.
+    let broken = StaticManifest { source: "bad.yaml".into(), content: Err("bad.yaml:1:1: what is this".into()) };
+    for _ in 0..3 {
+        kubelet.set_static_pods(&[static_web("app:v2"), broken.clone()]);
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(is_ready(&scene.status(&key)));
+    let told = node_events(&scene);
+    assert_eq!(told, ["InvalidStaticPod: static pod bad.yaml: bad.yaml:1:1: what is this"]);
+
+    kubelet.set_static_pods(&[]);
+    scene.until_gone(&key).await;
+    assert!(scene.runtime.list().await.unwrap().is_empty());
     scene.tasks.stop().await;
 }

@@ -6,6 +6,7 @@
 //! Architecture Invariant: nothing here decides; `plan` does, and `status` composes.
 
 mod finish;
+mod mirror;
 mod notes;
 mod pull;
 mod start;
@@ -22,6 +23,7 @@ use super::node::Node;
 use super::observed::{AttemptMemory, ContainerStop, HookState, PodStop, Prepared, StopCause};
 use super::plan::{self, Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
+use super::static_pods::is_static;
 use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState};
 use super::{eviction, hooks, probe, spec, volumes};
@@ -34,6 +36,9 @@ use crate::reconcile::{EventType, reference_to};
 const ROUNDS: usize = 64;
 /// After this long a runtime that failed is asked again.
 const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
+
+/// After this long a mirror pod that could not be made is tried again.
+const MIRROR_AGAIN: Duration = Duration::from_secs(10);
 
 /// A pass at work.
 pub(super) struct Pass<'a> {
@@ -107,6 +112,10 @@ impl Pass<'_> {
         if spec::spec(&self.pod).active_deadline_seconds.is_some() {
             // The first status has the start time that the deadline counts from.
             wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
+        }
+        if is_static(&self.pod) && self.engine.mirror_of(self.pod.uid()).is_none() {
+            let again = saturating_after(self.now(), MIRROR_AGAIN);
+            wake = Some(wake.map_or(again, |at| at.min(again)));
         }
         let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
         PassEnd::Wait([wake, renewal].into_iter().flatten().min())
@@ -391,6 +400,10 @@ impl Pass<'_> {
     fn write_status(&mut self, moment: Moment) {
         let shutting_down = self.state.observed.stop.as_ref().is_some_and(|s| s.cause == StopCause::Shutdown);
         if self.gone || shutting_down {
+            return;
+        }
+        if is_static(&self.pod) {
+            self.write_mirror(moment);
             return;
         }
         let (engine, now) = (self.engine, self.now());
