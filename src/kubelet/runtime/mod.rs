@@ -313,6 +313,10 @@ pub trait Runtime: Send + Sync + 'static {
     /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
 
+    /// The directory with all that a container writes outside its volumes, logs included; none when there is
+    /// no such thing.
+    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf>;
+
     /// What each running container of every pod uses: the whole node in one look.
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>>;
 

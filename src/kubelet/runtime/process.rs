@@ -568,6 +568,10 @@ impl Runtime for ProcessRuntime {
         .boxed()
     }
 
+    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf> {
+        Some(self.shared.config.state_dir.join("pods").join(pod).join(&id.0))
+    }
+
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
         async {
             match self.shared.ask(Ask::UsageOfAll).await? {
