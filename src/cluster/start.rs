@@ -55,11 +55,9 @@ pub enum StartError {
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
     /// A file of the image catalogue cannot be used.
-    #[error("{}: {reason}", file.display())]
+    #[error("{reason}")]
     Image {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
+        /// Which, where in it, and what is wrong.
         reason: String,
     },
     /// A node's kubelet could not be started.

@@ -1,8 +1,8 @@
 //! Images: what an image reference means on this machine.
 //!
-//! Nothing is downloaded. A reference resolves in the [`Catalogue`]: to an entry of the user's, to a small
-//! server built into this binary, or to a program the machine already has. The catalogue only answers; it
-//! never starts anything.
+//! Nothing is downloaded. A reference resolves in the [`Catalogue`]: to an entry of the user's, to an image that
+//! was loaded into the [`ImageStore`], to a small server built into this binary, or to a program the machine
+//! already has. The catalogue only answers; it never starts anything.
 
 pub mod builtin;
 pub mod catalogue;
@@ -10,14 +10,17 @@ pub mod entry;
 mod present;
 mod program;
 pub mod reference;
+mod signal;
+pub mod store;
 mod web_files;
 mod web_server;
 
-pub use catalogue::{Catalogue, Program, ResolveError, ResolvedImage};
-pub use entry::{ImageEntry, ImageEnv};
+pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, Program, ResolveError, ResolvedImage};
+pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
 pub(super) use present::PresentImages;
 pub use program::image_program_main;
 pub use reference::{ImageReference, InvalidReference};
+pub use store::{ImageStore, StoredImage};
 
 /// The file that marks a directory as brought along by an image and not filled yet.
 pub const IMAGE_DIRECTORY: &str = ".podium-image";
