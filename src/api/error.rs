@@ -26,6 +26,15 @@ pub enum ApiError {
         /// Its name.
         name: String,
     },
+    /// Nothing is known under this name of a resource that is answered but not stored (404).
+    NotKnown {
+        /// The resource, singular as its messages have it, e.g. `podmetrics`.
+        resource: &'static str,
+        /// Its group.
+        group: &'static str,
+        /// What was asked for.
+        name: String,
+    },
     /// No such path (404).
     NoSuchResource,
     /// An object with this name is there already (409).
@@ -147,7 +156,7 @@ impl ApiError {
 
     /// 404 for an object.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound { .. })
+        matches!(self, Self::NotFound { .. } | Self::NotKnown { .. })
     }
 
     /// 409 because of a newer version or a failed precondition.
@@ -163,7 +172,7 @@ impl ApiError {
     /// The HTTP status code.
     pub fn code(&self) -> u16 {
         match self {
-            Self::NotFound { .. } | Self::NoSuchResource => 404,
+            Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => 404,
             Self::AlreadyExists { .. } | Self::Conflict { .. } => 409,
             Self::Invalid { .. } | Self::InvalidOptions { .. } | Self::Unprocessable(_) => 422,
             Self::BadRequest(_) => 400,
@@ -184,7 +193,7 @@ impl ApiError {
     /// The machine-readable reason.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::NotFound { .. } | Self::NoSuchResource => "NotFound",
+            Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
             Self::Conflict { .. } => "Conflict",
             Self::Invalid { .. } | Self::InvalidOptions { .. } | Self::Unprocessable(_) => "Invalid",
@@ -233,6 +242,12 @@ impl ApiError {
                 of(kind, name, kind.info().plural, causes)
             }
             Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
+            Self::NotKnown { resource, group, name } => Some(StatusDetails {
+                name: Some(name.clone()),
+                group: Some((*group).into()),
+                kind: Some((*resource).into()),
+                ..StatusDetails::default()
+            }),
             Self::InvalidOptions { options, group, causes } => Some(StatusDetails {
                 group: Some((*group).into()),
                 kind: Some((*options).into()),
@@ -287,6 +302,7 @@ impl std::fmt::Display for ApiError {
             Self::NotFound { kind, name } => {
                 write!(f, "{} \"{name}\" not found", kind.info().qualified_plural())
             }
+            Self::NotKnown { resource, group, name } => write!(f, "{resource}.{group} \"{name}\" not found"),
             Self::NoSuchResource => f.write_str("the server could not find the requested resource"),
             Self::AlreadyExists { kind, name } => {
                 write!(f, "{} \"{name}\" already exists", kind.info().qualified_plural())

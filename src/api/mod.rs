@@ -19,6 +19,7 @@ pub mod schema;
 mod select;
 pub mod session;
 mod subresource;
+pub mod usage;
 pub mod validate;
 mod write;
 
@@ -73,13 +74,22 @@ struct Inner {
     config: ApiConfig,
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
     addresses: addresses::Allocator,
+    // Single map operations, never held across an await.
+    usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
 }
 
 impl Api {
     /// The API of this state.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocator::new(config.service_range);
-        let inner = Inner { store, clock, config, nodes: RwLock::default(), addresses };
+        let inner = Inner {
+            store,
+            clock,
+            config,
+            nodes: RwLock::default(),
+            addresses,
+            usage: RwLock::default(),
+        };
         let api = Self { inner: Arc::new(inner) };
         api.take_existing_addresses();
         api

@@ -2,4 +2,5 @@
 
 pub mod backoff;
 pub mod clock;
+pub mod nearest;
 pub mod task;

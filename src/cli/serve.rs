@@ -108,7 +108,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
 fn check_components(names: &[String]) -> Result<(), UnknownComponent> {
     let known = || {
         let admission = crate::api::admission::plugin_names();
-        ["scheduler", "kubelet"].into_iter().chain(Controllers::names()).chain(admission)
+        ["scheduler", "kubelet", "proxy", "dns"].into_iter().chain(Controllers::names()).chain(admission)
     };
     match names.iter().find(|name| !known().any(|k| k == name.as_str())) {
         Some(name) => {

@@ -76,6 +76,9 @@ pub struct ConfigFile {
     pub hollow: HollowConfig,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
+    /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
+    /// 8000 higher.
+    pub unprivileged_port_start: Option<u16>,
 }
 
 impl Default for ConfigFile {
@@ -85,6 +88,7 @@ impl Default for ConfigFile {
             images: Vec::new(),
             hollow: HollowConfig::default(),
             namespaces: true,
+            unprivileged_port_start: None,
         }
     }
 }

@@ -9,6 +9,8 @@ mod data_dir;
 mod housekeeping;
 mod images;
 mod kubeconfig;
+mod low_ports;
+mod network;
 mod nodes;
 mod start;
 

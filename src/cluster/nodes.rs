@@ -18,6 +18,7 @@ use crate::kubelet::runtime::hollow::HollowRuntime;
 use crate::kubelet::runtime::{HostLife, ProcessConfig, ProcessRuntime, RuntimeError};
 use crate::kubelet::{Kubelet, Kubelets, NodeConfig};
 use crate::object::Kind;
+use crate::object::low_ports::LowPorts;
 use crate::object::quantity::{Amount, ResourceList};
 use crate::reconcile::Caches;
 
@@ -50,6 +51,7 @@ impl Nodes {
         let catalogue = Arc::new(super::images::catalogue(&config.file.images, data_dir.path())?);
         let kubelets = Kubelets::new(api, caches, tasks);
         let machine = machine_capacity(data_dir);
+        let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0));
         // Hosts take some milliseconds each to start: all at once.
         let runtimes = (0..config.nodes).map(|index| {
             let catalogue = catalogue.clone();
@@ -66,6 +68,7 @@ impl Nodes {
                 ip: addresses.node(index).into(),
                 pod_range: addresses.pods(index),
                 capacity: machine.clone(),
+                low_ports,
                 hollow: false,
             };
             nodes.processes.push(runtime.clone());
@@ -84,6 +87,7 @@ impl Nodes {
                 ip: AddressPlan::hollow_node(index).into(),
                 pod_range: AddressPlan::hollow_pods(index),
                 capacity: hollow_capacity(),
+                low_ports: LowPorts::default(),
                 hollow: true,
             };
             nodes.start_one(&kubelets, setup, data_dir, Arc::new(runtime)).await?;
@@ -125,6 +129,7 @@ impl Nodes {
             capacity: setup.capacity,
             pods_dir: data_dir.path().join("nodes").join(&name).join("pods"),
             hollow: setup.hollow,
+            low_ports: setup.low_ports,
             dns: None,
             domain: "cluster.local".into(),
             name: setup.name,
@@ -160,6 +165,7 @@ struct Setup {
     ip: std::net::IpAddr,
     pod_range: AddressRange,
     capacity: ResourceList,
+    low_ports: LowPorts,
     hollow: bool,
 }
 

@@ -20,6 +20,7 @@ use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
 use crate::object::Kind;
+use crate::object::node::is_ready;
 use crate::reconcile::Caches;
 use crate::store::{Store, StoreError};
 
@@ -137,6 +138,8 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
+        let low_ports = super::low_ports::probe(None, addresses.node(0));
+        super::network::start(&api, &caches, &actors, &config, &addresses, low_ports);
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
             super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;
@@ -221,11 +224,6 @@ impl Cluster {
         // Joins the disk thread: not on a runtime thread.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
     }
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
 }
 
 fn running_pods(api: &Api) -> usize {

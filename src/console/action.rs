@@ -139,12 +139,7 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
         Mutation::Patch { target, subresource, kind, body } => {
             patch(client, target, *subresource, *kind, body, &PatchParams::default()).await
         }
-        Mutation::Replace { target, body } => {
-            let object = typed(body)?;
-            let done =
-                target.api(client.clone()).replace(&target.name, &PostParams::default(), &object).await?;
-            Ok(value_of(&done))
-        }
+        Mutation::Replace { target, body } => replace(client, target, body, Mode::Real).await,
         Mutation::Create { target, body } => {
             let object = typed(body)?;
             let done = target.api(client.clone()).create(&PostParams::default(), &object).await?;
@@ -171,6 +166,33 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
             Ok(answer)
         }
     }
+}
+
+/// Whether the server changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It only says whether it would.
+    DryRun,
+    /// It does.
+    Real,
+}
+
+/// Replaces an object. A field the server does not know is an error, as for kubectl: kube's own `replace`
+/// has no way to ask for that, and the field would be dropped in silence.
+pub async fn replace(
+    client: &Client,
+    target: &ObjectRef,
+    body: &Value,
+    mode: Mode,
+) -> Result<Value, kube::Error> {
+    let api = target.api(client.clone());
+    let dry_run = if mode == Mode::DryRun { "&dryRun=All" } else { "" };
+    let path = format!("{}/{}?fieldValidation=Strict{dry_run}", api.resource_url(), target.name);
+    let request = http::Request::put(path)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    client.request(request).await
 }
 
 /// The body of an eviction. kube's own `evict` sends the options as `delete_options`, a name servers ignore.

@@ -46,6 +46,10 @@ pub enum Where {
     Journal,
     /// The editor; its other keys type.
     Editor,
+    /// The editor's difference before it is saved.
+    Review,
+    /// The editor's choice between two changes of the same field.
+    Clash,
     /// A terminal pane; its other keys go to the process.
     Terminal,
 }
@@ -72,6 +76,8 @@ impl Where {
             Self::Drain => "Drain",
             Self::Journal => "Journal",
             Self::Editor => "Editor",
+            Self::Review => "Editor: the difference",
+            Self::Clash => "Editor: two changes",
             Self::Terminal => "Terminal",
         }
     }
@@ -275,6 +281,15 @@ commands! {
         EditorSave "editor-save" ["ctrl-s"] "save" Cluster "Check, show the difference and save";
         EditorExternal "editor-external" ["ctrl-o"] "$EDITOR" Nothing "Go on in $EDITOR";
         EditorLeave "editor-leave" ["esc"] "leave" Nothing "Leave; asks when there are changes";
+    }
+    Review {
+        ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save what is shown";
+        ReviewBack "review-back" ["esc"] "go on editing" Nothing "Back to the text";
+    }
+    Clash {
+        ClashMine "clash-mine" ["m"] "take mine" Cluster "Your value where both changed a field";
+        ClashTheirs "clash-theirs" ["t"] "take theirs" Cluster "Their value where both changed a field";
+        ClashBack "clash-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
     }
     Terminal {
         TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal";

@@ -12,10 +12,11 @@ use super::action::{Action, Journal};
 use super::catalogue::Catalogue;
 use super::command::{Bindings, Command, Touches, Where};
 use super::context::Context;
-use super::dialog::{Answer, Dialog};
+use super::dialog::{Answer, Dialog, Focus, Interrupt};
 use super::effect::{Capture, Effect, Scope, Task};
 use super::feed;
 use super::keys::Key;
+use super::memory::Memory;
 use super::message::{Link, Message, ScreenId, ScreenMessage};
 use super::palette;
 use super::prompt::{Ask, Prompt, Reply};
@@ -46,6 +47,8 @@ pub enum Job {
     Editor(ScreenId, String),
     /// Take or release the mouse.
     Mouse(Capture),
+    /// Keep something for the next run.
+    Remember(Memory),
     /// Draw everything anew, discover anew.
     Redraw,
     /// The user wants to leave.
@@ -73,6 +76,8 @@ pub struct Shared {
     pub read_only: bool,
     /// When what is drawn stops being true.
     pub wake: Cell<Option<Timestamp>>,
+    /// Whether the window is too small to show anything.
+    pub cramped: Cell<bool>,
 }
 
 impl Shared {
@@ -103,6 +108,8 @@ pub struct Setup {
     pub origin: String,
     /// The theme to start with.
     pub theme: Theme,
+    /// The theme the user's `console.toml` names.
+    pub configured_theme: Option<String>,
     /// The colours the terminal has.
     pub depth: Depth,
     /// The user's configuration directory.
@@ -166,6 +173,7 @@ impl Model {
                 favourites,
                 read_only: setup.read_only,
                 wake: Cell::new(None),
+                cramped: Cell::new(false),
             },
             setup,
             screens: vec![(ScreenId(1), Overview::default().into())],
@@ -216,7 +224,7 @@ impl Model {
             Message::Key(key) => return self.key(key, now),
             Message::Paste(text) => return self.paste(&text, now),
             Message::Mouse(event) => {
-                if self.dialog.is_none() && self.prompt.is_none() {
+                if self.dialog.is_none() && self.prompt.is_none() && !self.shared.cramped.get() {
                     self.dirty = true;
                     return self.tell_top(now, ScreenMessage::Mouse(event));
                 }
@@ -327,6 +335,13 @@ impl Model {
                 Effect::Editor(text) => jobs.push(Job::Editor(id, text)),
                 Effect::Mouse(capture) => jobs.push(Job::Mouse(capture)),
                 Effect::Theme(name) => self.use_theme(&name, now),
+                Effect::KeepTheme(name) => {
+                    self.use_theme(&name, now);
+                    if self.shared.theme.name == name {
+                        let theme_over = self.setup.configured_theme.clone();
+                        jobs.push(Job::Remember(Memory { theme: Some(name), theme_over }));
+                    }
+                }
                 Effect::Prompt(text) => self.open_prompt(Ask::Command, text),
                 Effect::TakeBack(index) => {
                     if let Some(action) = self.shared.journal.take_back(index) {
@@ -402,6 +417,16 @@ impl Model {
 
     fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Job> {
         self.dirty = true;
+        if self.shared.cramped.get() {
+            // Nobody sees what a key would do; only the way out stays open.
+            let quit = self.shared.bindings.keys(Command::Quit).contains(&Key::of(key));
+            let asked = self.dialog.as_ref().is_some_and(|(_, dialog)| dialog.interrupt == Interrupt::Submits);
+            return match (quit, asked) {
+                (false, _) => Vec::new(),
+                (true, false) => self.ask_to_quit(),
+                (true, true) => vec![Job::Quit],
+            };
+        }
         if let Some((id, mut dialog)) = self.dialog.take() {
             let cx = self.shared.context(id, now);
             return match dialog.key(&cx, key) {
@@ -425,6 +450,9 @@ impl Model {
 
     fn paste(&mut self, text: &str, now: Timestamp) -> Vec<Job> {
         self.dirty = true;
+        if self.shared.cramped.get() {
+            return Vec::new();
+        }
         if let Some((_, dialog)) = &mut self.dialog {
             dialog.paste(text);
             return Vec::new();
@@ -603,8 +631,8 @@ impl Model {
         if works > 0 {
             dialog = dialog.warning(format!("{works} under way in the background will be stopped."));
         }
-        dialog.focus = super::dialog::Focus::Submit;
-        dialog.interrupt = super::dialog::Interrupt::Submits;
+        dialog.focus = Focus::Submit;
+        dialog.interrupt = Interrupt::Submits;
         self.dialog = Some((id, Box::new(dialog)));
         Vec::new()
     }

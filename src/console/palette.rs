@@ -11,8 +11,8 @@ use super::model::Model;
 use super::resource::Watched;
 use super::screen::View;
 use super::screen::table::Table;
-use super::text::nearest;
 use super::theme::library;
+use crate::base::nearest::nearest;
 
 /// Words that are not kinds and not commands of the table.
 const WORDS: &[(&str, &str)] = &[
@@ -39,7 +39,7 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("quit") => return Ok(vec![Effect::Command(Command::Quit)]),
         Some("theme") => {
             return Ok(match rest.first() {
-                Some(name) => vec![Effect::Theme((*name).to_owned())],
+                Some(name) => vec![Effect::KeepTheme(existing_theme(name, model)?)],
                 None => vec![Effect::Command(Command::ThemeNext)],
             });
         }
@@ -90,6 +90,19 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some(near) => format!("no kind or command {first:?}; did you mean {near:?}?"),
         None => format!("no kind or command {first:?}"),
     })
+}
+
+fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
+    let themes = library::all(model.setup.config_dir.as_deref());
+    let names = || themes.iter().map(|(name, _)| name.as_str());
+    match themes.iter().find(|(known, _)| known == name) {
+        Some((name, Ok(_))) => Ok(name.clone()),
+        Some((_, Err(error))) => Err(error.to_string()),
+        None => Err(match nearest(name, names()) {
+            Some(near) => format!("no theme {name:?}; did you mean {near:?}?"),
+            None => format!("no theme {name:?}; there are {}", names().collect::<Vec<_>>().join(", ")),
+        }),
+    }
 }
 
 fn existing_namespace(name: &str, model: &Model) -> Result<Scope, String> {
@@ -191,10 +204,12 @@ pub fn namespace_key(command: Command) -> Option<usize> {
 pub fn theme_dialog(model: &Model) -> Dialog {
     let names = library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect();
     let before = model.shared.theme.name.clone();
-    let mut dialog = Dialog::new("Theme", "Use it", |_, _| Ok(Vec::new()))
-        .field(Field::choice("theme", names).picking(&before).hint("← → to look"))
-        .on_change(|dialog, _| vec![Effect::Theme(dialog.text("theme").to_owned())])
-        .on_cancel(move |_, _| vec![Effect::Theme(before.clone())]);
+    let mut dialog = Dialog::new("Theme", "Use it", |dialog, _| {
+        Ok(vec![Effect::KeepTheme(dialog.text("theme").to_owned())])
+    })
+    .field(Field::choice("theme", names).picking(&before).hint("← → to look"))
+    .on_change(|dialog, _| vec![Effect::Theme(dialog.text("theme").to_owned())])
+    .on_cancel(move |_, _| vec![Effect::Theme(before.clone())]);
     dialog.focus = super::dialog::Focus::Field(0);
     dialog
 }

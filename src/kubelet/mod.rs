@@ -21,6 +21,7 @@ pub mod status;
 mod sync_loop;
 #[cfg(test)]
 mod tests;
+mod usage;
 pub mod volumes;
 mod wakes;
 mod worker;

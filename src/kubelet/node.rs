@@ -14,8 +14,10 @@ use tokio::sync::mpsc;
 use super::images::PresentImages;
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
+use super::usage::Meter;
 use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
+use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;
 
@@ -44,6 +46,8 @@ pub struct NodeConfig {
     pub pods_dir: PathBuf,
     /// No process runs here: probes and hooks over the network count as answered, no volume is written.
     pub hollow: bool,
+    /// Which ports its programs may not bind.
+    pub low_ports: LowPorts,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
     /// The cluster's domain: `cluster.local`.
@@ -60,6 +64,8 @@ pub(super) struct Node {
     pub(super) ips: Mutex<PodIps>,
     /// Images that were pulled here: the next pod finds them present.
     pub(super) images: Mutex<PresentImages>,
+    /// What its containers used when it was last looked.
+    pub(super) meter: Mutex<Meter>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
 }
 
@@ -70,6 +76,7 @@ impl Node {
             recorder: Recorder::on_host(api, "kubelet", Some(&config.name)),
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
+            meter: Mutex::default(),
             events: Mutex::new(Some(events)),
             runtime,
             tasks,

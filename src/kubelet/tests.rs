@@ -40,6 +40,7 @@ fn config() -> NodeConfig {
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
         hollow: true,
+        low_ports: crate::object::low_ports::LowPorts::default(),
         dns: None,
         domain: "cluster.local".into(),
     }

@@ -333,7 +333,10 @@ impl Pass<'_> {
         probe::check::Target {
             runtime: self.node.runtime.clone(),
             id,
-            ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
+            place: probe::check::Place {
+                ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
+                low_ports: self.node.config.low_ports,
+            },
             hollow: self.node.config.hollow,
         }
     }

@@ -1,5 +1,6 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
+mod edit;
 mod parts;
 mod stage;
 
@@ -11,11 +12,13 @@ use podium::console::store::{Change, Delta};
 use podium::console::toast::Toast;
 use stage::{Stage, cluster, objects, pod};
 
-/// Whether every line of `wanted` is on the screen, in this order.
+/// Whether every line of `wanted` is on the screen, in this order; how wide the gaps are is not asked.
 fn shows(screen: &str, wanted: &[&str]) {
-    let mut lines = screen.lines();
+    let narrow = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut lines = screen.lines().map(|line| format!(" {} ", narrow(line)));
     for want in wanted {
-        assert!(lines.any(|line| line.contains(want)), "{want:?} is not (there) in\n{screen}");
+        let words = narrow(want);
+        assert!(lines.any(|line| line.contains(&words)), "{want:?} is not (there) in\n{screen}");
     }
 }
 

@@ -8,6 +8,7 @@ mod crash;
 mod instance;
 mod kubectl;
 mod layers;
+mod ordinary_user;
 mod runtime;
 mod stopping;
 mod terminal;

@@ -10,6 +10,7 @@ mod body;
 pub mod discovery;
 mod list;
 mod logs;
+mod metrics;
 mod negotiate;
 pub mod openapi;
 mod patching;
@@ -19,6 +20,7 @@ mod resource;
 mod respond;
 mod review;
 mod sessions;
+mod spdy;
 mod strict;
 pub mod table;
 mod tls;
@@ -82,6 +84,7 @@ impl Server {
         match Target::parse(request.uri().path())? {
             Target::Resource(target) => resource::answer(self, target, request, wanted).await,
             Target::Review(review) => review::answer(review, request, wanted).await,
+            Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Document => documents(&request),
         }
     }

@@ -38,12 +38,15 @@ pub struct Column {
     pub shown: Shown,
     /// Which columns keep their room when it is tight: higher stays longer.
     pub weight: u8,
+    /// The room its texts usually need in the course of a life, kept free where there is enough of it, so
+    /// that the columns behind it stay where they are.
+    pub usual: u8,
 }
 
 impl Column {
     /// A column of text.
     pub fn text(name: &'static str) -> Self {
-        Self { name: name.into(), align: Align::Left, shown: Shown::Always, weight: 5 }
+        Self { name: name.into(), align: Align::Left, shown: Shown::Always, weight: 5, usual: 0 }
     }
 
     /// A column of numbers.
@@ -61,6 +64,12 @@ impl Column {
     #[must_use]
     pub fn weight(self, weight: u8) -> Self {
         Self { weight, ..self }
+    }
+
+    /// A column whose texts usually need so much room.
+    #[must_use]
+    pub fn usual(self, usual: u8) -> Self {
+        Self { usual, ..self }
     }
 }
 

@@ -11,8 +11,8 @@ use crate::console::text::clean;
 pub fn columns() -> Vec<Column> {
     vec![
         Column::text("LAST SEEN").weight(9),
-        Column::text("TYPE").weight(6),
-        Column::text("REASON").weight(8),
+        Column::text("TYPE").weight(6).usual(9),
+        Column::text("REASON").weight(8).usual(17),
         Column::text("OBJECT").weight(8),
         Column::number("COUNT").weight(3),
         Column::text("MESSAGE").weight(7),

@@ -3,17 +3,19 @@
 pub mod describe;
 pub mod drain;
 pub mod edit;
+mod edit_view;
 pub mod help;
 pub mod journal;
 pub mod kinds;
 pub mod logs;
+mod logs_view;
 pub mod overview;
 mod overview_view;
 pub mod rollout;
 pub mod table;
-mod table_view;
-mod table_watch;
 pub mod terminal;
+mod terminal_ask;
+mod terminal_view;
 pub mod yaml;
 
 use ratatui::Frame;
@@ -66,6 +68,15 @@ pub trait View {
     fn set_query(&mut self, _cx: &Context<'_>, _query: &str) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// A corner for the news, on the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corner {
+    /// Under the header.
+    Top,
+    /// Above the footer.
+    Bottom,
 }
 
 macro_rules! screens {
@@ -147,6 +158,19 @@ impl View for Screen {
     }
     fn set_query(&mut self, cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.as_view_mut().set_query(cx, query)
+    }
+}
+
+impl Screen {
+    /// Where the news may cover it for a moment.
+    pub fn corner(&self) -> Corner {
+        match self {
+            // Their last lines hold the prompt, the newest line, options or hints.
+            Self::Terminal(_) | Self::Logs(_) | Self::Drain(_) | Self::Rollout(_) | Self::Edit(_) => {
+                Corner::Top
+            }
+            _ => Corner::Bottom,
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::View;
 use super::edit::Edit;
-use crate::console::action::error_text;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
@@ -67,9 +66,9 @@ impl Yaml {
     fn load(&self) -> Effect {
         let target = self.target.clone();
         Effect::task("load", move |out| async move {
-            let loaded = match target.api(out.client()).get(&target.name).await {
-                Ok(object) => Loaded::Object(Box::new(serde_json::to_value(object).unwrap_or_default())),
-                Err(error) => Loaded::Failed(error_text(&error)),
+            let loaded = match out.fetch(&target).await {
+                Ok(object) => Loaded::Object(Box::new(object)),
+                Err(error) => Loaded::Failed(error),
             };
             out.data(Data::Yaml(loaded)).await;
         })

@@ -15,6 +15,8 @@ use crate::api::ApiError;
 use crate::base::clock::{since, time};
 use crate::kubelet::runtime::Runtime;
 use crate::kubelet::sync_loop::Engine;
+use crate::object::low_ports::LowPorts;
+use crate::object::node::is_ready;
 use crate::object::{Key, Kind, Shared};
 
 /// The namespace of node leases.
@@ -52,8 +54,7 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
 fn is_told(engine: &Engine, node: &Node) -> bool {
     let Ok(object) = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
     let Some(status) = &object.status else { return false };
-    let ready = |c: &NodeCondition| c.type_ == "Ready" && c.status == "True";
-    status.conditions.iter().flatten().any(ready) && status.images == images(node)
+    is_ready(&object) && status.images == images(node)
 }
 
 /// Writes the Node object as it should be; creates it when it is not there.
@@ -124,7 +125,10 @@ fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
     if let Some(region) = &config.region {
         label("topology.kubernetes.io/region", region);
     }
-    let annotations: BTreeMap<String, String> = runtime.isolation();
+    let mut annotations: BTreeMap<String, String> = runtime.isolation();
+    if !config.hollow {
+        annotations.insert(LowPorts::ANNOTATION.into(), config.low_ports.text());
+    }
     ObjectMeta {
         name: Some(config.name.clone()),
         labels: Some(labels),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::base::clock::{saturating_after, since};
@@ -134,43 +134,4 @@ pub(super) fn known_attempts(pod: &Pod, name: &str) -> u32 {
     let Some(known) = all.flatten().flatten().find(|c| c.name == name) else { return 0 };
     let ran = known.container_id.as_ref().is_some_and(|id| !id.is_empty());
     u32::try_from(known.restart_count).unwrap_or(0) + u32::from(ran)
-}
-
-/// A duration as messages show it, to the millisecond: `0s`, `5ms`, `1.25s`, `1m20s`, `5m0s`.
-pub(in crate::kubelet) fn go_duration(duration: Duration) -> String {
-    let whole = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
-    let (seconds, millis) = (whole.as_secs(), whole.subsec_millis());
-    if seconds == 0 && millis != 0 {
-        return format!("{millis}ms");
-    }
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let fraction = if millis == 0 { String::new() } else { format!(".{millis:03}") };
-    let rest = format!("{rest}{}s", fraction.trim_end_matches('0'));
-    match (hours, minutes) {
-        (0, 0) => rest,
-        (0, _) => format!("{minutes}m{rest}"),
-        _ => format!("{hours}h{minutes}m{rest}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_read_as_gos() {
-        let table = [
-            (0, "0s"),
-            (5, "5ms"),
-            (1000, "1s"),
-            (1250, "1.25s"),
-            (20_000, "20s"),
-            (61_002, "1m1.002s"),
-            (300_000, "5m0s"),
-            (3_600_000, "1h0m0s"),
-        ];
-        for (millis, text) in table {
-            assert_eq!(go_duration(Duration::from_millis(millis)), text);
-        }
-    }
 }

@@ -548,6 +548,16 @@ impl Runtime for ProcessRuntime {
         .boxed()
     }
 
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::UsageOfAll).await? {
+                Answer::UsageOfAll(usage) => Ok(usage),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>> {
         async {
             match self.shared.ask(Ask::Usage(pod.clone())).await? {

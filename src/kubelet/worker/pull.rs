@@ -8,8 +8,9 @@ use k8s_openapi::api::core::v1::Container;
 
 use super::{After, Pass};
 use crate::kubelet::observed::ImageState;
-use crate::kubelet::plan::{go_duration, image_back_off_delay};
+use crate::kubelet::plan::image_back_off_delay;
 use crate::kubelet::runtime::{PulledImage, RuntimeError};
+use crate::object::time::go_duration;
 use crate::reconcile::EventType;
 
 impl Pass<'_> {

@@ -79,6 +79,7 @@ impl Pass<'_> {
         });
         self.container_event(name, EventType::Normal, "Created", format!("Created container: {name}"));
         self.container_event(name, EventType::Normal, "Started", format!("Started container {name}"));
+        self.tell_of_low_ports(&container);
         if let Some(hook) = hook {
             let target = self.target(record.id.clone());
             let run = async move { hooks::run(&target, &container, &hook, hooks::UNLIMITED).await };
@@ -87,6 +88,17 @@ impl Pass<'_> {
             return After::Again;
         }
         After::Next
+    }
+
+    /// A port that this machine keeps from us is served elsewhere: whoever asks for it must learn of it.
+    fn tell_of_low_ports(&self, container: &Container) {
+        for (port, served) in self.node.config.low_ports.moved(container.ports.iter().flatten()) {
+            let message = format!(
+                "Port {port} is root's alone on this machine: it is to be served at {served}, where probes ask \
+                 for it (sysctl net.ipv4.ip_unprivileged_port_start={port} would change that)"
+            );
+            self.container_event(&container.name, EventType::Normal, "PortMoved", message);
+        }
     }
 
     pub(super) fn create_failed(&mut self, name: &str, reason: &'static str, message: String) -> After {
@@ -103,6 +115,7 @@ impl Pass<'_> {
             container,
             pod_ip: self.state.observed.ip,
             host_ip: Some(self.node.config.ip),
+            low_ports: self.node.config.low_ports,
             allocatable: &self.node.config.capacity,
             config_map: &|name| {
                 self.engine.config_maps.get(&crate::object::Key::new(self.pod.namespace(), name))

@@ -49,6 +49,7 @@ impl Stage {
             cluster: "podium".into(),
             origin: "in process".into(),
             theme: Theme::parse("night", "night.toml", &text).expect("good"),
+            configured_theme: None,
             depth: Depth::True,
             config_dir: None,
             bindings: Bindings::default(),

@@ -1,19 +1,28 @@
 //! The table of a kind: sort, filter, marks, drill-down; and every command on its objects.
 //!
+//!
+//! ```text
+//!  mod   what is listed, as the store changes      keys   moving, marks, sorting, mouse
+//!  shape which columns, how wide                   view   draws
+//!  watch lists and watches kinds without a store
+//! ```
+//!
 //! The selection is a uid. Rows follow the store change by change; a screen that was covered builds its
 //! rows anew when it is shown again.
+
+mod keys;
+mod shape;
+mod view;
+mod watch;
 
 use std::cell::Cell as Slot;
 use std::collections::{HashMap, HashSet};
 
-use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use jiff::{SignedDuration, Timestamp};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use super::table_view;
-use super::table_watch;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
 use crate::console::effect::{Effect, Scope};
@@ -22,11 +31,11 @@ use crate::console::message::{Data, ScreenMessage};
 use crate::console::object_commands;
 use crate::console::query::Query;
 use crate::console::resource::{Kind, ObjectRef, Uid, Watched};
-use crate::console::rows::cell::Shown;
 use crate::console::rows::server_table::{self, ColumnDefinition, TableRow};
 use crate::console::rows::{self, Column, Row};
 use crate::console::store::{Touched, controller_of};
 use crate::console::text::clean;
+use shape::Widths;
 
 /// How long a changed cell is shown as changed.
 const FLASH: SignedDuration = SignedDuration::from_millis(1_500);
@@ -80,6 +89,7 @@ pub struct Table {
     /// Events are held: what is drawn stays.
     pub(super) held: bool,
     pub(super) warnings: bool,
+    widths: Widths,
     definitions: Vec<ColumnDefinition>,
     rebuilt: Option<Timestamp>,
     pub(super) offset: Slot<usize>,
@@ -113,6 +123,7 @@ impl Table {
             failed: None,
             held: false,
             warnings: false,
+            widths: Widths::default(),
             definitions: Vec::new(),
             rebuilt: None,
             offset: Slot::new(0),
@@ -230,7 +241,16 @@ impl Table {
             self.belongs(cx, kind, &uid, &row).then_some(row)
         });
         let all: Vec<Row> = all.collect();
-        self.index.reset(all);
+        self.reset(all);
+    }
+
+    fn reset(&mut self, rows: Vec<Row>) {
+        for row in &rows {
+            self.widths.learn(row);
+        }
+        self.index.reset(rows);
+        // What is gone, or out of scope, must not be acted on, nor counted as marked.
+        self.marks.retain(|uid| self.index.get(uid).is_some());
         self.keep_cursor();
     }
 
@@ -272,6 +292,7 @@ impl Table {
             self.flashes.remove(uid);
             return;
         };
+        self.widths.learn(&row);
         let after = row.cells.clone();
         let before = self.index.put(row);
         let mask = match &before {
@@ -300,11 +321,10 @@ impl Table {
         match loaded {
             Loaded::List(definitions, list) => {
                 self.columns = server_table::columns(&definitions);
-                self.index.reset(list.iter().filter_map(|row| server_table::row(&definitions, row)));
+                self.reset(list.iter().filter_map(|row| server_table::row(&definitions, row)).collect());
                 self.definitions = definitions;
                 self.loaded = true;
                 self.failed = None;
-                self.keep_cursor();
             }
             Loaded::Applied(row) => {
                 if let Some(row) = server_table::row(&self.definitions, &row) {
@@ -324,6 +344,7 @@ impl Table {
     }
 
     fn open(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        self.widths.clear();
         if self.kind.watched.is_some() {
             self.rebuild(cx);
             return Vec::new();
@@ -333,140 +354,7 @@ impl Table {
             _ => None,
         };
         let kind = self.kind.clone();
-        vec![Effect::task("watch", move |out| table_watch::follow(out, kind, namespace))]
-    }
-
-    fn mark_range(&mut self) {
-        let to = self.cursor_place();
-        let from = self.last_mark.as_ref().and_then(|uid| self.index.place(uid)).unwrap_or(to);
-        let (from, to) = (from.min(to), from.max(to));
-        let range: Vec<Uid> =
-            self.index.shown().skip(from).take(to - from + 1).map(|row| row.uid.clone()).collect();
-        self.marks.extend(range);
-    }
-
-    fn sort_by(&mut self, column: Option<usize>) {
-        let old = self.index.sort();
-        let direction = match old.direction {
-            Direction::Up if old.column == column => Direction::Down,
-            _ => Direction::Up,
-        };
-        self.index.set_sort(Sort { column, direction });
-    }
-
-    fn column_named(&self, names: &[&str]) -> Option<usize> {
-        names.iter().find_map(|name| self.columns.iter().position(|column| column.name == **name))
-    }
-
-    fn pick_column(&mut self, by: isize) {
-        let shown: Vec<usize> = (0..self.columns.len())
-            .filter(|column| self.wide || self.columns[*column].shown == Shown::Always)
-            .collect();
-        if shown.is_empty() {
-            return;
-        }
-        let at = self.picked.and_then(|picked| shown.iter().position(|column| *column == picked));
-        let next = at.map_or(0, |at| (at as isize + by).rem_euclid(shown.len() as isize) as usize);
-        self.picked = shown.get(next).copied();
-    }
-
-    fn csv(&self) -> Effect {
-        let quote = |text: &str| {
-            if text.contains([',', '"', '\n']) {
-                format!("\"{}\"", text.replace('"', "\"\""))
-            } else {
-                text.to_owned()
-            }
-        };
-        let mut text = String::new();
-        let heads = self.columns.iter().map(|column| quote(&column.name));
-        text.push_str(&std::iter::once("NAMESPACE".to_owned()).chain(heads).collect::<Vec<_>>().join(","));
-        text.push('\n');
-        for row in self.index.shown() {
-            let cells = row.cells.iter().map(|cell| quote(&cell.plain()));
-            let namespace = row.namespace.clone().unwrap_or_default();
-            text.push_str(&std::iter::once(namespace).chain(cells).collect::<Vec<_>>().join(","));
-            text.push('\n');
-        }
-        Effect::Save { name: format!("{}.csv", self.kind.plural), text }
-    }
-
-    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let page = self.height.get().max(2) - 1;
-        let place = self.cursor_place();
-        match command {
-            Command::Up => self.go(place.saturating_sub(1)),
-            Command::Down => self.go(place + 1),
-            Command::Top => self.go(0),
-            Command::Bottom => self.go(usize::MAX),
-            Command::PageUp => self.go(place.saturating_sub(page)),
-            Command::PageDown => self.go(place + page),
-            Command::Left => self.shift.set(self.shift.get().saturating_sub(1)),
-            Command::Right => {
-                self.shift.set((self.shift.get() + 1).min(self.columns.len().saturating_sub(1)));
-            }
-            Command::Mark => {
-                if let Some(row) = self.index.at(place) {
-                    let uid = row.uid.clone();
-                    if !self.marks.remove(&uid) {
-                        self.marks.insert(uid.clone());
-                        self.last_mark = Some(uid);
-                    }
-                    self.go(place + 1);
-                }
-            }
-            Command::MarkRange => self.mark_range(),
-            Command::ClearMarks => self.marks.clear(),
-            Command::Faults => {
-                let filter = self.index.filter().clone();
-                self.index.set_filter(Filter { faults: !filter.faults, ..filter });
-                self.keep_cursor();
-            }
-            Command::Wide => self.wide = !self.wide,
-            Command::SortName => self.sort_by(None),
-            Command::SortAge => self.sort_by(self.column_named(&["AGE", "LAST SEEN"])),
-            Command::SortStatus => self.sort_by(self.column_named(&["STATUS", "TYPE", "READY"])),
-            Command::SortColumn => {
-                let column = self.picked;
-                self.sort_by(column);
-            }
-            Command::ColumnLeft => self.pick_column(-1),
-            Command::ColumnRight => self.pick_column(1),
-            Command::SaveCsv => return vec![self.csv()],
-            Command::EventsPause => {
-                self.held = !self.held;
-                if !self.held {
-                    self.rebuild(cx);
-                }
-            }
-            Command::EventsWarnings => {
-                self.warnings = !self.warnings;
-                self.rebuild(cx);
-            }
-            Command::Refresh => return self.open(cx),
-            _ => {
-                let targets = self.targets();
-                let current = self.selected();
-                return object_commands::run(cx, command, current, &targets, self.hidden_marks());
-            }
-        }
-        Vec::new()
-    }
-
-    fn mouse(&mut self, event: MouseEvent) -> bool {
-        let body = self.body.get();
-        match event.kind {
-            MouseEventKind::ScrollDown => self.go(self.cursor_place() + 3),
-            MouseEventKind::ScrollUp => self.go(self.cursor_place().saturating_sub(3)),
-            MouseEventKind::Down(MouseButton::Left) if body.contains((event.column, event.row).into()) => {
-                let place = self.offset.get() + usize::from(event.row - body.y);
-                let again = place == self.cursor_place();
-                self.go(place);
-                return again;
-            }
-            _ => {}
-        }
-        false
+        vec![Effect::task("watch", move |out| watch::follow(out, kind, namespace))]
     }
 }
 
@@ -511,7 +399,7 @@ impl View for Table {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        table_view::draw(self, cx, frame, area);
+        view::draw(self, cx, frame, area);
     }
 
     fn query(&self) -> &str {

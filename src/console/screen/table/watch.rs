@@ -6,7 +6,7 @@ use futures::TryStreamExt;
 use http::Request;
 use kube::core::WatchEvent;
 
-use super::table::Loaded;
+use super::Loaded;
 use crate::console::action::error_text;
 use crate::console::effect::Outbox;
 use crate::console::message::Data;

@@ -7,21 +7,14 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
-use super::table::{Only, Table};
+use super::shape::{GAP, Shape};
+use super::{Only, Table};
 use crate::console::context::Context;
 use crate::console::index::Direction;
 use crate::console::resource::Watched;
-use crate::console::rows::cell::{Align, Shown};
+use crate::console::rows::cell::Align;
 use crate::console::rows::{Cell, Row};
 use crate::console::text::{clean, fit, grouped};
-
-/// Space between two columns.
-const GAP: usize = 2;
-
-struct Shape {
-    /// Index of a column, `None` for the namespace; and its width.
-    columns: Vec<(Option<usize>, usize)>,
-}
 
 pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
@@ -56,7 +49,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let visible: Vec<&Row> = (offset..offset + rows).map_while(|place| table.index.at(place)).collect();
     let texts: Vec<Vec<String>> =
         visible.iter().map(|row| row.cells.iter().map(|cell| cell.show(cx).into_owned()).collect()).collect();
-    let shape = shape(table, cx, &visible, &texts, usize::from(inner.width));
+    let shape = Shape::of(table, cx, usize::from(inner.width));
 
     frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
     for (line, (row, texts)) in visible.iter().zip(&texts).enumerate() {
@@ -153,78 +146,6 @@ fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     };
     let place = Rect { y: inner.y + inner.height / 3, height: 1, ..inner };
     frame.render_widget(Line::styled(text, cx.theme.body.dim).centered(), place);
-}
-
-/// Decides which columns fit and how wide they are. Columns that do not fit go, the lightest first;
-/// the last text column takes what is left.
-fn shape(table: &Table, cx: &Context<'_>, visible: &[&Row], texts: &[Vec<String>], room: usize) -> Shape {
-    let mut wanted: Vec<(Option<usize>, usize, u8)> = Vec::new();
-    let with_namespace = table.kind.namespaced
-        && match &table.only {
-            Only::All => *cx.scope == crate::console::effect::Scope::All,
-            Only::OnNode(_) => true,
-            _ => false,
-        };
-    if with_namespace {
-        let width =
-            visible.iter().filter_map(|row| row.namespace.as_deref()).map(UnicodeWidthStr::width).max();
-        wanted.push((None, width.unwrap_or(0).max("NAMESPACE".len()), 7));
-    }
-    for (index, column) in table.columns.iter().enumerate() {
-        if column.shown == Shown::Wide && !table.wide {
-            continue;
-        }
-        // Columns of the left edge go out of sight when the view is shifted; the name stays.
-        if index > 0 && index <= table.shift.get() {
-            continue;
-        }
-        let widest =
-            texts.iter().filter_map(|row| row.get(index)).map(|text| text.width()).max().unwrap_or(0);
-        let glyph =
-            usize::from(visible.iter().any(|row| matches!(row.cells.get(index), Some(Cell::Status(..))))) * 2;
-        let arrow = usize::from(
-            table.index.sort().column == Some(index) || (index == 0 && table.index.sort().column.is_none()),
-        ) * 2;
-        let width = (widest + glyph).max(column.name.width() + arrow);
-        wanted.push((Some(index), width, column.weight));
-    }
-    let mark = 2;
-    loop {
-        let used: usize = wanted.iter().map(|(_, width, _)| width + GAP).sum::<usize>() + mark;
-        if used <= room + GAP || wanted.len() <= 1 {
-            break;
-        }
-        // First a long column is cut, then whole columns go.
-        let over = used - room - GAP;
-        let longest =
-            wanted.iter_mut().filter(|(_, width, _)| *width > 24).max_by_key(|(_, width, _)| *width);
-        if let Some((_, width, _)) = longest {
-            *width = (*width - over.min(*width - 24)).max(24);
-            continue;
-        }
-        let lightest = wanted.iter().enumerate().min_by_key(|(_, (_, _, weight))| *weight).map(|(at, _)| at);
-        if let Some(at) = lightest {
-            wanted.remove(at);
-        }
-    }
-    let used: usize = wanted.iter().map(|(_, width, _)| width + GAP).sum::<usize>() + mark;
-    let mut spare = (room + GAP).saturating_sub(used);
-    // Spare room goes between the columns, calmly, not all at the end.
-    let gaps = wanted.len().saturating_sub(1).max(1);
-    let each = (spare / gaps).min(4);
-    let last = wanted.len().saturating_sub(1);
-    for (at, (_, width, _)) in wanted.iter_mut().enumerate() {
-        if at < last {
-            *width += each;
-            spare -= each.min(spare);
-        }
-    }
-    if let Some((Some(index), width, _)) = wanted.last_mut()
-        && table.columns[*index].name == "MESSAGE"
-    {
-        *width += spare;
-    }
-    Shape { columns: wanted.into_iter().map(|(index, width, _)| (index, width)).collect() }
 }
 
 fn header<'a>(table: &Table, cx: &Context<'_>, shape: &Shape) -> Line<'a> {
