@@ -5,6 +5,7 @@ mod bad_input;
 mod console;
 mod controllers;
 mod crash;
+mod images;
 mod instance;
 mod kubectl;
 mod layers;

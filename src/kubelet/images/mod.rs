@@ -20,6 +20,7 @@ pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
 pub(super) use present::PresentImages;
 pub use program::image_program_main;
 pub use reference::{ImageReference, InvalidReference};
+pub(super) use store::Beneath;
 pub use store::{ImageStore, StoredImage};
 
 /// The file that marks a directory as brought along by an image and not filled yet.

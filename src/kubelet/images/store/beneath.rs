@@ -6,7 +6,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -67,10 +67,40 @@ impl Beneath {
         Ok(Place { directory: self.open(parent, OFlags::PATH | OFlags::DIRECTORY)?, name })
     }
 
+    /// A directory inside, made when it is not there.
+    pub(in crate::kubelet) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        match self.open(path, flags) {
+            Err(Errno::NOENT) => {
+                self.make(path)?;
+                Ok(self.open(path, flags)?)
+            }
+            opened => Ok(opened?),
+        }
+    }
+
+    /// A file inside, made when it is not there; a link that leads nowhere makes room for it.
+    pub(in crate::kubelet) fn file(&self, path: &Path) -> io::Result<OwnedFd> {
+        match self.open(path, OFlags::PATH) {
+            Err(Errno::NOENT) => {
+                let place = self.place(path)?;
+                place.remove()?;
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                rustix::fs::openat(&place.directory, &place.name, flags, Mode::from_raw_mode(0o644))?;
+                Ok(self.open(path, OFlags::PATH)?)
+            }
+            opened => {
+                let opened = opened?;
+                let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode).is_dir();
+                if is_directory { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(opened) }
+            }
+        }
+    }
+
     /// Makes a directory and those above it.
     fn make(&self, path: &Path) -> io::Result<()> {
         let mut so_far = PathBuf::new();
-        for part in path.components() {
+        for part in path.components().filter(|part| matches!(part, Component::Normal(_))) {
             let above = self.open(&so_far, OFlags::PATH | OFlags::DIRECTORY)?;
             match rustix::fs::mkdirat(&above, part.as_os_str(), Mode::from_raw_mode(MADE)) {
                 // There is something; whether it leads to a directory shows in the next round.

@@ -216,8 +216,9 @@ impl<'a> Unpacking<'a> {
 
     fn own<R: Read>(&self, entry: &Entry<'_, R>, place: &Place) -> Result<(), Refused> {
         if self.as_root {
-            let number = |id: io::Result<u64>| Ok::<_, io::Error>(u32::try_from(id?).unwrap_or(u32::MAX - 1));
-            let (uid, gid) = (number(entry.header().uid())?, number(entry.header().gid())?);
+            // A field left blank is nobody in particular, and that is root.
+            let number = |id: io::Result<u64>| u32::try_from(id.unwrap_or(0)).unwrap_or(u32::MAX - 1);
+            let (uid, gid) = (number(entry.header().uid()), number(entry.header().gid()));
             let (uid, gid) = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
             rustix::fs::chownat(&place.directory, &place.name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
         }

@@ -32,6 +32,7 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+pub(in crate::kubelet) use beneath::Beneath;
 pub use formats::RunConfig;
 pub use load::{Input, Limits, LoadError, LoadOptions, Loaded};
 pub use remove::RemoveError;

@@ -10,6 +10,7 @@
 mod child;
 mod container;
 mod environment;
+mod image_root;
 mod io;
 mod isolation;
 mod keeper;
