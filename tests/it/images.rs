@@ -135,10 +135,10 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
         instance.stop();
         return;
     }
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"key": "value"}});
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"key": "value"}});
     std::fs::write(home.path("map.json"), map.to_string()).unwrap();
     instance.kubectl(&["apply", "-f", home.path("map.json").to_str().unwrap()]);
-    // /tmp of the image is writable for all, as an image's is.
     let spec = json!({"terminationGracePeriodSeconds": 0,
         "containers": [{"name": "c", "image": "docker.io/shop/app:v1", "args": [SCRIPT],
             "volumeMounts": [{"name": "m", "mountPath": "/data/inside"}, {"name": "t", "mountPath": "/tmp"}]}],
@@ -159,9 +159,14 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
     // Nothing of it was written outside, and the image itself never is.
     assert!(!Path::new("/srv/inside").exists());
     let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
-    assert!(events.contains(r#"Container image "docker.io/shop/app:v1" already present on machine"#), "{events}");
-    let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].status.images}"]);
-    assert!(node.contains(r#""shop/app:v1""#), "{node}");
+    assert!(
+        events.contains(r#"Container image "docker.io/shop/app:v1" already present on machine"#),
+        "{events}"
+    );
+    wait_for("the node's image list", || {
+        let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].status.images}"]);
+        node.contains(r#""shop/app:v1""#).then_some(())
+    });
 
     // Two containers of it share nothing they write.
     let spec = json!({"restartPolicy": "Never", "securityContext": {"runAsUser": 0}, "containers": [

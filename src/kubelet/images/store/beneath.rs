@@ -85,7 +85,8 @@ impl Beneath {
             Err(Errno::NOENT) => {
                 let place = self.place(path)?;
                 place.remove()?;
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 rustix::fs::openat(&place.directory, &place.name, flags, Mode::from_raw_mode(0o644))?;
                 Ok(self.open(path, OFlags::PATH)?)
             }
@@ -97,17 +98,35 @@ impl Beneath {
         }
     }
 
-    /// Makes a directory and those above it.
+    /// Makes a directory and those above it, also where links lead to nothing yet.
     fn make(&self, path: &Path) -> io::Result<()> {
+        self.make_through(path, 40)
+    }
+
+    fn make_through(&self, path: &Path, links_left: u8) -> io::Result<()> {
         let mut so_far = PathBuf::new();
-        for part in path.components().filter(|part| matches!(part, Component::Normal(_))) {
+        for part in path.components() {
+            let Component::Normal(name) = part else {
+                if part == Component::ParentDir {
+                    so_far.push("..");
+                }
+                continue;
+            };
             let above = self.open(&so_far, OFlags::PATH | OFlags::DIRECTORY)?;
-            match rustix::fs::mkdirat(&above, part.as_os_str(), Mode::from_raw_mode(MADE)) {
-                // There is something; whether it leads to a directory shows in the next round.
+            let whole = so_far.join(name);
+            match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(MADE)) {
+                Err(Errno::EXIST) if matches!(self.open(&whole, OFlags::PATH), Err(Errno::NOENT)) => {
+                    let links_left = links_left.checked_sub(1).ok_or(Errno::LOOP)?;
+                    let target = rustix::fs::readlinkat(&above, name, Vec::new())?.into_bytes();
+                    let target = PathBuf::from(String::from_utf8(target).map_err(io::Error::other)?);
+                    let target = if target.is_absolute() { target } else { so_far.join(target) };
+                    self.make_through(&target, links_left)?;
+                }
+                // There is something; whether it is a directory shows in the next round.
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
             }
-            so_far.push(part);
+            so_far = whole;
         }
         Ok(())
     }
@@ -171,7 +190,14 @@ mod tests {
         }
         inside.place(Path::new("run/a/b")).unwrap();
         assert!(root.join("etc/a").is_dir());
-        assert!(inside.place(Path::new("dangling/a/b")).is_err());
+        // What a link names is made inside, and a link to itself ends.
+        symlink("../../../../nowhere/at/all", root.join("far")).unwrap();
+        symlink("/loop", root.join("loop")).unwrap();
+        inside.directory(Path::new("/far/away")).unwrap();
+        inside.file(Path::new("/dangling")).unwrap();
+        assert!(root.join("nowhere/at/all/away").is_dir() && root.join("dangling").is_file());
+        assert!(inside.directory(Path::new("/loop/a")).is_err());
+        assert!(inside.directory(Path::new("/secret")).is_err() && inside.file(Path::new("/etc")).is_err());
         assert!(!Path::new("/nowhere").exists());
     }
 }

@@ -206,7 +206,8 @@ pub(super) fn open_namespace(pid: Pid, kind: &str) -> std::io::Result<OwnedFd> {
 
 /// The user namespace of a running process, where it is not this process' own.
 fn own_user_namespace(pid: Pid) -> std::io::Result<Option<OwnedFd>> {
-    let (other, own) = (open_namespace(pid, "user")?, open_namespace(rustix::process::getpid(), "user")?);
+    // Not by this process' number: that may be one of another PID namespace.
+    let (other, own) = (open_namespace(pid, "user")?, OwnedFd::from(File::open("/proc/self/ns/user")?));
     let number = |namespace: &OwnedFd| rustix::fs::fstat(namespace).map(|about| about.st_ino);
     Ok(if number(&other)? == number(&own)? { None } else { Some(other) })
 }

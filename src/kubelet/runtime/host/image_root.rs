@@ -13,7 +13,8 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    unmount,
 };
 use rustix::thread::UnshareFlags;
 
@@ -135,8 +136,9 @@ fn own_directories(root: &Path) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", &proc, "proc", flags, None)?;
     build_dev(&dev)?;
-    // Programs look there for processors and devices, and do without where it is not allowed.
-    if mount_bind_recursive("/sys", &sys).is_ok() {
+    // Programs look there for processors and devices, and do without where it is not allowed. The machine's
+    // control groups, which root could write, stay out; in a user namespace nobody can, and nobody may part them.
+    if mount_bind("/sys", &sys).is_ok() || mount_bind_recursive("/sys", &sys).is_ok() {
         let _ = lock_read_only(&sys);
     }
     Ok(())
@@ -161,4 +163,32 @@ pub(super) fn seem(user: &User) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{} {uid} 1", user.uid))?;
     fs::write("/proc/self/gid_map", format!("{} {gid} 1", user.gid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// IMG-3: where there is no overlay a container gets a copy, and what it writes is its own.
+    #[test]
+    fn a_copy_is_as_the_image_and_private() {
+        let around = tempfile::tempdir().unwrap();
+        let (image, root) = (around.path().join("image"), around.path().join("root"));
+        fs::create_dir_all(image.join("a/b")).unwrap();
+        fs::create_dir(&root).unwrap();
+        fs::write(image.join("a/program"), "code").unwrap();
+        fs::set_permissions(image.join("a/program"), fs::Permissions::from_mode(0o4755)).unwrap();
+        fs::set_permissions(image.join("a/b"), fs::Permissions::from_mode(0o1777)).unwrap();
+        fs::hard_link(image.join("a/program"), image.join("a/b/same")).unwrap();
+        symlink("../../elsewhere", image.join("a/link")).unwrap();
+        copy(&image, &root, &mut HashMap::new()).unwrap();
+        let about = |path: &str| fs::symlink_metadata(root.join(path)).unwrap();
+        assert_eq!(about("a/program").permissions().mode() & 0o7777, 0o4755);
+        assert_eq!(about("a/b").permissions().mode() & 0o7777, 0o1777);
+        assert_eq!(fs::read_link(root.join("a/link")).unwrap(), Path::new("../../elsewhere"));
+        assert_eq!(about("a/program").ino(), about("a/b/same").ino());
+        fs::write(root.join("a/program"), "mine").unwrap();
+        assert_eq!(fs::read_to_string(image.join("a/b/same")).unwrap(), "code");
+    }
 }
