@@ -12,8 +12,7 @@ mod program;
 pub mod reference;
 mod signal;
 pub mod store;
-mod web_files;
-mod web_server;
+mod web;
 
 pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, Program, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};

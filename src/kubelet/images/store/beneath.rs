@@ -193,8 +193,8 @@ mod tests {
         // What a link names is made inside, and a link to itself ends.
         symlink("../../../../nowhere/at/all", root.join("far")).unwrap();
         symlink("/loop", root.join("loop")).unwrap();
-        inside.directory(Path::new("/far/away")).unwrap();
         inside.file(Path::new("/dangling")).unwrap();
+        inside.directory(Path::new("/far/away")).unwrap();
         assert!(root.join("nowhere/at/all/away").is_dir() && root.join("dangling").is_file());
         assert!(inside.directory(Path::new("/loop/a")).is_err());
         assert!(inside.directory(Path::new("/secret")).is_err() && inside.file(Path::new("/etc")).is_err());
