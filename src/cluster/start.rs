@@ -60,15 +60,10 @@ pub enum StartError {
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
-    /// A file of the image catalogue says what cannot be.
-    #[error(transparent)]
-    Config(#[from] ManifestError),
-    /// A file of the image catalogue cannot be read.
-    #[error("{}: {reason}", file.display())]
+    /// A file of the image catalogue cannot be used.
+    #[error("{reason}")]
     Image {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
+        /// Which, where in it, and what is wrong.
         reason: String,
     },
     /// A node's kubelet could not be started.

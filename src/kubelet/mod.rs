@@ -89,7 +89,9 @@ impl Kubelets {
             node.ips.lock().reserve(sandbox.spec.ip);
             for container in &sandbox.containers {
                 // What became unknown meanwhile is pulled again when it is needed.
-                if let Ok(image) = node.runtime.pull_image(&container.image).await {
+                if let Ok(image) = node.runtime.pull_image(&container.image).await
+                    && !node.runtime.has_image(&container.image)
+                {
                     node.images.lock().add(&container.image, image);
                 }
             }

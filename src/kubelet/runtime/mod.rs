@@ -8,11 +8,13 @@
 pub mod hollow;
 #[cfg(target_os = "linux")]
 mod host;
+mod image_users;
 mod process;
 mod protocol;
 
 #[cfg(target_os = "linux")]
 pub use host::node_host_main;
+pub use image_users::containers_with_root;
 pub use process::{HostLife, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
