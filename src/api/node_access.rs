@@ -34,6 +34,15 @@ pub struct LogRequest {
     pub timestamps: bool,
 }
 
+/// The pod whose mirror this is, by the hash that names it on its node (POD-15).
+pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
+/// The uid under which the pod's node knows it: that of a mirror pod's object is the API's alone.
+pub fn runtime_uid(pod: &Shared<Pod>) -> &str {
+    let mirrored = pod.metadata.annotations.as_ref().and_then(|a| a.get(MIRROR_ANNOTATION));
+    mirrored.map_or(pod.uid(), String::as_str)
+}
+
 /// A stream of bytes each way, each with an end of its own.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 

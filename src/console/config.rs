@@ -1,8 +1,9 @@
-//! The user's `console.toml`: theme, mouse and keys. Read once, strictly.
+//! The user's `console.toml`: theme, mouse, read-only mode and keys. Read once, strictly.
 //!
 //! ```toml
 //! theme = "dusk"
 //! mouse = false
+//! read_only = true
 //! [keys]
 //! delete = ["ctrl-x"]
 //! ```
@@ -14,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::command::{Bindings, Command, TABLE};
 use super::keys::Key;
-use super::text::nearest;
+use crate::base::nearest::nearest;
 
 /// What the file says.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +24,8 @@ pub struct Config {
     pub theme: Option<String>,
     /// Whether the console takes the mouse.
     pub mouse: Option<bool>,
+    /// Whether changes of the cluster are refused.
+    pub read_only: bool,
     /// Keys in place of the table's.
     pub keys: BTreeMap<Command, Vec<Key>>,
 }
@@ -48,6 +51,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
         match (name, value.get_ref()) {
             ("theme", DeValue::String(name)) => config.theme = Some(name.to_string()),
             ("mouse", DeValue::Boolean(on)) => config.mouse = Some(*on),
+            ("read_only", DeValue::Boolean(on)) => config.read_only = *on,
             ("keys", DeValue::Table(table)) => {
                 for (command, keys) in table {
                     let at = line(command.span().start);
@@ -69,11 +73,11 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     config.keys.insert(known, bound);
                 }
             }
-            ("theme" | "mouse" | "keys", _) => {
+            ("theme" | "mouse" | "read_only" | "keys", _) => {
                 return Err((at, format!("{name} has a value of the wrong type")));
             }
             _ => {
-                let near = nearest(name, ["theme", "mouse", "keys"].into_iter());
+                let near = nearest(name, ["theme", "mouse", "read_only", "keys"].into_iter());
                 let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
                 return Err((line(key.span().start), format!("unknown key {name:?}{hint}")));
             }
@@ -89,11 +93,14 @@ mod tests {
 
     #[test]
     fn con_3_keys_are_rebound_strictly() {
-        let config = parse("theme = \"dusk\"\n[keys]\ndelete = [\"ctrl-x\"]\n").expect("good");
+        let config =
+            parse("theme = \"dusk\"\nread_only = true\n[keys]\ndelete = [\"ctrl-x\"]\n").expect("good");
+        assert!(config.read_only);
         assert_eq!(config.theme.as_deref(), Some("dusk"));
         assert_eq!(config.keys[&Command::Delete], [Key::parse("ctrl-x").expect("a key")]);
         for (text, error) in [
             ("tehme = \"x\"\n", (1, "unknown key \"tehme\"; did you mean \"theme\"?")),
+            ("read_only = \"yes\"\n", (1, "read_only has a value of the wrong type")),
             ("[keys]\ndelet = \"x\"\n", (2, "[keys] unknown command \"delet\"; did you mean \"delete\"?")),
             ("[keys]\ndelete = \"hyper-x\"\n", (2, "delete: no key \"hyper-x\"")),
             ("[keys]\ndelete = \"d\"\n", (1, "key d means both describe and delete in Any table")),

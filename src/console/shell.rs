@@ -15,11 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::command::Bindings;
 use super::config;
+use super::edit;
 use super::effect::{Capture, Runner, Scope};
 use super::feed;
+use super::memory::Memory;
 use super::message::{Data, Message, ScreenId};
 use super::model::{Job, Model, Setup};
-use super::screen::edit;
+use super::read_only;
 use super::terminal::{self, Guard};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
@@ -102,17 +104,20 @@ pub fn require_terminal() -> Result<(), NoTerminal> {
 pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<ExitReason> {
     require_terminal()?;
     let config = config::read(options.config_dir.as_deref()).map_err(anyhow::Error::msg)?;
-    let theme = pick_theme(options.theme.as_deref().or(config.theme.as_deref()), &options)?;
+    let theme = pick_theme(&options, config.theme.as_deref())?;
+    let read_only = options.read_only || config.read_only;
+    let client = if read_only { read_only::client(client) } else { client };
     let mouse = if config.mouse == Some(false) { Capture::Released } else { Capture::Taken };
     let setup = Setup {
         cluster: options.cluster.clone(),
         origin: options.origin.clone(),
         theme,
+        configured_theme: config.theme.clone(),
         depth: Depth::detect(|name| std::env::var(name).ok()),
         config_dir: options.config_dir.clone(),
         bindings: Bindings::with(&config.keys)?,
         scope: options.namespace.clone().map_or(Scope::All, Scope::One),
-        read_only: options.read_only,
+        read_only,
         quit_warning: options.quit_warning.clone(),
     };
     let clock = options.clock.clone();
@@ -140,9 +145,17 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
     shell.run(inbox, options.progress.take(), &options.shutdown).await
 }
 
-fn pick_theme(name: Option<&str>, options: &ConsoleOptions) -> anyhow::Result<Theme> {
-    let name = name.unwrap_or(library::DEFAULT);
-    let themes = library::all(options.config_dir.as_deref());
+/// The one named on the command line, else the one picked last time, else the configured one.
+fn pick_theme(options: &ConsoleOptions, configured: Option<&str>) -> anyhow::Result<Theme> {
+    let mut themes = library::all(options.config_dir.as_deref());
+    let memory = Memory::read(options.config_dir.as_deref());
+    if options.theme.is_none()
+        && let Some(picked) = memory.theme(configured)
+        && let Some(at) = themes.iter().position(|(name, theme)| name == picked && theme.is_ok())
+    {
+        return Ok(themes.swap_remove(at).1?);
+    }
+    let name = options.theme.as_deref().or(configured).unwrap_or(library::DEFAULT);
     let names: Vec<String> = themes.iter().map(|(name, _)| name.clone()).collect();
     match themes.into_iter().find(|(known, _)| known == name) {
         Some((_, theme)) => Ok(theme?),
@@ -279,6 +292,7 @@ impl Shell {
             Job::Save(name, text) => self.save(&name, &text).await,
             Job::Editor(screen, text) => self.editor(screen, text).await?,
             Job::Mouse(capture) => self.guard.mouse(capture)?,
+            Job::Remember(memory) => self.remember(memory).await,
             Job::Redraw => {
                 self.screen.clear()?;
                 self.model.dirty = true;
@@ -318,8 +332,18 @@ impl Shell {
         self.model.update(Message::Toast(toast), now);
     }
 
+    async fn remember(&mut self, memory: Memory) {
+        let Some(dir) = self.model.setup.config_dir.clone() else { return };
+        let place = dir.display().to_string();
+        let written = tokio::task::spawn_blocking(move || memory.write(&dir)).await;
+        if let Ok(Err(error)) = written {
+            let toast = Toast::note(format!("not kept for the next run: {place}: {error}"));
+            self.model.update(Message::Toast(toast), self.clock.now());
+        }
+    }
+
     async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {
-        let edited = self.guard.lend(edit::external(text)).await?;
+        let edited = self.guard.lend(edit::external::run(text)).await?;
         self.screen.clear()?;
         self.model.dirty = true;
         let message = match edited {

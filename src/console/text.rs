@@ -53,6 +53,27 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
+/// The end of the text in so many columns, behind `…` when it is longer: where one types.
+pub fn tail(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let mut used = 1;
+    let kept = text.char_indices().rev().take_while(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used <= columns
+    });
+    let from = kept.last().map_or(text.len(), |(at, _)| at);
+    Cow::Owned(if columns > 0 { format!("…{}", &text[from..]) } else { String::new() })
+}
+
+/// The text, cut or filled up with spaces to just so many columns.
+pub fn pad(text: &str, columns: usize) -> String {
+    let text = fit(text, columns);
+    let spaces = columns.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(spaces))
+}
+
 /// A span of seconds as kubectl prints ages: `59s`, `119s`, `2m5s`, `3h`, `2d3h`, `45d`, `2y10d`.
 pub fn age(seconds: i64) -> String {
     age_and_next(seconds).0
@@ -90,27 +111,6 @@ pub fn grouped(number: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// The known word nearest to a mistyped one, if one is near at all.
-pub fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = |(edits, word): &(usize, &str)| *edits <= word.len().max(3) / 2 + 1;
-    known.map(|word| (edits(given, word), word)).min().filter(near).map(|(_, word)| word)
-}
-
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -168,6 +168,14 @@ mod tests {
         assert_eq!(fit("abcdefg", 6), "abcde…");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
         assert_eq!(fit("abc", 0), "");
+        for (text, columns, end) in
+            [("abc", 3, "abc"), ("abcdef", 3, "…ef"), ("漢字漢", 4, "…漢"), ("ab", 0, "")]
+        {
+            assert_eq!(tail(text, columns), end);
+        }
+        for (text, columns, padded) in [("ab", 4, "ab  "), ("漢字", 5, "漢字 "), ("abcdef", 3, "ab…")] {
+            assert_eq!(pad(text, columns), padded);
+        }
         assert_eq!(grouped(1_204_331), "1 204 331");
         assert_eq!(grouped(42), "42");
     }

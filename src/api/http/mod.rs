@@ -11,6 +11,7 @@ mod channels;
 pub mod discovery;
 mod list;
 mod logs;
+mod metrics;
 mod negotiate;
 pub mod openapi;
 mod patching;
@@ -86,6 +87,7 @@ impl Server {
         match Target::parse(request.uri().path())? {
             Target::Resource(target) => resource::answer(self, target, request, wanted).await,
             Target::Review(review) => review::answer(review, request, wanted).await,
+            Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Document => documents(&request),
         }
     }

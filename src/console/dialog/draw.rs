@@ -11,8 +11,8 @@ use super::{Dialog, Field, Focus, Note, Value};
 use crate::console::context::Context;
 use crate::console::text::clean;
 
-/// Draws it over what is there.
-pub fn draw(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) {
+/// Draws it over what is there, and says where.
+pub fn draw(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Rect) -> Rect {
     let theme = cx.theme;
     let width = screen.width.saturating_sub(4).min(72);
     let inner_width = usize::from(width.saturating_sub(4)).max(1);
@@ -46,6 +46,7 @@ pub fn draw(dialog: &Dialog, cx: &Context<'_>, frame: &mut Frame<'_>, screen: Re
     let [body, buttons] = Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(inner);
     frame.render_widget(Paragraph::new(Text::from(lines)).wrap(Wrap { trim: false }), body);
     frame.render_widget(Paragraph::new(button_line(dialog, cx)).alignment(Alignment::Right), buttons);
+    area
 }
 
 fn note_lines<'a>(note: &Note, cx: &Context<'_>) -> Vec<Line<'a>> {

@@ -38,12 +38,15 @@ pub struct Column {
     pub shown: Shown,
     /// Which columns keep their room when it is tight: higher stays longer.
     pub weight: u8,
+    /// The room its texts usually need in the course of a life, kept free where there is enough of it, so
+    /// that the columns behind it stay where they are.
+    pub usual: u8,
 }
 
 impl Column {
     /// A column of text.
     pub fn text(name: &'static str) -> Self {
-        Self { name: name.into(), align: Align::Left, shown: Shown::Always, weight: 5 }
+        Self { name: name.into(), align: Align::Left, shown: Shown::Always, weight: 5, usual: 0 }
     }
 
     /// A column of numbers.
@@ -62,6 +65,12 @@ impl Column {
     pub fn weight(self, weight: u8) -> Self {
         Self { weight, ..self }
     }
+
+    /// A column whose texts usually need so much room.
+    #[must_use]
+    pub fn usual(self, usual: u8) -> Self {
+        Self { usual, ..self }
+    }
 }
 
 /// One cell.
@@ -71,7 +80,9 @@ pub enum Cell {
     Text(String),
     /// Text with a look: a status.
     Status(String, Look),
-    /// Text that matters less, or as a warning.
+    /// Text that warns.
+    Warning(String),
+    /// Text that matters less.
     Dim(String),
     /// A number.
     Number(i64),
@@ -100,7 +111,9 @@ impl Cell {
     /// What is drawn; asks for a redraw when it holds an age.
     pub fn show<'a>(&'a self, cx: &Context<'_>) -> Cow<'a, str> {
         match self {
-            Self::Text(text) | Self::Dim(text) | Self::Status(text, _) => Cow::Borrowed(text),
+            Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
+                Cow::Borrowed(text)
+            }
             Self::Number(number) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(cx.age(*since)),
@@ -115,7 +128,9 @@ impl Cell {
     /// What filters match against and CSV holds; no ages.
     pub fn plain(&self) -> Cow<'_, str> {
         match self {
-            Self::Text(text) | Self::Dim(text) | Self::Status(text, _) => Cow::Borrowed(text),
+            Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
+                Cow::Borrowed(text)
+            }
             Self::Number(number) | Self::Restarts(number, _) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(since.to_string()),

@@ -10,10 +10,10 @@ pub fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::text("READY").weight(8),
-        Column::text("STATUS").weight(9),
-        Column::text("RESTARTS").weight(7),
+        Column::text("STATUS").weight(9).usual(19),
+        Column::text("RESTARTS").weight(7).usual(13),
         Column::text("NODE").weight(4),
-        Column::text("IP").weight(3),
+        Column::text("IP").weight(3).usual(12),
         Column::text("QOS").wide().weight(1),
         Column::text("IMAGES").wide().weight(2),
         Column::text("AGE").weight(8),

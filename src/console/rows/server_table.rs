@@ -107,6 +107,7 @@ pub fn columns(definitions: &[ColumnDefinition]) -> Vec<Column> {
             "Age" => 8,
             _ => 5,
         },
+        usual: 0,
     };
     definitions.iter().map(column).collect()
 }

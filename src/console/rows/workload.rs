@@ -12,7 +12,7 @@ pub fn deployment_columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::text("READY").weight(8),
-        Column::text("STATUS").weight(8),
+        Column::text("STATUS").weight(8).usual(13),
         Column::number("UP-TO-DATE").weight(6),
         Column::number("AVAILABLE").weight(6),
         Column::text("IMAGES").weight(4),
@@ -51,7 +51,7 @@ pub fn deployment_state(deployment: &Deployment) -> (&'static str, Look) {
     let available = status.and_then(|s| s.available_replicas).unwrap_or(0);
     match () {
         () if deployment.metadata.deletion_timestamp.is_some() => ("Terminating", Look::Terminating),
-        () if spec.paused == Some(true) => ("Paused", Look::Unknown),
+        () if spec.paused == Some(true) => ("Paused", Look::Terminating),
         () if condition("Progressing")
             .is_some_and(|c| c.reason.as_deref() == Some("ProgressDeadlineExceeded")) =>
         {

@@ -2,18 +2,22 @@
 
 pub mod describe;
 pub mod drain;
+mod drain_view;
 pub mod edit;
+mod edit_view;
 pub mod help;
 pub mod journal;
 pub mod kinds;
 pub mod logs;
+mod logs_view;
 pub mod overview;
-mod overview_view;
 pub mod rollout;
+mod rollout_panels;
+mod rollout_view;
 pub mod table;
-mod table_view;
-mod table_watch;
 pub mod terminal;
+mod terminal_ask;
+mod terminal_view;
 pub mod yaml;
 
 use ratatui::Frame;
@@ -55,6 +59,12 @@ pub trait View {
         None
     }
 
+    /// Whether it shows the result of work that is over: such a screen can be looked at again when it
+    /// was left.
+    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
+        false
+    }
+
     /// What is searched or filtered for now, for the prompt to start with.
     #[expect(clippy::unnecessary_literal_bound, reason = "screens return what they hold")]
     fn query(&self) -> &str {
@@ -66,6 +76,15 @@ pub trait View {
     fn set_query(&mut self, _cx: &Context<'_>, _query: &str) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// A corner for the news, on the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Corner {
+    /// Under the header.
+    Top,
+    /// Above the footer.
+    Bottom,
 }
 
 macro_rules! screens {
@@ -142,11 +161,27 @@ impl View for Screen {
     fn background(&self, cx: &Context<'_>) -> Option<String> {
         self.as_view().background(cx)
     }
+    fn has_a_result(&self, cx: &Context<'_>) -> bool {
+        self.as_view().has_a_result(cx)
+    }
     fn query(&self) -> &str {
         self.as_view().query()
     }
     fn set_query(&mut self, cx: &Context<'_>, query: &str) -> Result<(), String> {
         self.as_view_mut().set_query(cx, query)
+    }
+}
+
+impl Screen {
+    /// Where the news may cover it for a moment.
+    pub fn corner(&self) -> Corner {
+        match self {
+            // Their last lines hold the prompt, the newest line, options or hints.
+            Self::Terminal(_) | Self::Logs(_) | Self::Drain(_) | Self::Rollout(_) | Self::Edit(_) => {
+                Corner::Top
+            }
+            _ => Corner::Bottom,
+        }
     }
 }
 

@@ -192,6 +192,9 @@ pub enum RuntimeError {
     /// The reference cannot be read as an image name (reason `InvalidImageName`).
     #[error("{0}")]
     InvalidImageName(String),
+    /// The container cannot be made here at all (reason `CreateContainerError`); the text says why.
+    #[error("{0}")]
+    CreateFailed(String),
     /// The container cannot be started as asked: no such program, not executable, a directory
     /// (reason `StartError`, exit code 128; the text is the message).
     #[error("{0}")]
@@ -241,11 +244,25 @@ pub trait Runtime: Send + Sync + 'static {
     /// Whether the image is known, and what it resolves to.
     fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>>;
 
+    /// Whether the image lies on this node without having been pulled: somebody loaded it.
+    fn has_image(&self, reference: &str) -> bool {
+        let _ = reference;
+        false
+    }
+
+    /// The images that were loaded on this node, with all their names.
+    fn loaded_images(&self) -> Vec<(Vec<String>, PulledImage)> {
+        Vec::new()
+    }
+
     /// Makes the pod's sandbox (directories, namespaces).
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>>;
 
     /// Kills every process of the pod and answers once all are confirmed dead.
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
+
+    /// Replaces what the pod's `/etc/hosts` says, for its running containers too.
+    fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Forgets a stopped pod: its records, logs and private directories.
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
@@ -295,6 +312,9 @@ pub trait Runtime: Send + Sync + 'static {
     /// The container's log files, oldest first. Lines are CRI's:
     /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
+
+    /// What each running container of every pod uses: the whole node in one look.
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>>;
 
     /// What each running container of the pod uses, by container name.
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>>;

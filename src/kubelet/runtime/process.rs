@@ -458,6 +458,21 @@ impl Runtime for ProcessRuntime {
         async { self.shared.ask(Ask::StopSandbox(pod.clone())).await.map(drop) }.boxed()
     }
 
+    fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        let path = self.shared.config.state_dir.join("pods").join(pod).join("hosts");
+        async move {
+            // In place: containers have the file itself mounted. What is written is never shorter for a moment
+            // than both texts have in common, which is all but the services.
+            let write = || -> std::io::Result<()> {
+                let mut file = std::fs::OpenOptions::new().write(true).open(&path)?;
+                std::io::Write::write_all(&mut file, text.as_bytes())?;
+                file.set_len(text.len() as u64)
+            };
+            write().map_err(|error| RuntimeError::Os(format!("{}: {error}", path.display())))
+        }
+        .boxed()
+    }
+
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async { self.shared.ask(Ask::RemoveSandbox(pod.clone())).await.map(drop) }.boxed()
     }
@@ -547,6 +562,16 @@ impl Runtime for ProcessRuntime {
         async {
             match self.shared.ask(Ask::LogFiles(id.clone())).await? {
                 Answer::Files(files) => Ok(files),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::UsageOfAll).await? {
+                Answer::UsageOfAll(usage) => Ok(usage),
                 _ => nonsense(),
             }
         }

@@ -22,7 +22,7 @@ use crate::api::session::{SessionInput, SessionOutput, SessionStreams, TerminalS
 use crate::kubelet::images::Program;
 
 /// Both sides must have the same.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Longer frames are nonsense.
 const FRAME_LIMIT: u32 = 64 << 20;
@@ -116,6 +116,7 @@ pub(super) enum Ask {
     },
     LogFiles(ContainerId),
     Usage(PodUid),
+    UsageOfAll,
     /// Where processes of the pod listen on a TCP port.
     Listeners(PodUid, u16),
     /// Kill everything and end.
@@ -132,6 +133,7 @@ pub(super) enum Answer {
     Output(ExecOutput),
     Files(Vec<PathBuf>),
     Usage(BTreeMap<String, Usage>),
+    UsageOfAll(BTreeMap<PodUid, BTreeMap<String, Usage>>),
     Addresses(Vec<SocketAddr>),
 }
 

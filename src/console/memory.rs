@@ -1,0 +1,83 @@
+//! What the console remembers from one run to the next, beside `console.toml`, which is the user's own and
+//! never written.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// What is remembered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The theme the user picked last.
+    #[serde(default)]
+    pub theme: Option<String>,
+    /// The theme `console.toml` named at that time. When it names another one now, that was the later wish.
+    #[serde(default)]
+    pub theme_over: Option<String>,
+}
+
+impl Memory {
+    /// What was remembered; nothing where there is no file, or none that can be read: it is only comfort.
+    pub fn read(dir: Option<&Path>) -> Self {
+        let text = dir.and_then(|dir| std::fs::read_to_string(path(dir)).ok());
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+
+    /// The theme to start with, where the configuration names `configured`.
+    pub fn theme(&self, configured: Option<&str>) -> Option<&str> {
+        self.theme.as_deref().filter(|_| self.theme_over.as_deref() == configured)
+    }
+
+    /// Writes it down; the file is whole at every moment, whoever else starts or stops a console.
+    pub fn write(&self, dir: &Path) -> std::io::Result<()> {
+        std::fs::create_dir_all(dir)?;
+        let beside = dir.join(format!("console-state.{}.tmp", std::process::id()));
+        std::fs::write(&beside, serde_json::to_string_pretty(self)?)?;
+        std::fs::rename(&beside, path(dir)).inspect_err(|_| drop(std::fs::remove_file(&beside)))
+    }
+}
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join("console-state.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn con_13_the_last_wish_for_a_theme_wins() {
+        let picked = |theme: &str, over: Option<&str>| Memory {
+            theme: Some(theme.into()),
+            theme_over: over.map(Into::into),
+        };
+        for (memory, configured, theme) in [
+            (Memory::default(), None, None),
+            (Memory::default(), Some("paper"), None),
+            (picked("nord", None), None, Some("nord")),
+            (picked("nord", Some("paper")), Some("paper"), Some("nord")),
+            (picked("nord", Some("paper")), Some("dusk"), None),
+            (picked("nord", None), Some("dusk"), None),
+        ] {
+            assert_eq!(memory.theme(configured), theme, "{memory:?} {configured:?}");
+        }
+    }
+
+    #[test]
+    fn con_13_it_is_read_as_written_and_a_broken_file_is_no_reason_to_stop() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let inside = dir.path().join("podium");
+        assert_eq!(Memory::read(Some(&inside)), Memory::default());
+        let memory = Memory { theme: Some("my \"own\"".into()), theme_over: None };
+        memory.write(&inside).expect("written");
+        assert_eq!(Memory::read(Some(&inside)), memory);
+        assert_eq!(
+            std::fs::read_dir(&inside).expect("a directory").count(),
+            1,
+            "nothing else is left behind"
+        );
+        std::fs::write(inside.join("console-state.json"), "{ half").expect("written");
+        assert_eq!(Memory::read(Some(&inside)), Memory::default());
+        assert_eq!(Memory::read(None), Memory::default());
+    }
+}

@@ -1,0 +1,86 @@
+//! A client that cannot change the cluster: the last word in read-only mode, whatever a screen or a task of
+//! it tries. That keys are refused before (see `command::Touches`) only makes for a better message.
+
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+use tower::Service;
+
+/// The client, without the requests that change something.
+pub fn client(inner: Client) -> Client {
+    let namespace = inner.default_namespace().to_owned();
+    Client::new(ReadOnly(inner), namespace)
+}
+
+struct ReadOnly(Client);
+
+impl Service<Request<Body>> for ReadOnly {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        if changes(request.method(), request.uri()) {
+            return Box::pin(std::future::ready(Ok(refusal())));
+        }
+        let inner = self.0.clone();
+        Box::pin(async move { inner.send(request).await })
+    }
+}
+
+/// Whether a request may change the cluster, or something in a container.
+fn changes(method: &Method, uri: &http::Uri) -> bool {
+    let dry = uri.query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"));
+    let mut segments = uri.path().rsplit('/');
+    let (last, _, kind) = (segments.next().unwrap_or_default(), segments.next(), segments.next());
+    // These are GETs on the wire, and do what they are told inside. A pod may be called so too.
+    let inside = kind == Some("pods") && matches!(last, "exec" | "attach" | "portforward");
+    let asks = last.starts_with("selfsubject");
+    inside || !(dry || asks || matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS))
+}
+
+fn refusal() -> Response<Body> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "read-only: nothing was changed", "reason": "Forbidden", "code": 403,
+    });
+    let mut response = Response::new(Body::from(status.to_string().into_bytes()));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    response
+        .headers_mut()
+        .insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn con_3_read_only_lets_looking_pass_and_nothing_else() {
+        for (method, uri, refused) in [
+            (Method::GET, "/api/v1/pods?watch=true", false),
+            (Method::GET, "/api/v1/namespaces/a/pods/exec", false),
+            (Method::GET, "/api/v1/namespaces/a/pods/x/log?follow=true", false),
+            (Method::GET, "/api/v1/namespaces/a/pods/x/exec?command=sh", true),
+            (Method::GET, "/api/v1/namespaces/a/pods/x/attach", true),
+            (Method::POST, "/api/v1/namespaces/a/pods/x/eviction", true),
+            (Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/x", true),
+            (Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/x?dryRun=All&force=true", false),
+            (Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/x?note=dryRun=Al", true),
+            (Method::DELETE, "/api/v1/namespaces/a/pods/x", true),
+            (Method::PUT, "/api/v1/namespaces/a/pods/x", true),
+            (Method::POST, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", false),
+        ] {
+            assert_eq!(changes(&method, &uri.parse().expect("a path")), refused, "{method} {uri}");
+        }
+    }
+}

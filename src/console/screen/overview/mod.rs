@@ -1,0 +1,237 @@
+//! The overview: what there is, what moves, what hurts.
+//!
+//! ```text
+//! ╭ Pods ──────────╮╭ Deployments ─────────────────────────────╮
+//! │ ● Running  38 ▉││ web  new ███████··· 7/10  old ███ 3       │
+//! ╰────────────────╯╰──────────────────────────────────────────╯
+//! ╭ Nodes ─────────────────────────────────────────────────────╮
+//! ╭ Events ────────────────────────────────────────────────────╮
+//! ```
+
+mod deployments;
+mod events;
+mod nodes;
+mod view;
+
+use std::cell::Cell;
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::View;
+use super::rollout::Rollout;
+use super::table::{Only, Table};
+use crate::console::command::{Command, Where};
+use crate::console::context::Context;
+use crate::console::effect::Effect;
+use crate::console::index::{Direction, Filter, Index, Sort};
+use crate::console::message::ScreenMessage;
+use crate::console::object_commands;
+use crate::console::query::Query;
+use crate::console::resource::{ObjectRef, Uid, Watched};
+use crate::console::rows;
+use crate::console::store::Touched;
+
+/// The part with the focus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// Deployments.
+    #[default]
+    Deployments,
+    /// Nodes.
+    Nodes,
+    /// Events.
+    Events,
+}
+
+/// The screen.
+#[derive(Debug)]
+pub struct Overview {
+    part: Part,
+    /// Where the cursor is in each part, by uid.
+    deployment: Option<Uid>,
+    node: Option<Uid>,
+    event: Option<Uid>,
+    /// Newest first.
+    events: Index,
+    /// What deployments, nodes and events must match.
+    query: String,
+    wanted: Query,
+    /// Where each part was drawn, and its first row.
+    areas: Cell<[(Rect, usize); 3]>,
+}
+
+impl Default for Overview {
+    fn default() -> Self {
+        Self {
+            part: Part::default(),
+            deployment: None,
+            node: None,
+            event: None,
+            events: Index::new(Sort { column: Some(0), direction: Direction::Up }),
+            query: String::new(),
+            wanted: Query::All,
+            areas: Cell::default(),
+        }
+    }
+}
+
+impl Overview {
+    fn list(&self, cx: &Context<'_>) -> Vec<Uid> {
+        match self.part {
+            Part::Deployments => deployments::list(self, cx).into_iter().map(|(uid, _)| uid).collect(),
+            Part::Nodes => nodes::list(self, cx),
+            Part::Events => self.events.shown().map(|row| row.uid.clone()).collect(),
+        }
+    }
+
+    /// Whether the filter lets an object through.
+    fn lets(&self, cx: &Context<'_>, kind: Watched, uid: &Uid) -> bool {
+        matches!(self.wanted, Query::All)
+            || rows::row(cx.stores, kind, uid).is_some_and(|row| self.wanted.lets(&row))
+    }
+
+    fn cursor(&mut self) -> &mut Option<Uid> {
+        match self.part {
+            Part::Deployments => &mut self.deployment,
+            Part::Nodes => &mut self.node,
+            Part::Events => &mut self.event,
+        }
+    }
+
+    fn go(&mut self, cx: &Context<'_>, to: impl Fn(usize, usize) -> usize) {
+        let list = self.list(cx);
+        let cursor = self.cursor();
+        let at = cursor.as_ref().and_then(|uid| list.iter().position(|known| known == uid)).unwrap_or(0);
+        let last = list.len().saturating_sub(1);
+        *cursor = list.get(to(at, last).min(last)).cloned();
+    }
+
+    fn rebuild_events(&mut self, cx: &Context<'_>) {
+        let uids = rows::uids(cx.stores, Watched::Events);
+        self.events.reset(uids.into_iter().filter_map(|uid| rows::row(cx.stores, Watched::Events, &uid)));
+    }
+
+    fn selected(&mut self, cx: &Context<'_>) -> Option<ObjectRef> {
+        let list = self.list(cx);
+        let cursor =
+            self.cursor().clone().filter(|uid| list.contains(uid)).or_else(|| list.first().cloned())?;
+        Some(match self.part {
+            Part::Deployments => ObjectRef::of(Watched::Deployments, &**cx.stores.deployments.get(&cursor)?),
+            Part::Nodes => ObjectRef::of(Watched::Nodes, &**cx.stores.nodes.get(&cursor)?),
+            Part::Events => ObjectRef::of(Watched::Events, &**cx.stores.events.get(&cursor)?),
+        })
+    }
+
+    fn enter(&mut self, cx: &Context<'_>) -> Vec<Effect> {
+        let Some(object) = self.selected(cx) else { return Vec::new() };
+        match self.part {
+            Part::Deployments => vec![Effect::open(Rollout::new(object))],
+            Part::Nodes => {
+                let table = Table::of(Watched::Pods.kind()).only(Only::OnNode(object.name));
+                vec![Effect::open(table)]
+            }
+            Part::Events => {
+                let target = object.clone();
+                object_commands::run(cx, Command::EventObject, Some(object), &[target], 0)
+            }
+        }
+    }
+
+    fn step(&mut self, order: [Part; 3]) {
+        let at = order.iter().position(|part| *part == self.part).unwrap_or(0);
+        self.part = order[(at + 1) % 3];
+    }
+
+    /// A click takes the row under it; a second one on the same row opens it.
+    fn click(&mut self, cx: &Context<'_>, event: MouseEvent) -> Vec<Effect> {
+        let areas = self.areas.get();
+        let hit = |(area, _): &(Rect, usize)| area.contains((event.column, event.row).into());
+        let Some(at) = areas.iter().position(hit) else { return Vec::new() };
+        let (area, top) = areas[at];
+        let part = [Part::Deployments, Part::Nodes, Part::Events][at];
+        let focused = std::mem::replace(&mut self.part, part) == part;
+        let inside = event.row > area.y && event.row + 1 < area.bottom();
+        let list = self.list(cx);
+        let Some(uid) = list.get(top + usize::from(event.row.saturating_sub(area.y + 1))).filter(|_| inside)
+        else {
+            return Vec::new();
+        };
+        let before = self.cursor().replace(uid.clone()).or_else(|| list.first().cloned());
+        if focused && before.as_ref() == Some(uid) { self.enter(cx) } else { Vec::new() }
+    }
+
+    fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let open = |kind: Watched| vec![Effect::open(Table::of(kind.kind()))];
+        match command {
+            Command::ShowPods => return open(Watched::Pods),
+            Command::ShowDeployments => return open(Watched::Deployments),
+            Command::ShowNodes => return open(Watched::Nodes),
+            Command::ShowEvents => return open(Watched::Events),
+            Command::ShowServices => return open(Watched::Services),
+            Command::NextPart => self.step([Part::Deployments, Part::Nodes, Part::Events]),
+            Command::PreviousPart => self.step([Part::Events, Part::Nodes, Part::Deployments]),
+            Command::Up => self.go(cx, |at, _| at.saturating_sub(1)),
+            Command::Down => self.go(cx, |at, _| at + 1),
+            Command::Top => self.go(cx, |_, _| 0),
+            Command::Bottom => self.go(cx, |_, last| last),
+            Command::PageUp => self.go(cx, |at, _| at.saturating_sub(10)),
+            Command::PageDown => self.go(cx, |at, _| at + 10),
+            Command::Enter => return self.enter(cx),
+            _ => {}
+        }
+        Vec::new()
+    }
+}
+
+impl View for Overview {
+    fn title(&self, _cx: &Context<'_>) -> String {
+        "Overview".into()
+    }
+
+    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
+        vec![Where::Overview, Where::List]
+    }
+
+    fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
+        match message {
+            ScreenMessage::Opened | ScreenMessage::Shown => self.rebuild_events(cx),
+            ScreenMessage::Changed(Watched::Events, touched) => match touched {
+                Touched::Some(uids) if uids.len() <= 64 + self.events.total() / 8 => {
+                    for uid in uids {
+                        match rows::row(cx.stores, Watched::Events, &uid) {
+                            Some(row) => drop(self.events.put(row)),
+                            None => drop(self.events.take(&uid)),
+                        }
+                    }
+                }
+                _ => self.rebuild_events(cx),
+            },
+            ScreenMessage::Command(command) => return self.command(cx, command),
+            ScreenMessage::Mouse(event) => match event.kind {
+                MouseEventKind::ScrollDown => return self.command(cx, Command::Down),
+                MouseEventKind::ScrollUp => return self.command(cx, Command::Up),
+                MouseEventKind::Down(MouseButton::Left) => return self.click(cx, event),
+                _ => {}
+            },
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+        view::draw(self, cx, frame, area);
+    }
+
+    fn query(&self) -> &str {
+        &self.query
+    }
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.wanted = Query::parse(text)?;
+        text.clone_into(&mut self.query);
+        self.events.set_filter(Filter { query: self.wanted.clone(), ..Filter::default() });
+        Ok(())
+    }
+}

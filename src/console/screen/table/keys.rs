@@ -1,0 +1,154 @@
+//! What the keys and the mouse do in a table: moving, marks, sorting, columns. What they do to the
+//! objects is `object_commands`' business.
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+
+use super::Table;
+use crate::console::command::Command;
+use crate::console::context::Context;
+use crate::console::effect::Effect;
+use crate::console::index::{Direction, Filter, Sort};
+use crate::console::object_commands;
+use crate::console::resource::Uid;
+use crate::console::rows::cell::Shown;
+
+impl Table {
+    fn mark_range(&mut self) {
+        let to = self.cursor_place();
+        let from = self.last_mark.as_ref().and_then(|uid| self.index.place(uid)).unwrap_or(to);
+        let (from, to) = (from.min(to), from.max(to));
+        let range: Vec<Uid> =
+            self.index.shown().skip(from).take(to - from + 1).map(|row| row.uid.clone()).collect();
+        self.marks.extend(range);
+    }
+
+    fn sort_by(&mut self, column: Option<usize>) {
+        let old = self.index.sort();
+        let direction = match old.direction {
+            Direction::Up if old.column == column => Direction::Down,
+            _ => Direction::Up,
+        };
+        self.index.set_sort(Sort { column, direction });
+    }
+
+    fn column_named(&self, names: &[&str]) -> Option<usize> {
+        names.iter().find_map(|name| self.columns.iter().position(|column| column.name == **name))
+    }
+
+    fn pick_column(&mut self, by: isize) {
+        let shown: Vec<usize> = (0..self.columns.len())
+            .filter(|column| self.wide || self.columns[*column].shown == Shown::Always)
+            .collect();
+        if shown.is_empty() {
+            return;
+        }
+        let at = self.picked.and_then(|picked| shown.iter().position(|column| *column == picked));
+        let next = at.map_or(0, |at| (at as isize + by).rem_euclid(shown.len() as isize) as usize);
+        self.picked = shown.get(next).copied();
+    }
+
+    fn csv(&self) -> Effect {
+        let quote = |text: &str| {
+            if text.contains([',', '"', '\n']) {
+                format!("\"{}\"", text.replace('"', "\"\""))
+            } else {
+                text.to_owned()
+            }
+        };
+        let mut text = String::new();
+        let heads = self.columns.iter().map(|column| quote(&column.name));
+        text.push_str(&std::iter::once("NAMESPACE".to_owned()).chain(heads).collect::<Vec<_>>().join(","));
+        text.push('\n');
+        for row in self.index.shown() {
+            let cells = row.cells.iter().map(|cell| quote(&cell.plain()));
+            let namespace = row.namespace.clone().unwrap_or_default();
+            text.push_str(&std::iter::once(namespace).chain(cells).collect::<Vec<_>>().join(","));
+            text.push('\n');
+        }
+        Effect::Save { name: format!("{}.csv", self.kind.plural), text }
+    }
+
+    pub(super) fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
+        let page = self.height.get().max(2) - 1;
+        let place = self.cursor_place();
+        match command {
+            Command::Up => self.go(place.saturating_sub(1)),
+            Command::Down => self.go(place + 1),
+            Command::Top => self.go(0),
+            Command::Bottom => self.go(usize::MAX),
+            Command::PageUp => self.go(place.saturating_sub(page)),
+            Command::PageDown => self.go(place + page),
+            Command::Left => self.shift.set(self.shift.get().saturating_sub(1)),
+            Command::Right => {
+                self.shift.set((self.shift.get() + 1).min(self.columns.len().saturating_sub(1)));
+            }
+            Command::Mark => {
+                if let Some(row) = self.index.at(place) {
+                    let uid = row.uid.clone();
+                    if !self.marks.remove(&uid) {
+                        self.marks.insert(uid.clone());
+                        self.last_mark = Some(uid);
+                    }
+                    self.go(place + 1);
+                }
+            }
+            Command::MarkRange => self.mark_range(),
+            Command::ClearMarks => self.marks.clear(),
+            Command::Faults => {
+                let filter = self.index.filter().clone();
+                self.index.set_filter(Filter { faults: !filter.faults, ..filter });
+                self.keep_cursor();
+            }
+            Command::Wide => {
+                self.wide = !self.wide;
+                self.shift.set(0);
+            }
+            Command::SortName => self.sort_by(None),
+            Command::SortAge => self.sort_by(self.column_named(&["AGE", "LAST SEEN"])),
+            Command::SortStatus => self.sort_by(self.column_named(&["STATUS", "TYPE", "READY"])),
+            Command::SortColumn => {
+                let column = self.picked;
+                self.sort_by(column);
+            }
+            Command::ColumnLeft => self.pick_column(-1),
+            Command::ColumnRight => self.pick_column(1),
+            Command::SaveCsv => return vec![self.csv()],
+            Command::EventsPause => {
+                self.held = !self.held;
+                if !self.held {
+                    self.rebuild(cx);
+                }
+            }
+            Command::EventsWarnings => {
+                self.warnings = !self.warnings;
+                self.rebuild(cx);
+            }
+            Command::Refresh => return self.open(cx),
+            _ => {
+                let targets = self.targets();
+                let current = self.selected();
+                return object_commands::run(cx, command, current, &targets, self.hidden_marks());
+            }
+        }
+        Vec::new()
+    }
+
+    pub(super) fn mouse(&mut self, event: MouseEvent) -> bool {
+        let body = self.body.get();
+        match event.kind {
+            MouseEventKind::ScrollDown => self.go(self.cursor_place() + 3),
+            MouseEventKind::ScrollUp => self.go(self.cursor_place().saturating_sub(3)),
+            MouseEventKind::Down(MouseButton::Left) if body.contains((event.column, event.row).into()) => {
+                let place = self.offset.get() + usize::from(event.row - body.y);
+                if place >= self.index.len() {
+                    return false;
+                }
+                let again = place == self.cursor_place();
+                self.go(place);
+                return again;
+            }
+            _ => {}
+        }
+        false
+    }
+}

@@ -1,0 +1,160 @@
+//! Which columns of a table are shown and how wide they are.
+//!
+//! Columns must not jump while one reads. So a width follows the widest text there ever was in the whole
+//! list (not only what is on the screen), with room for what its state usually becomes, and only grows
+//! until the view is opened anew.
+
+use unicode_width::UnicodeWidthStr;
+
+use super::{Only, Table};
+use crate::console::context::Context;
+use crate::console::effect::Scope;
+use crate::console::rows::cell::Shown;
+use crate::console::rows::{Cell, Row};
+
+/// Space between two columns.
+pub(super) const GAP: usize = 2;
+
+/// Room for the mark or the cursor in front of a row.
+const LEAD: usize = 2;
+
+/// What a long column keeps when it is cut.
+const CUT: usize = 24;
+
+/// Most spare room that goes between two columns.
+const AIR: usize = 4;
+
+/// The widest texts there ever were.
+#[derive(Debug, Default)]
+pub(super) struct Widths {
+    namespace: usize,
+    columns: Vec<usize>,
+}
+
+impl Widths {
+    /// Forgets them: the next list is another one.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Makes room for a row.
+    pub(super) fn learn(&mut self, row: &Row) {
+        self.namespace = self.namespace.max(row.namespace.as_deref().map_or(0, UnicodeWidthStr::width));
+        if self.columns.len() < row.cells.len() {
+            self.columns.resize(row.cells.len(), 0);
+        }
+        for (width, cell) in self.columns.iter_mut().zip(&row.cells) {
+            *width = (*width).max(cell.room());
+        }
+    }
+}
+
+/// The columns in sight.
+pub(super) struct Shape {
+    /// Index of a column, `None` for the namespace; and its width.
+    pub(super) columns: Vec<(Option<usize>, usize)>,
+    /// How many more there would be on the right.
+    pub(super) hidden: usize,
+}
+
+struct Wanted {
+    column: Option<usize>,
+    width: usize,
+    /// What is needed now; more than it is a wish.
+    least: usize,
+    weight: u8,
+}
+
+impl Shape {
+    /// For so many terminal columns.
+    pub(super) fn of(table: &Table, cx: &Context<'_>, room: usize) -> Self {
+        let mut wanted = wanted(table, cx);
+        let mut hidden = 0;
+        let used = |wanted: &[Wanted]| {
+            (wanted.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
+        };
+        loop {
+            let over = used(&wanted).saturating_sub(room);
+            if over == 0 {
+                break;
+            }
+            // Wishes go first, then long columns are cut, then whole columns go, the lightest first. Who asked
+            // for all of them finds the others on the right.
+            if let Some(column) = wanted.iter_mut().max_by_key(|column| column.width - column.least)
+                && column.width > column.least
+            {
+                column.width -= over.min(column.width - column.least);
+            } else if let Some(column) =
+                wanted.iter_mut().filter(|column| column.width > CUT).max_by_key(|column| column.width)
+            {
+                column.width -= over.min(column.width - CUT);
+                column.least = column.width;
+            } else if wanted.len() > 1
+                && let Some((at, _)) = wanted.iter().enumerate().min_by_key(|(_, column)| column.weight)
+            {
+                hidden += usize::from(table.wide);
+                wanted.remove(if table.wide { wanted.len() - 1 } else { at });
+            } else {
+                break;
+            }
+        }
+        // Spare room goes between the columns, calmly, not all at the end.
+        let mut spare = room.saturating_sub(used(&wanted));
+        let last = wanted.len().saturating_sub(1);
+        let air = (spare / last.max(1)).min(AIR);
+        for column in wanted.iter_mut().take(last) {
+            column.width += air;
+            spare -= air;
+        }
+        if let Some(Wanted { column: Some(index), width, .. }) = wanted.last_mut()
+            && table.columns.get(*index).is_some_and(|column| column.name == "MESSAGE")
+        {
+            *width += spare;
+        }
+        Self { columns: wanted.into_iter().map(|column| (column.column, column.width)).collect(), hidden }
+    }
+}
+
+fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
+    let mut wanted = Vec::new();
+    let with_namespace = table.kind.namespaced
+        && match &table.only {
+            Only::All => *cx.scope == Scope::All,
+            Only::OnNode(_) => true,
+            _ => false,
+        };
+    if with_namespace {
+        let width = table.widths.namespace.max("NAMESPACE".len());
+        wanted.push(Wanted { column: None, width, least: width, weight: 7 });
+    }
+    let sort = table.index.sort().column;
+    for (index, column) in table.columns.iter().enumerate() {
+        // Columns of the left edge go out of sight when the view is shifted; the name stays.
+        if (column.shown == Shown::Wide && !table.wide) || (index > 0 && index <= table.shift.get()) {
+            continue;
+        }
+        let arrow = if sort.unwrap_or(0) == index { 2 } else { 0 };
+        let seen = table.widths.columns.get(index).copied().unwrap_or(0);
+        let least = seen.max(column.name.width() + arrow);
+        let width = least.max(usize::from(column.usual));
+        wanted.push(Wanted { column: Some(index), width, least, weight: column.weight });
+    }
+    wanted
+}
+
+impl Cell {
+    /// The room the cell takes while it stays what it is, whatever the time.
+    fn room(&self) -> usize {
+        /// `7h59m`, `7d23h`, `364d`: the longest ages of the first eight years.
+        const AGE: usize = 5;
+        match self {
+            Self::Text(text) | Self::Dim(text) => text.width(),
+            Self::Status(text, look) => text.width() + look.glyph().width() + 1,
+            Self::Warning(text) => text.width() + 2,
+            Self::Age(Some(_)) => AGE,
+            Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),
+            Self::Age(None) => "<unknown>".len(),
+            Self::Number(_) | Self::Ratio(..) | Self::Restarts(..) => self.plain().width(),
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Draws a table: only the rows that are seen are put into words.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
+
+use super::shape::{GAP, Shape};
+use super::{Only, Table};
+use crate::console::context::Context;
+use crate::console::index::Direction;
+use crate::console::resource::Watched;
+use crate::console::rows::cell::Align;
+use crate::console::rows::{Cell, Row};
+use crate::console::text::{clean, fit, grouped};
+
+pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    let block = theme.block("").title_top(title(table, cx));
+    let right = right_title(table, cx);
+    let block = if title(table, cx).width() + right.width() + 8 < usize::from(area.width) {
+        block.title_top(right.right_aligned())
+    } else {
+        block
+    };
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if inner.height < 2 {
+        return;
+    }
+    let rows = usize::from(inner.height) - 1;
+    table.height.set(rows);
+    table.body.set(Rect { y: inner.y + 1, height: inner.height - 1, ..inner });
+    if table.index.is_empty() {
+        empty(table, cx, frame, inner);
+        return;
+    }
+    let cursor = table.cursor_place();
+    let mut offset = table.offset.get().min(table.index.len().saturating_sub(rows));
+    if cursor < offset {
+        offset = cursor;
+    } else if cursor >= offset + rows {
+        offset = cursor + 1 - rows;
+    }
+    table.offset.set(offset);
+
+    let visible: Vec<&Row> = (offset..offset + rows).map_while(|place| table.index.at(place)).collect();
+    let texts: Vec<Vec<String>> =
+        visible.iter().map(|row| row.cells.iter().map(|cell| cell.show(cx).into_owned()).collect()).collect();
+    let shape = Shape::of(table, cx, usize::from(inner.width));
+
+    frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
+    let (left, right) = (table.shift.get(), shape.hidden);
+    if left > 0 || right > 0 {
+        // Columns out of sight are told, or nobody would look for them.
+        let left = if left > 0 { format!(" ← {left}") } else { String::new() };
+        let right = if right > 0 { format!(" {right} →") } else { String::new() };
+        let more = Line::styled(format!("{left}{right}"), theme.body.accent).right_aligned();
+        let width = more.width() as u16;
+        frame.render_widget(more, Rect { x: inner.right().saturating_sub(width), width, height: 1, ..inner });
+    }
+    for (line, (row, texts)) in visible.iter().zip(&texts).enumerate() {
+        let place = Rect { y: inner.y + 1 + line as u16, height: 1, ..inner };
+        let selected = offset + line == cursor;
+        let drawn = draw_row(table, cx, &shape, row, texts, selected);
+        let style = if selected { theme.table.cursor } else { Style::default() };
+        frame.render_widget(Paragraph::new(drawn).style(style), place);
+    }
+    scrollbar(table, cx, frame, area, offset, rows);
+}
+
+fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
+    let theme = cx.theme;
+    let place = match &table.only {
+        Only::All if table.kind.namespaced => cx.scope.label().to_owned(),
+        Only::All => String::new(),
+        Only::In(name) => name.clone(),
+        Only::OnNode(name) => format!("on {name}"),
+        Only::OwnedBy(object) | Only::Selected(object) => format!("of {}", object.name),
+    };
+    let mut spans = vec![Span::styled(format!(" {} ", clean(&table.kind.heading())), theme.frame.title)];
+    if !place.is_empty() {
+        spans.push(Span::styled(format!("{} ", clean(&place)), theme.body.accent));
+    }
+    let (shown, total) = (table.index.len(), table.index.total());
+    let count = if shown == total {
+        grouped(total as u64)
+    } else {
+        format!("{} of {}", grouped(shown as u64), grouped(total as u64))
+    };
+    spans.push(Span::styled(format!("{count} "), theme.body.dim));
+    if !table.query.is_empty() {
+        spans.push(Span::styled(format!("/{} ", clean(&table.query)), theme.status.pending));
+    }
+    if table.index.filter().faults {
+        spans.push(Span::styled("faults only ", theme.status.pending));
+    }
+    if table.warnings {
+        spans.push(Span::styled("warnings only ", theme.status.pending));
+    }
+    if !table.marks.is_empty() {
+        let hidden = table.hidden_marks();
+        let hidden = if hidden > 0 { format!(", {hidden} hidden") } else { String::new() };
+        spans.push(Span::styled(format!("◆ {} marked{hidden} ", table.marks.len()), theme.table.mark));
+    }
+    Line::from(spans)
+}
+
+fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
+    let theme = cx.theme;
+    if let Some(why) = &table.failed {
+        return Line::styled(format!(" ✖ {} ", fit(&clean(why), 60)), theme.status.failed);
+    }
+    if table.kind.watched == Some(Watched::Events) {
+        return if table.held {
+            Line::styled(" ‖ held ", theme.status.pending)
+        } else {
+            Line::styled(" following ", theme.body.dim)
+        };
+    }
+    if table.only != Only::All || !table.kind.namespaced {
+        return Line::default();
+    }
+    let mut spans = vec![Span::raw(" ")];
+    let mut entry = |key: usize, name: &str, chosen: bool| {
+        spans.push(Span::styled(format!("{key}"), theme.help.key));
+        let style = if chosen { theme.body.accent } else { theme.body.dim };
+        spans.push(Span::styled(format!(" {} ", fit(&clean(name), 16)), style));
+    };
+    entry(0, "all", *cx.scope == crate::console::effect::Scope::All);
+    for (index, name) in cx.favourites.iter().take(3).enumerate() {
+        entry(index + 1, name, matches!(cx.scope, crate::console::effect::Scope::One(one) if one == name));
+    }
+    Line::from(spans)
+}
+
+fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+    let text = if !table.loaded && table.failed.is_none() {
+        "loading…".to_owned()
+    } else if let Some(why) = &table.failed {
+        clean(why).into_owned()
+    } else if table.index.total() > 0 {
+        format!("none of {} match; <esc> clears the filter", grouped(table.index.total() as u64))
+    } else {
+        let place = match (&table.only, table.kind.namespaced) {
+            (Only::All, true) => match cx.scope {
+                crate::console::effect::Scope::All => " in any namespace".to_owned(),
+                crate::console::effect::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
+            },
+            _ => String::new(),
+        };
+        format!("no {}{place}", table.kind.plural)
+    };
+    let place = Rect { y: inner.y + inner.height / 3, height: 1, ..inner };
+    frame.render_widget(Line::styled(text, cx.theme.body.dim).centered(), place);
+}
+
+fn header<'a>(table: &Table, cx: &Context<'_>, shape: &Shape) -> Line<'a> {
+    let theme = cx.theme;
+    let sort = table.index.sort();
+    let mut spans = vec![Span::raw("  ")];
+    for (column, width) in &shape.columns {
+        let (name, align) = match column {
+            None => ("NAMESPACE", Align::Left),
+            Some(index) => (table.columns[*index].name.as_ref(), table.columns[*index].align),
+        };
+        let sorted =
+            *column == sort.column && column.is_some() || sort.column.is_none() && *column == Some(0);
+        let arrow = match sort.direction {
+            Direction::Up if sorted => " ↑",
+            Direction::Down if sorted => " ↓",
+            _ => "",
+        };
+        let text = format!("{name}{arrow}");
+        let style = if sorted {
+            theme.table.header.patch(theme.body.accent)
+        } else if column.is_some() && *column == table.picked {
+            theme.table.mark
+        } else {
+            theme.table.header
+        };
+        spans.push(Span::styled(aligned(&text, *width, align), style));
+        spans.push(Span::raw(" ".repeat(GAP)));
+    }
+    Line::from(spans)
+}
+
+fn aligned(text: &str, width: usize, align: Align) -> String {
+    let text = fit(text, width);
+    let pad = " ".repeat(width.saturating_sub(text.width()));
+    match align {
+        Align::Left => format!("{text}{pad}"),
+        Align::Right => format!("{pad}{text}"),
+    }
+}
+
+fn draw_row<'a>(
+    table: &Table,
+    cx: &Context<'_>,
+    shape: &Shape,
+    row: &Row,
+    texts: &[String],
+    selected: bool,
+) -> Line<'a> {
+    let theme = cx.theme;
+    let flash = table.flashes.get(&row.uid).filter(|(_, until)| *until > cx.now);
+    if let Some((_, until)) = flash {
+        cx.redraw_at(*until);
+    }
+    let marked = table.marks.contains(&row.uid);
+    let lead = match (marked, selected) {
+        (true, _) => Span::styled("◆ ", theme.table.mark),
+        (false, true) => Span::raw("▸ "),
+        (false, false) => Span::raw("  "),
+    };
+    let mut spans = vec![lead];
+    for (column, width) in &shape.columns {
+        let Some(index) = column else {
+            let namespace = clean(row.namespace.as_deref().unwrap_or_default()).into_owned();
+            let style = if selected { Style::default() } else { theme.body.dim };
+            spans.push(Span::styled(aligned(&namespace, *width, Align::Left), style));
+            spans.push(Span::raw(" ".repeat(GAP)));
+            continue;
+        };
+        let (Some(cell), Some(text)) = (row.cells.get(*index), texts.get(*index)) else { continue };
+        let align = table.columns[*index].align;
+        let changed = flash.is_some_and(|(mask, _)| mask >> (*index).min(63) & 1 == 1);
+        let mut style = cell_style(cell, row, cx);
+        if selected {
+            // Under the cursor the ground is the cursor's; only a state keeps its colour.
+            style = if matches!(cell, Cell::Status(..) | Cell::Warning(_)) {
+                theme.table.cursor.patch(style)
+            } else {
+                Style::default()
+            };
+        }
+        if changed {
+            style = style.patch(theme.table.flash);
+        }
+        if marked && *index == 0 {
+            style = theme.table.mark;
+        }
+        let text = match cell {
+            Cell::Status(_, look) => format!("{} {text}", look.glyph()),
+            Cell::Warning(_) => format!("⚠ {text}"),
+            _ => text.clone(),
+        };
+        spans.push(Span::styled(aligned(&text, *width, align), style));
+        spans.push(Span::raw(" ".repeat(GAP)));
+    }
+    Line::from(spans)
+}
+
+fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
+    use crate::console::rows::pod_status::Look;
+    let theme = cx.theme;
+    match cell {
+        Cell::Status(_, look) => theme.look(*look),
+        Cell::Warning(_) => theme.status.pending,
+        Cell::Dim(_) | Cell::Age(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
+        Cell::Restarts(..) => theme.status.crashing,
+        Cell::Ratio(have, want) if have < want && row.look != Some(Look::Succeeded) => theme.status.pending,
+        _ if matches!(row.look, Some(Look::Succeeded | Look::Terminating)) => theme.body.dim,
+        _ => Style::default(),
+    }
+}
+
+fn scrollbar(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, offset: usize, rows: usize) {
+    let total = table.index.len();
+    if total <= rows || area.height < 4 {
+        return;
+    }
+    let track = usize::from(area.height) - 3;
+    let size = (track * rows / total).max(1);
+    let at = (track - size) * offset / (total - rows).max(1);
+    for line in at..at + size {
+        let position = (area.right() - 1, area.y + 2 + line as u16);
+        if let Some(cell) = frame.buffer_mut().cell_mut(position) {
+            cell.set_symbol("┃").set_style(cx.theme.frame.focus);
+        }
+    }
+}

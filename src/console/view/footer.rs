@@ -1,0 +1,100 @@
+//! The line at the bottom: the keys of the screen, or the prompt with what it suggests.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Paragraph};
+use unicode_width::UnicodeWidthStr;
+
+use crate::console::command::{Command, TABLE, Where};
+use crate::console::context::Context;
+use crate::console::model::Model;
+use crate::console::prompt::Ask;
+use crate::console::screen::View;
+use crate::console::text::{clean, tail};
+
+pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let mut keys: Vec<(String, &str)> = Vec::new();
+    let mut places = model.places(cx.now);
+    // What holds everywhere is known after a day; it comes last but for the three ways on.
+    places.retain(|place| *place != Where::Everywhere);
+    for place in places {
+        for entry in TABLE.iter().filter(|entry| entry.place == place && !entry.short.is_empty()) {
+            if let Some(key) = cx.bindings.key(entry.command) {
+                keys.push((key.to_string(), entry.short));
+            }
+        }
+    }
+    if !model.top().1.takes_all_keys() {
+        for command in [Command::Prompt, Command::Filter, Command::Help] {
+            if let Some(key) = cx.bindings.key(command) {
+                keys.push((key.to_string(), command.entry().short));
+            }
+        }
+    }
+    let mut spans = vec![Span::raw(" ")];
+    let mut used = 1;
+    for (index, (key, short)) in keys.iter().enumerate() {
+        let width = key.width() + short.width() + 4;
+        // Room is kept for `?`, which leads to all the others.
+        let last = index + 1 == keys.len();
+        if used + width + if last { 0 } else { 9 } > usize::from(area.width) {
+            if let Some(key) = cx.bindings.key(Command::Help) {
+                spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
+                spans.push(Span::styled("more", cx.theme.help.text));
+            }
+            break;
+        }
+        used += width;
+        spans.push(Span::styled(format!("<{key}>"), cx.theme.help.key));
+        spans.push(Span::styled(format!("{short}  "), cx.theme.help.text));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, body: Rect) {
+    let Some(prompt) = &model.prompt else { return };
+    let theme = cx.theme;
+    // Behind a long text there must still be room for what is wrong with it.
+    let room = usize::from(area.width).saturating_sub(if prompt.error.is_some() { 42 } else { 4 }).max(8);
+    let clean_text = clean(&prompt.text);
+    let typed = tail(&clean_text, room);
+    let column = area.x + 2 + typed.width() as u16;
+    let mut spans = vec![
+        Span::styled(format!(" {}", prompt.ask.sign()), theme.body.accent),
+        Span::styled(typed.into_owned(), theme.prompt.text),
+    ];
+    spans.push(Span::styled(clean(prompt.ghost()).into_owned(), theme.prompt.suggestion));
+    if let Some(error) = &prompt.error {
+        spans.push(Span::styled(format!("   ✖ {}", clean(error)), theme.prompt.error));
+    } else if prompt.ask == Ask::Filter {
+        spans.push(Span::styled("   regex · !not · -l label=value · -f fuzzy", theme.prompt.suggestion));
+    }
+    frame.render_widget(Line::from(spans), area);
+    frame.set_cursor_position((column.min(area.right().saturating_sub(1)), area.y));
+
+    if prompt.suggestions.is_empty() {
+        return;
+    }
+    // Inside the frame of the screen, so that its corner stays whole.
+    let height = (prompt.suggestions.len() as u16 + 2).min(body.height.saturating_sub(1));
+    let width = prompt.suggestions.iter().map(|text| text.width()).max().unwrap_or(0) as u16 + 4;
+    let place = Rect {
+        x: area.x + 1,
+        y: body.bottom().saturating_sub(height + 1).max(body.y),
+        width: width.clamp(16, body.width.saturating_sub(2)),
+        height,
+    };
+    let lines: Vec<Line<'_>> = prompt
+        .suggestions
+        .iter()
+        .enumerate()
+        .map(|(index, text)| {
+            let style = if prompt.picked == Some(index) { theme.table.cursor } else { Style::default() };
+            Line::styled(format!("{:<width$}", clean(text), width = usize::from(place.width)), style)
+        })
+        .collect();
+    frame.render_widget(Clear, place);
+    frame.render_widget(Paragraph::new(lines).block(theme.block("").style(theme.dialog.text)), place);
+}

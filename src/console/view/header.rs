@@ -1,0 +1,115 @@
+//! The line at the top: the way to the screen, and the cluster in a few numbers.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Block;
+
+use crate::console::context::Context;
+use crate::console::model::Model;
+use crate::console::rows::node;
+use crate::console::rows::pod_status::Look;
+use crate::console::screen::View;
+use crate::console::text::{clean, fit, grouped};
+
+pub(super) fn draw(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let theme = cx.theme;
+    frame.render_widget(Block::new().style(theme.header.bar), area);
+    let mut right = summary(model, cx);
+    let room = usize::from(area.width);
+    let width = |spans: &[Span<'_>]| spans.iter().map(Span::width).sum::<usize>();
+    // What matters least goes first: the revision, the origin, the older crumbs.
+    let mut left = crumbs(model, cx, Crumbs { origin: true, count: 3 });
+    if width(&left) + width(&right.0) + width(&right.1) > room {
+        right.1.clear();
+    }
+    for shape in [
+        Crumbs { origin: true, count: 2 },
+        Crumbs { origin: false, count: 2 },
+        Crumbs { origin: false, count: 1 },
+    ] {
+        if width(&left) + width(&right.0) + width(&right.1) > room {
+            left = crumbs(model, cx, shape);
+        }
+    }
+    right.0.extend(right.1);
+    let [left_area, right_area] =
+        Layout::horizontal([Constraint::Min(0), Constraint::Length(width(&right.0) as u16)]).areas(area);
+    frame.render_widget(Line::from(left), left_area);
+    frame.render_widget(Line::from(right.0), right_area);
+}
+
+/// Whether the cluster runs in this very process.
+fn is_ours(model: &Model) -> bool {
+    model.setup.origin == "in process"
+}
+
+#[derive(Clone, Copy)]
+struct Crumbs {
+    origin: bool,
+    count: usize,
+}
+
+/// The cluster and the way to the top screen.
+fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
+    let theme = cx.theme;
+    let mut left = vec![Span::styled(format!(" {} ", clean(&model.setup.cluster)), theme.header.title)];
+    // Our own cluster is the usual one and needs no address.
+    if shape.origin && !is_ours(model) && !model.setup.origin.is_empty() {
+        left.push(Span::styled(format!("at {} ", clean(&model.setup.origin)), theme.body.dim));
+    }
+    let first = model.screens.len().saturating_sub(shape.count);
+    for (id, screen) in &model.screens[first..] {
+        left.push(Span::styled("▸ ", theme.body.dim));
+        let title = screen.title(&model.shared.context(*id, cx.now));
+        left.push(Span::raw(format!("{} ", fit(&clean(&title), 32))));
+    }
+    for (id, screen) in &model.parked {
+        if let Some(line) = screen.background(&model.shared.context(*id, cx.now)) {
+            left.push(Span::styled(format!("⧗ {} ", clean(&line)), theme.status.pending));
+        }
+    }
+    if model.shared.read_only {
+        left.push(Span::styled("read-only ", theme.status.pending));
+    }
+    left
+}
+
+/// Nodes and pods by look, what is broken first; and the revision.
+fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>) {
+    let theme = cx.theme;
+    let stores = cx.stores;
+    let mut spans = Vec::new();
+    if let Some((kind, why)) = model.broken.iter().next() {
+        let why = clean(why);
+        let text = format!("✖ {}: {}  ", kind.kind().plural, fit(&why, 40));
+        spans.push(Span::styled(text, theme.status.failed));
+    }
+    if !stores.synced() {
+        spans.push(Span::styled("◐ connecting… ", theme.status.pending));
+        return (spans, Vec::new());
+    }
+    let ready = stores.nodes.iter().filter(|(_, node)| node::is_ready(node)).count();
+    spans.push(Span::styled(format!("{} ", stores.nodes.len()), theme.header.value));
+    spans.push(Span::styled("nodes ", theme.body.dim));
+    spans.push(Span::styled(format!("● {ready} "), theme.status.running));
+    if ready < stores.nodes.len() {
+        spans.push(Span::styled(format!("✖ {} ", stores.nodes.len() - ready), theme.status.failed));
+    }
+    spans.push(Span::styled(format!("  {} ", grouped(stores.pods.len() as u64)), theme.header.value));
+    spans.push(Span::styled("pods ", theme.body.dim));
+    for look in Look::ALL {
+        if let Some(count) = stores.looks().get(&look) {
+            spans.push(Span::styled(
+                format!("{} {} ", look.glyph(), grouped(*count as u64)),
+                theme.look(look),
+            ));
+        }
+    }
+    let mut revision = Vec::new();
+    // Elsewhere revisions are etcd's, of no use to a reader.
+    if stores.latest_revision() > 0 && is_ours(model) {
+        revision.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
+    }
+    (spans, revision)
+}

@@ -1,0 +1,105 @@
+//! Draws the model: header, the top screen, footer, and what floats over them.
+//!
+//! ```text
+//!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
+//! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
+//! │                                                              toasts, in the corner it names   │
+//! ╰──────────────────────────────────────────────────────────────────────────────────────────────╯
+//!  footer, or the prompt
+//! ```
+
+mod footer;
+mod header;
+mod toasts;
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
+use unicode_width::UnicodeWidthStr;
+
+use super::context::Context;
+use super::dialog;
+use super::model::Model;
+use super::screen::{Corner, View};
+use super::text::clean;
+
+/// The smallest terminal the views are drawn in.
+pub const SMALLEST: (u16, u16) = (60, 15);
+
+/// Draws everything.
+pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let theme = &model.shared.theme;
+    frame.render_widget(Block::new().style(theme.body.text), area);
+    // What is not drawn does not change; a wake of the frame before must not wake for it again and again.
+    model.shared.wake.set(None);
+    let cramped = area.width < SMALLEST.0 || area.height < SMALLEST.1;
+    model.shared.cramped.set(cramped);
+    if cramped {
+        too_small(model, frame, area);
+        return;
+    }
+    let (id, screen) = model.top();
+    let cx = model.shared.context(*id, now);
+
+    let bare = screen.full_screen();
+    let head = u16::from(model.header && !bare);
+    let foot = u16::from(!bare || model.prompt.is_some());
+    let [header, body, footer] =
+        Layout::vertical([Constraint::Length(head), Constraint::Min(0), Constraint::Length(foot)])
+            .areas(area);
+    if head > 0 {
+        header::draw(model, &cx, frame, header);
+    }
+    screen.view(&cx, frame, body);
+    if let Some(stopping) = &model.stopping {
+        draw_stopping(stopping, &cx, frame, body);
+    }
+    let (corner, room) = match &model.dialog {
+        Some((asker, dialog)) => {
+            let taken = dialog::draw(dialog, &model.shared.context(*asker, now), frame, body);
+            let below = body.bottom().saturating_sub(taken.bottom()).saturating_sub(1);
+            (Corner::Bottom, Rect { y: taken.bottom(), height: below, ..body })
+        }
+        // Inside the frame of the screen, so that its corners stay whole.
+        None => (screen.corner(), Rect { y: body.y + 1, height: body.height.saturating_sub(2), ..body }),
+    };
+    toasts::draw(model.toasts.iter(), corner, &cx, frame, room);
+    if foot > 0 {
+        if model.prompt.is_some() {
+            footer::draw_prompt(model, &cx, frame, footer, body);
+        } else {
+            footer::draw_keys(model, &cx, frame, footer);
+        }
+    }
+}
+
+fn too_small(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let (width, height) = SMALLEST;
+    let lines = vec![
+        Line::styled("podium needs a little more room", model.shared.theme.body.accent),
+        Line::raw(format!("{width}×{height} at least, this is {}×{}", area.width, area.height)),
+        Line::raw(
+            "nothing is lost: make the window larger; until then keys do nothing (ctrl-c twice leaves)",
+        ),
+    ];
+    let top = area.height.saturating_sub(lines.len() as u16) / 2;
+    let place = Rect { y: area.y + top, height: area.height - top, ..area };
+    frame.render_widget(Paragraph::new(lines).alignment(Alignment::Center).wrap(Wrap { trim: true }), place);
+}
+
+fn draw_stopping(text: &str, cx: &Context<'_>, frame: &mut Frame<'_>, body: Rect) {
+    let rows = text.lines().count() as u16;
+    let width = text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0) as u16 + 6;
+    let width = width.clamp(30, body.width);
+    let height = (rows + 4).min(body.height);
+    let place =
+        Rect { x: body.x + (body.width - width) / 2, y: body.y + (body.height - height) / 2, width, height };
+    frame.render_widget(Clear, place);
+    let block = cx.theme.block_focused("Stopping").style(cx.theme.dialog.text);
+    let mut lines: Vec<Line<'_>> = vec![Line::default()];
+    lines.extend(text.lines().map(|line| Line::raw(clean(line).into_owned())));
+    frame.render_widget(Paragraph::new(lines).block(block).alignment(Alignment::Center), place);
+}

@@ -1,0 +1,127 @@
+//! The news: boxes in a corner, over the screen but never over a dialog or over what a screen tells in its
+//! own last lines.
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Clear, Paragraph};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::console::context::Context;
+use crate::console::screen::Corner;
+use crate::console::text::clean;
+use crate::console::toast::{Mood, Toast};
+
+/// The widest box.
+const WIDEST: u16 = 76;
+/// Border and padding, both sides.
+const AROUND: u16 = 4;
+
+/// Draws the newest that fit, the newest nearest to the edge.
+pub(super) fn draw<'a>(
+    toasts: impl DoubleEndedIterator<Item = &'a (Toast, Timestamp)>,
+    corner: Corner,
+    cx: &Context<'_>,
+    frame: &mut Frame<'_>,
+    room: Rect,
+) {
+    let mut free = room;
+    for (toast, ends) in toasts.rev() {
+        cx.redraw_at(*ends);
+        let (glyph, style) = match toast.mood {
+            Mood::Done => ("✔", cx.theme.toast.done),
+            Mood::Note => ("·", cx.theme.toast.note),
+            Mood::Failed => ("✖", cx.theme.toast.failed),
+        };
+        let widest = free.width.saturating_sub(AROUND).min(WIDEST).saturating_sub(AROUND + 2);
+        let mut lines = lines(&toast.text, usize::from(widest).max(1));
+        let most = usize::from(free.height.saturating_sub(2));
+        if free == room && most > 0 && lines.len() > most {
+            lines.truncate(most - 1);
+            lines.push("…".into());
+        }
+        let width = lines.iter().map(|line| line.width()).max().unwrap_or(0) as u16 + AROUND + 2;
+        let height = lines.len() as u16 + 2;
+        if height > free.height || width > free.width {
+            break;
+        }
+        let y = match corner {
+            Corner::Top => free.y,
+            Corner::Bottom => free.bottom() - height,
+        };
+        if corner == Corner::Top {
+            free.y += height;
+        }
+        free.height -= height;
+        let place = Rect { x: free.right().saturating_sub(width + 2), y, width, height };
+        let text: Vec<Line<'_>> =
+            lines.into_iter().enumerate().map(|(at, line)| marked(at, line, glyph, style)).collect();
+        frame.render_widget(Clear, place);
+        let block = cx.theme.block("").border_style(style).style(cx.theme.dialog.text);
+        frame.render_widget(Paragraph::new(text).block(block), place);
+    }
+}
+
+fn marked<'a>(at: usize, line: String, glyph: &str, style: Style) -> Line<'a> {
+    let mark = if at == 0 { format!("{glyph} ") } else { "  ".to_owned() };
+    Line::from(vec![Span::styled(mark, style), Span::raw(line)])
+}
+
+/// The text in lines of so many columns, broken between words where there are any.
+fn lines(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let line = clean(line);
+        let mut current = String::new();
+        for word in line.split(' ') {
+            let mut rest = word;
+            loop {
+                let gap = usize::from(!current.is_empty());
+                if current.width() + gap + rest.width() <= columns {
+                    if gap == 1 {
+                        current.push(' ');
+                    }
+                    current.push_str(rest);
+                    break;
+                }
+                if current.is_empty() {
+                    // A word longer than a line is broken anywhere.
+                    let mut used = 0;
+                    let at = rest.char_indices().find(|(_, c)| {
+                        used += c.width().unwrap_or(0);
+                        used > columns
+                    });
+                    let at = at.map_or(rest.len(), |(at, c)| if at == 0 { c.len_utf8() } else { at });
+                    lines.push(rest[..at].to_owned());
+                    rest = &rest[at..];
+                } else {
+                    lines.push(std::mem::take(&mut current));
+                }
+            }
+        }
+        lines.push(current);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn con_15_a_message_is_told_whole() {
+        for (text, columns, told) in [
+            ("saved", 10, vec!["saved"]),
+            ("no room for one", 7, vec!["no room", "for one"]),
+            ("abcdefghij", 4, vec!["abcd", "efgh", "ij"]),
+            ("one\ntwo", 9, vec!["one", "two"]),
+            ("a\n\nb", 9, vec!["a", "", "b"]),
+            ("漢字漢字", 3, vec!["漢", "字", "漢", "字"]),
+            ("漢", 1, vec!["漢", ""]),
+        ] {
+            assert_eq!(lines(text, columns), told, "{text}");
+        }
+    }
+}
