@@ -18,7 +18,7 @@
 //! | [`store`] | revisioned state, watch history, durability | object, base |
 //! | [`api`] | the only door: admission, defaulting, validation, patching, deletion, subresources; `http` is a thin face over the same handle | store, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
-//! | [`controllers`], [`scheduler`], [`kubelet`] | the actors; they never name each other | reconcile, api, object, base |
+//! | [`controllers`], [`scheduler`], [`kubelet`], [`network`] | the actors; they never name each other | reconcile, api, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything | all |
 //! | [`cli`] | flags, commands, exit codes | all |
@@ -50,6 +50,7 @@ pub mod console;
 pub mod controllers;
 pub mod kubelet;
 pub mod manifest;
+pub mod network;
 pub mod object;
 pub mod reconcile;
 pub mod scheduler;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
 
-use crate::object::{Key, Kind};
+use crate::object::{Key, Kind, Revision};
 use crate::store::{StoreError, WriteError};
 
 /// One reason among several, tied to a field where there is one.
@@ -24,6 +24,15 @@ pub enum ApiError {
         /// Its kind.
         kind: Kind,
         /// Its name.
+        name: String,
+    },
+    /// Nothing is known under this name of a resource that is answered but not stored (404).
+    NotKnown {
+        /// The resource, singular as its messages have it, e.g. `podmetrics`.
+        resource: &'static str,
+        /// Its group.
+        group: &'static str,
+        /// What was asked for.
         name: String,
     },
     /// No such path (404).
@@ -102,8 +111,15 @@ pub enum ApiError {
     },
     /// Something is broken here (500).
     Internal(String),
-    /// It took too long (504).
-    Timeout(String),
+    /// The client knows a revision that this server has not reached (504).
+    TooLargeRevision {
+        /// The revision asked for.
+        asked: Revision,
+        /// The newest there is.
+        current: Revision,
+    },
+    /// Whether it is done is not known: it may be yet (504).
+    Undecided(String),
     /// What the request needs is not there at the moment (503).
     Unavailable(String),
 }
@@ -147,7 +163,7 @@ impl ApiError {
 
     /// 404 for an object.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::NotFound { .. })
+        matches!(self, Self::NotFound { .. } | Self::NotKnown { .. })
     }
 
     /// 409 because of a newer version or a failed precondition.
@@ -163,7 +179,7 @@ impl ApiError {
     /// The HTTP status code.
     pub fn code(&self) -> u16 {
         match self {
-            Self::NotFound { .. } | Self::NoSuchResource => 404,
+            Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => 404,
             Self::AlreadyExists { .. } | Self::Conflict { .. } => 409,
             Self::Invalid { .. } | Self::InvalidOptions { .. } | Self::Unprocessable(_) => 422,
             Self::BadRequest(_) => 400,
@@ -177,14 +193,14 @@ impl ApiError {
             Self::TooManyRequests { .. } => 429,
             Self::Internal(_) => 500,
             Self::Unavailable(_) => 503,
-            Self::Timeout(_) => 504,
+            Self::TooLargeRevision { .. } | Self::Undecided(_) => 504,
         }
     }
 
     /// The machine-readable reason.
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::NotFound { .. } | Self::NoSuchResource => "NotFound",
+            Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
             Self::Conflict { .. } => "Conflict",
             Self::Invalid { .. } | Self::InvalidOptions { .. } | Self::Unprocessable(_) => "Invalid",
@@ -199,7 +215,18 @@ impl ApiError {
             Self::TooManyRequests { .. } => "TooManyRequests",
             Self::Internal(_) => "InternalError",
             Self::Unavailable(_) => "ServiceUnavailable",
-            Self::Timeout(_) => "Timeout",
+            Self::TooLargeRevision { .. } | Self::Undecided(_) => "Timeout",
+        }
+    }
+
+    /// After how many seconds the client should try again, where that is known.
+    pub fn retry_after_seconds(&self) -> Option<i32> {
+        match self {
+            Self::TooManyRequests { retry_after_seconds, .. } => {
+                Some(*retry_after_seconds).filter(|seconds| *seconds > 0)
+            }
+            Self::TooLargeRevision { .. } => Some(1),
+            _ => None,
         }
     }
 
@@ -233,15 +260,30 @@ impl ApiError {
                 of(kind, name, kind.info().plural, causes)
             }
             Self::Invalid { kind, name, causes } => of(kind, name, kind.info().name, causes),
+            Self::NotKnown { resource, group, name } => Some(StatusDetails {
+                name: Some(name.clone()),
+                group: Some((*group).into()),
+                kind: Some((*resource).into()),
+                ..StatusDetails::default()
+            }),
             Self::InvalidOptions { options, group, causes } => Some(StatusDetails {
                 group: Some((*group).into()),
                 kind: Some((*options).into()),
                 causes: status_causes(causes),
                 ..StatusDetails::default()
             }),
-            Self::TooManyRequests { causes, retry_after_seconds, .. } => Some(StatusDetails {
+            Self::TooManyRequests { causes, .. } => Some(StatusDetails {
                 causes: status_causes(causes),
-                retry_after_seconds: Some(*retry_after_seconds).filter(|s| *s > 0),
+                retry_after_seconds: self.retry_after_seconds(),
+                ..StatusDetails::default()
+            }),
+            Self::TooLargeRevision { .. } => Some(StatusDetails {
+                causes: Some(vec![StatusCause {
+                    reason: Some("ResourceVersionTooLarge".into()),
+                    message: Some("Too large resource version".into()),
+                    field: None,
+                }]),
+                retry_after_seconds: self.retry_after_seconds(),
                 ..StatusDetails::default()
             }),
             Self::Internal(message) => Some(StatusDetails {
@@ -287,6 +329,11 @@ impl std::fmt::Display for ApiError {
             Self::NotFound { kind, name } => {
                 write!(f, "{} \"{name}\" not found", kind.info().qualified_plural())
             }
+            Self::TooLargeRevision { asked, current } => {
+                write!(f, "Timeout: Too large resource version: {asked}, current: {current}")
+            }
+            Self::Undecided(message) => write!(f, "Timeout: {message}"),
+            Self::NotKnown { resource, group, name } => write!(f, "{resource}.{group} \"{name}\" not found"),
             Self::NoSuchResource => f.write_str("the server could not find the requested resource"),
             Self::AlreadyExists { kind, name } => {
                 write!(f, "{} \"{name}\" already exists", kind.info().qualified_plural())
@@ -315,7 +362,6 @@ impl std::fmt::Display for ApiError {
             | Self::NotAcceptable(message)
             | Self::Expired(message)
             | Self::TooLarge(message)
-            | Self::Timeout(message)
             | Self::Unavailable(message) => f.write_str(message),
         }
     }
@@ -323,6 +369,9 @@ impl std::fmt::Display for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        Self::Internal(error.to_string())
+        match error {
+            StoreError::Undecided(_) => Self::Undecided(error.to_string()),
+            other => Self::Internal(other.to_string()),
+        }
     }
 }

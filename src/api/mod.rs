@@ -12,6 +12,7 @@ mod deletion;
 mod error;
 pub mod http;
 pub mod node_access;
+mod node_ports;
 mod options;
 pub mod patch;
 mod rules;
@@ -19,6 +20,7 @@ pub mod schema;
 mod select;
 pub mod session;
 mod subresource;
+pub mod usage;
 pub mod validate;
 mod write;
 
@@ -73,13 +75,24 @@ struct Inner {
     config: ApiConfig,
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
     addresses: addresses::Allocator,
+    node_ports: node_ports::NodePorts,
+    // Single map operations, never held across an await.
+    usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
 }
 
 impl Api {
     /// The API of this state.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocator::new(config.service_range);
-        let inner = Inner { store, clock, config, nodes: RwLock::default(), addresses };
+        let inner = Inner {
+            store,
+            clock,
+            config,
+            nodes: RwLock::default(),
+            addresses,
+            node_ports: node_ports::NodePorts::default(),
+            usage: RwLock::default(),
+        };
         let api = Self { inner: Arc::new(inner) };
         api.take_existing_addresses();
         api

@@ -2,10 +2,13 @@
 //!
 //! Each kubelet registers itself under its node's name; requests about a pod go to its node's.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use super::ApiError;
@@ -29,6 +32,35 @@ pub struct LogRequest {
     pub limit_bytes: Option<u64>,
     /// Put each line's time before it.
     pub timestamps: bool,
+}
+
+/// The pod whose mirror this is, by the hash that names it on its node (POD-15).
+pub const MIRROR_ANNOTATION: &str = "kubernetes.io/config.mirror";
+
+/// The uid under which the pod's node knows it: that of a mirror pod's object is the API's alone.
+pub fn runtime_uid(pod: &Shared<Pod>) -> &str {
+    let mirrored = pod.metadata.annotations.as_ref().and_then(|a| a.get(MIRROR_ANNOTATION));
+    mirrored.map_or(pod.uid(), String::as_str)
+}
+
+/// A stream of bytes each way, each with an end of its own.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Why a port of a pod cannot be reached, as it stands in Kubernetes' error messages.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreachable(pub String);
+
+/// A running pod's ports, for port-forward.
+pub trait PodPorts: Send + Sync {
+    /// The identity of the pod's sandbox, which error messages name.
+    fn sandbox(&self) -> &str;
+
+    /// A connection to whichever process *of this pod* listens on the port, be it on the pod's address, on
+    /// localhost or on every address.
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>>;
 }
 
 /// What a node's kubelet offers to clients of the API.
@@ -56,4 +88,7 @@ pub trait NodeAccess: Send + Sync {
         container: String,
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>>;
+
+    /// The ports of a pod that has a sandbox.
+    fn port_forward(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>>;
 }

@@ -2,4 +2,6 @@
 
 pub mod backoff;
 pub mod clock;
+pub mod nearest;
+pub mod resolv_conf;
 pub mod task;

@@ -6,9 +6,12 @@ mod bootstrap;
 pub mod client;
 mod config;
 mod data_dir;
+mod fixed_services;
 mod housekeeping;
 mod images;
 mod kubeconfig;
+mod low_ports;
+mod network;
 mod nodes;
 mod start;
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
+use super::network::PodNetwork;
 use super::start::StartError;
 use crate::api::{AddressRange, Api, DeleteOptions};
 use crate::base::task::Tasks;
@@ -18,6 +19,7 @@ use crate::kubelet::runtime::hollow::HollowRuntime;
 use crate::kubelet::runtime::{HostLife, ProcessConfig, ProcessRuntime, RuntimeError};
 use crate::kubelet::{Kubelet, Kubelets, NodeConfig};
 use crate::object::Kind;
+use crate::object::low_ports::LowPorts;
 use crate::object::quantity::{Amount, ResourceList};
 use crate::reconcile::Caches;
 
@@ -41,6 +43,7 @@ impl Nodes {
         tasks: &Tasks,
         config: &ClusterConfig,
         addresses: &AddressPlan,
+        network: PodNetwork,
         data_dir: &DataDir,
     ) -> Result<Self, StartError> {
         let mut nodes = Self { kubelets: Vec::new(), processes: Vec::new() };
@@ -66,6 +69,7 @@ impl Nodes {
                 ip: addresses.node(index).into(),
                 pod_range: addresses.pods(index),
                 capacity: machine.clone(),
+                network,
                 hollow: false,
             };
             nodes.processes.push(runtime.clone());
@@ -84,6 +88,7 @@ impl Nodes {
                 ip: AddressPlan::hollow_node(index).into(),
                 pod_range: AddressPlan::hollow_pods(index),
                 capacity: hollow_capacity(),
+                network: PodNetwork { low_ports: LowPorts::default(), ..network },
                 hollow: true,
             };
             nodes.start_one(&kubelets, setup, data_dir, Arc::new(runtime)).await?;
@@ -125,8 +130,9 @@ impl Nodes {
             capacity: setup.capacity,
             pods_dir: data_dir.path().join("nodes").join(&name).join("pods"),
             hollow: setup.hollow,
-            dns: None,
-            domain: "cluster.local".into(),
+            low_ports: setup.network.low_ports,
+            dns: setup.network.dns,
+            domain: super::network::DOMAIN.into(),
             name: setup.name,
         };
         let started = kubelets.start_node(config, runtime).await;
@@ -160,6 +166,7 @@ struct Setup {
     ip: std::net::IpAddr,
     pod_range: AddressRange,
     capacity: ResourceList,
+    network: PodNetwork,
     hollow: bool,
 }
 

@@ -19,7 +19,9 @@ use crate::api::http::{CertificateAuthority, Credentials, Server, TlsError, serv
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
+use crate::manifest::ManifestError;
 use crate::object::Kind;
+use crate::object::node::is_ready;
 use crate::reconcile::Caches;
 use crate::store::{Store, StoreError};
 
@@ -54,7 +56,10 @@ pub enum StartError {
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
-    /// A file of the image catalogue cannot be used.
+    /// A file of the image catalogue says what cannot be.
+    #[error(transparent)]
+    Config(#[from] ManifestError),
+    /// A file of the image catalogue cannot be read.
     #[error("{}: {reason}", file.display())]
     Image {
         /// The file.
@@ -117,7 +122,8 @@ impl Cluster {
             disabled_admission: config.disabled.clone(),
         };
         let api = Api::new(store.clone(), clock, api_config);
-        bootstrap::bootstrap(&api, address, addresses.services())?;
+        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
+        bootstrap::bootstrap(&api, reachable, addresses.services())?;
 
         let (base, actors) = (Tasks::new(), Tasks::new());
         housekeeping::start(&api, &base);
@@ -131,7 +137,6 @@ impl Cluster {
         ])?;
         serve_tls(server.clone(), listener, tls, &base);
 
-        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
         let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
         write_private(&kubeconfig_path, &text)?;
@@ -139,9 +144,10 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
+        let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
-            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;
+            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir).await?;
         Ok(Self {
             api,
             server,
@@ -223,11 +229,6 @@ impl Cluster {
         // Joins the disk thread: not on a runtime thread.
         let _ = tokio::task::spawn_blocking(move || store.close()).await;
     }
-}
-
-fn is_ready(node: &Node) -> bool {
-    let conditions = node.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Ready" && c.status == "True"))
 }
 
 fn running_pods(api: &Api) -> usize {

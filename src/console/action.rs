@@ -108,11 +108,18 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Journal {
     entries: Vec<Entry>,
+    /// Inverses on their way: the title of each, and the entry it takes back.
+    on_the_way: Vec<(String, usize)>,
 }
 
 impl Journal {
     /// Remembers an action.
     pub fn record(&mut self, at: Timestamp, outcome: Outcome) {
+        if let Some(place) = self.on_the_way.iter().position(|(title, _)| *title == outcome.action.title) {
+            let (_, index) = self.on_the_way.remove(place);
+            // What could not be taken back can be tried again.
+            self.entries[index].undone = outcome.error.is_none();
+        }
         self.entries.push(Entry { at, outcome, undone: false });
     }
 
@@ -129,6 +136,7 @@ impl Journal {
         }
         let inverse = entry.outcome.action.inverse.as_deref()?.clone();
         entry.undone = true;
+        self.on_the_way.push((inverse.title.clone(), index));
         Some(inverse)
     }
 }
@@ -139,12 +147,7 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
         Mutation::Patch { target, subresource, kind, body } => {
             patch(client, target, *subresource, *kind, body, &PatchParams::default()).await
         }
-        Mutation::Replace { target, body } => {
-            let object = typed(body)?;
-            let done =
-                target.api(client.clone()).replace(&target.name, &PostParams::default(), &object).await?;
-            Ok(value_of(&done))
-        }
+        Mutation::Replace { target, body } => replace(client, target, body, Mode::Real).await,
         Mutation::Create { target, body } => {
             let object = typed(body)?;
             let done = target.api(client.clone()).create(&PostParams::default(), &object).await?;
@@ -173,8 +176,35 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
     }
 }
 
+/// Whether the server changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It only says whether it would.
+    DryRun,
+    /// It does.
+    Real,
+}
+
+/// Replaces an object. A field the server does not know is an error, as for kubectl: kube's own `replace`
+/// has no way to ask for that, and the field would be dropped in silence.
+pub async fn replace(
+    client: &Client,
+    target: &ObjectRef,
+    body: &Value,
+    mode: Mode,
+) -> Result<Value, kube::Error> {
+    let api = target.api(client.clone());
+    let dry_run = if mode == Mode::DryRun { "&dryRun=All" } else { "" };
+    let path = format!("{}/{}?fieldValidation=Strict{dry_run}", api.resource_url(), target.name);
+    let request = http::Request::put(path)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    client.request(request).await
+}
+
 /// The body of an eviction. kube's own `evict` sends the options as `delete_options`, a name servers ignore.
-fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
+pub(super) fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
     json!({
         "apiVersion": "policy/v1",
         "kind": "Eviction",

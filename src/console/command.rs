@@ -46,6 +46,10 @@ pub enum Where {
     Journal,
     /// The editor; its other keys type.
     Editor,
+    /// The editor's difference before it is saved.
+    Review,
+    /// The editor's choice between two changes of the same field.
+    Clash,
     /// A terminal pane; its other keys go to the process.
     Terminal,
 }
@@ -72,6 +76,8 @@ impl Where {
             Self::Drain => "Drain",
             Self::Journal => "Journal",
             Self::Editor => "Editor",
+            Self::Review => "Editor: the difference",
+            Self::Clash => "Editor: two changes",
             Self::Terminal => "Terminal",
         }
     }
@@ -256,9 +262,10 @@ commands! {
     }
     Rollout {
         RolloutUndo "rollout-undo" ["u"] "undo" Cluster "Undo to the picked revision";
-        RolloutPause "rollout-pause" ["p"] "pause" Cluster "Pause or resume";
+        RolloutPause "rollout-pause" ["p"] "pause/resume" Cluster "Pause or resume";
         RolloutRestart "rollout-restart" ["r"] "restart" Cluster "Restart";
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
+        RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
         RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
     }
     Drain {
@@ -275,6 +282,15 @@ commands! {
         EditorSave "editor-save" ["ctrl-s"] "save" Cluster "Check, show the difference and save";
         EditorExternal "editor-external" ["ctrl-o"] "$EDITOR" Nothing "Go on in $EDITOR";
         EditorLeave "editor-leave" ["esc"] "leave" Nothing "Leave; asks when there are changes";
+    }
+    Review {
+        ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save what is shown";
+        ReviewBack "review-back" ["esc"] "go on editing" Nothing "Back to the text";
+    }
+    Clash {
+        ClashMine "clash-mine" ["m"] "take mine" Cluster "Your value where both changed a field";
+        ClashTheirs "clash-theirs" ["t"] "take theirs" Cluster "Their value where both changed a field";
+        ClashBack "clash-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
     }
     Terminal {
         TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal";

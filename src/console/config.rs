@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::command::{Bindings, Command, TABLE};
 use super::keys::Key;
-use super::text::nearest;
+use crate::base::nearest::nearest;
 
 /// What the file says.
 #[derive(Clone, Debug, Default)]

@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use super::action::{self, Action, Outcome};
 use super::dialog::Dialog;
 use super::message::{Data, Message, ScreenId};
+use super::resource::ObjectRef;
 use super::screen::Screen;
 use super::toast::Toast;
 
@@ -165,6 +166,14 @@ impl Outbox {
     pub async fn data(&self, data: Data) {
         // The loop ends before its tasks do; what they still say has no hearer.
         let _ = self.messages.send(Message::Data(self.screen, data)).await;
+    }
+
+    /// An object as the server has it now; what went wrong in its words.
+    pub async fn fetch(&self, target: &ObjectRef) -> Result<serde_json::Value, String> {
+        match target.api(self.client()).get(&target.name).await {
+            Ok(object) => Ok(serde_json::to_value(object).unwrap_or_default()),
+            Err(error) => Err(action::error_text(&error)),
+        }
     }
 
     /// Sends any message.

@@ -88,7 +88,7 @@ pub enum Data {
     /// For the YAML view.
     Yaml(screen::yaml::Loaded),
     /// For the editor.
-    Edit(screen::edit::Loaded),
+    Edit(super::edit::Loaded),
     /// For describe.
     Describe(screen::describe::Loaded),
     /// For logs.

@@ -36,6 +36,7 @@ pub mod context;
 pub mod describe;
 pub mod dialog;
 pub mod drain;
+pub mod edit;
 pub mod effect;
 pub mod feed;
 pub mod index;

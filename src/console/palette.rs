@@ -7,12 +7,13 @@ use nucleo_matcher::{Config, Matcher};
 use super::command::{Command, TABLE, Where};
 use super::dialog::{Dialog, Field};
 use super::effect::{Effect, Scope};
+use super::message::ScreenId;
 use super::model::Model;
 use super::resource::Watched;
 use super::screen::View;
 use super::screen::table::Table;
-use super::text::nearest;
 use super::theme::library;
+use crate::base::nearest::nearest;
 
 /// A word that is not a kind and not a command of the table.
 #[derive(Clone, Copy, Debug)]
@@ -72,10 +73,11 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
         Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
         Some("jobs") => {
-            let Some((id, _)) = model.parked.last() else {
-                return Err("nothing runs in the background".into());
+            return match model.parked.as_slice() {
+                [] => Err("nothing runs in the background".into()),
+                [(id, _)] => Ok(vec![Effect::Resume(*id)]),
+                _ => Ok(vec![Effect::Ask(Box::new(jobs_dialog(model)))]),
             };
-            return Ok(vec![Effect::Resume(*id)]);
         }
         _ => {}
     }
@@ -222,6 +224,29 @@ pub fn namespace_key(command: Command) -> Option<usize> {
         Command::Namespace9 => 8,
         _ => return None,
     })
+}
+
+/// Asks which of the screens that were left is to come back; the last one first.
+fn jobs_dialog(model: &Model) -> Dialog {
+    let jobs: Vec<(ScreenId, String)> = model
+        .parked
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(at, (id, screen))| {
+            let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+            let title = screen.background(&cx).unwrap_or_else(|| format!("{}: over", screen.title(&cx)));
+            (*id, format!("{} {title}", at + 1))
+        })
+        .collect();
+    let titles = jobs.iter().map(|(_, title)| title.clone()).collect();
+    let mut dialog = Dialog::new("In the background", "Show", move |dialog, _| {
+        let picked = jobs.iter().find(|(_, title)| title == dialog.text("job"));
+        Ok(picked.map(|(id, _)| Effect::Resume(*id)).into_iter().collect())
+    })
+    .field(Field::choice("job", titles).hint("← → to pick"));
+    dialog.focus = super::dialog::Focus::Field(0);
+    dialog
 }
 
 /// Picks a theme; each is shown at once, Cancel takes the old one back.

@@ -15,13 +15,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::command::Bindings;
 use super::config;
+use super::edit;
 use super::effect::{Capture, Runner, Scope};
 use super::feed;
 use super::memory::Memory;
 use super::message::{Data, Message, ScreenId};
 use super::model::{Job, Model, Setup};
 use super::read_only;
-use super::screen::edit;
 use super::terminal::{self, Guard};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
@@ -343,7 +343,7 @@ impl Shell {
     }
 
     async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {
-        let edited = self.guard.lend(edit::external(text)).await?;
+        let edited = self.guard.lend(edit::external::run(text)).await?;
         self.screen.clear()?;
         self.model.dirty = true;
         let message = match edited {

@@ -113,27 +113,6 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// The known word nearest to a mistyped one, if one is near at all.
-pub fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = |(edits, word): &(usize, &str)| *edits <= word.len().max(3) / 2 + 1;
-    known.map(|word| (edits(given, word), word)).min().filter(near).map(|(_, word)| word)
-}
-
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = i;
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-use crate::api::Api;
+use crate::api::{Api, Change};
 use crate::base::task::Tasks;
 use crate::object::{Kind, Typed};
 use crate::reconcile::{Caches, QueueKey, Reconciler, WorkQueue, run};
@@ -34,6 +34,23 @@ impl Context {
     /// An empty queue with the cluster's back-off.
     pub(super) fn queue<K: QueueKey>(&self) -> WorkQueue<K> {
         WorkQueue::with_timings(self.api.timings())
+    }
+
+    /// Tells the controller of every object of a kind, now and whenever one changes; waits for the first list.
+    ///
+    /// The cache outlives a controller that is stopped, so it must not keep it alive.
+    pub(super) fn follow<T: Typed, C: Send + Sync + 'static>(
+        &self,
+        controller: &Arc<C>,
+        heed: fn(&C, &Change),
+    ) -> BoxFuture<'static, ()> {
+        let controller = Arc::downgrade(controller);
+        self.caches.of::<T>().on_change(move |change| {
+            if let Some(controller) = controller.upgrade() {
+                heed(&controller, change);
+            }
+        });
+        self.synced::<T>()
     }
 
     /// Waits for a cache's first list.

@@ -5,7 +5,7 @@
 //! DisruptionTarget condition before it goes.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use parking_lot::Mutex;
@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::context::Context;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::api::{Change, ChangeKind};
+use crate::object::node::{is_ready, node_of};
 use crate::object::owner::is_terminating;
 use crate::object::readiness::is_terminal;
 use crate::object::{Key, Kind, Shared, Uid};
@@ -36,29 +37,18 @@ enum Work {
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let pods = context.caches.of::<Pod>();
-    let nodes = context.caches.of::<Node>();
     let controller = Arc::new(PodGc {
         api: context.api.clone(),
-        pods: pods.clone(),
-        nodes: nodes.clone(),
+        pods: context.caches.of(),
+        nodes: context.caches.of(),
         terminated: Mutex::default(),
         queue: queue.clone(),
     });
-    // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<PodGc> = Arc::downgrade(&controller);
-    let handler = weak.clone();
-    pods.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.pod_changed(change);
-        }
-    });
-    nodes.on_change(move |change| {
-        if let Some(controller) = weak.upgrade() {
-            controller.node_changed(change);
-        }
-    });
-    context.run(controller, queue, vec![context.synced::<Pod>(), context.synced::<Node>()]);
+    let caches = vec![
+        context.follow::<Pod, _>(&controller, PodGc::pod_changed),
+        context.follow::<Node, _>(&controller, PodGc::node_changed),
+    ];
+    context.run(controller, queue, caches);
 }
 
 struct PodGc {
@@ -93,18 +83,9 @@ impl Reconciler for PodGc {
     }
 }
 
-fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref().filter(|n| !n.is_empty())
-}
-
 fn is_out_of_service(node: &Node) -> bool {
-    let is_ready = node
-        .status
-        .iter()
-        .flat_map(|s| s.conditions.iter().flatten())
-        .any(|c| c.type_ == "Ready" && c.status == "True");
     let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
-    !is_ready && taints.into_iter().any(|t| t.key == OUT_OF_SERVICE)
+    !is_ready(node) && taints.into_iter().any(|t| t.key == OUT_OF_SERVICE)
 }
 
 impl PodGc {

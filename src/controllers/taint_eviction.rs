@@ -1,7 +1,7 @@
 //! Taint-based eviction: pods leave a node whose NoExecute taints they do not tolerate, or no longer (NODE-2).
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use super::context::Context;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::api::{Change, ChangeKind};
 use crate::base::clock::{saturating_after, until};
+use crate::object::node::node_of;
 use crate::object::owner::is_terminating;
 use crate::object::readiness::is_terminal;
 use crate::object::taint::{effect::NO_EXECUTE, tolerates};
@@ -32,29 +33,19 @@ enum Stay {
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let (pods, nodes) = (context.caches.of::<Pod>(), context.caches.of::<Node>());
     let controller = Arc::new(Evictions {
         api: context.api.clone(),
-        pods: pods.clone(),
-        nodes: nodes.clone(),
+        pods: context.caches.of(),
+        nodes: context.caches.of(),
         counting_down: Mutex::default(),
         recorder: Recorder::new(&context.api, "taint-eviction-controller"),
         queue: queue.clone(),
     });
-    // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<Evictions> = Arc::downgrade(&controller);
-    let handler = weak.clone();
-    nodes.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.node_changed(change);
-        }
-    });
-    pods.on_change(move |change| {
-        if let Some(controller) = weak.upgrade() {
-            controller.pod_changed(change);
-        }
-    });
-    context.run(controller, queue, vec![context.synced::<Pod>(), context.synced::<Node>()]);
+    let caches = vec![
+        context.follow::<Node, _>(&controller, Evictions::node_changed),
+        context.follow::<Pod, _>(&controller, Evictions::pod_changed),
+    ];
+    context.run(controller, queue, caches);
 }
 
 struct Evictions {
@@ -103,10 +94,6 @@ impl Reconciler for Evictions {
         }
         Ok(())
     }
-}
-
-fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref().filter(|n| !n.is_empty())
 }
 
 fn no_execute(node: &Node) -> Vec<&Taint> {

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, EnvVarSource, Pod
 
 use super::spec;
 use crate::object::Shared;
+use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
 pub use expand::expand;
 pub use fields::{field_value, resource_value};
@@ -30,6 +31,8 @@ pub struct Sources<'a> {
     pub pod_ip: Option<IpAddr>,
     /// The node's address.
     pub host_ip: Option<IpAddr>,
+    /// Which ports the node's programs may not bind.
+    pub low_ports: LowPorts,
     /// What a container without a limit may use.
     pub allocatable: &'a ResourceList,
     /// A config map of the pod's namespace.
@@ -84,6 +87,10 @@ pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError>
     // Our addition: a process cannot have an address of its own, so it is told which one is its pod's (NET-1).
     if let Some(ip) = sources.pod_ip {
         env.set("POD_IP".into(), ip.to_string());
+    }
+    // And where it must listen instead of at the port that was declared.
+    if sources.low_ports.are_moved() {
+        env.set(LowPorts::VARIABLE.into(), sources.low_ports.text());
     }
     if let Some(name) = spec::spec(sources.pod).hostname.clone().or_else(|| sources.pod.metadata.name.clone())
     {

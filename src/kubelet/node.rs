@@ -11,10 +11,13 @@ use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use super::images::PresentImages;
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
+use super::usage::Meter;
 use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;
+use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;
 
@@ -43,6 +46,8 @@ pub struct NodeConfig {
     pub pods_dir: PathBuf,
     /// No process runs here: probes and hooks over the network count as answered, no volume is written.
     pub hollow: bool,
+    /// Which ports its programs may not bind.
+    pub low_ports: LowPorts,
     /// The cluster's DNS server, for the pods' resolv.conf.
     pub dns: Option<IpAddr>,
     /// The cluster's domain: `cluster.local`.
@@ -58,8 +63,20 @@ pub(super) struct Node {
     // Locks of single map operations, never held across an await.
     pub(super) ips: Mutex<PodIps>,
     /// Images that were pulled here: the next pod finds them present.
-    pub(super) images: Mutex<std::collections::HashSet<String>>,
+    pub(super) images: Mutex<PresentImages>,
+    /// What its containers used when it was last looked.
+    pub(super) meter: Mutex<Meter>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
+    closing: Mutex<Option<Closing>>,
+}
+
+/// How a node ends its pods when it stops: those it has, and any that is bound to it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// Each within its grace.
+    Gracefully,
+    /// At once.
+    ByForce,
 }
 
 impl Node {
@@ -69,11 +86,22 @@ impl Node {
             recorder: Recorder::on_host(api, "kubelet", Some(&config.name)),
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
+            meter: Mutex::default(),
             events: Mutex::new(Some(events)),
+            closing: Mutex::default(),
             runtime,
             tasks,
             config,
         }
+    }
+
+    /// The node stops; every pass over one of its pods from now on ends the pod.
+    pub(super) fn close(&self, how: Closing) {
+        *self.closing.lock() = Some(how);
+    }
+
+    pub(super) fn closing(&self) -> Option<Closing> {
+        *self.closing.lock()
     }
 
     pub(super) fn take_events(&self) -> Option<mpsc::Receiver<RuntimeEvent>> {

@@ -20,7 +20,6 @@ use super::probe::ProbeKind;
 use super::runtime::{ContainerId, ContainerRecord};
 use super::spec::{self, Role};
 use crate::object::config::Timings;
-pub(in crate::kubelet) use restart::go_duration;
 pub use restart::{Verdict, image_back_off_delay, verdict};
 
 /// One thing to do.

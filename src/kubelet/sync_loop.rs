@@ -41,8 +41,6 @@ pub(super) enum Note {
     Probe { container: String, id: ContainerId, kind: ProbeKind, outcome: ProbeOutcome },
     /// A config map or secret that its volumes show has changed.
     Refresh,
-    /// The control plane stops; with `force`, without grace.
-    Shutdown { force: bool },
 }
 
 /// What a pass works on: all that the kubelet knows of a pod, out of the table while the pass runs.
@@ -122,6 +120,8 @@ impl Engine {
         tasks.spawn_restarting("kubelet pods", move || follow(follower.clone()));
         let waker = engine.clone();
         tasks.spawn_restarting("kubelet timer", move || wake(waker.clone()));
+        let measurer = engine.clone();
+        tasks.spawn_restarting("usage", move || super::usage::measure(measurer.clone()));
         for kind in [Kind::ConfigMap, Kind::Secret] {
             let weak = Arc::downgrade(&engine);
             caches.on_any_change(kind, move |change| {
@@ -142,9 +142,20 @@ impl Engine {
         }
     }
 
+    /// The nodes of this process.
+    pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
+        self.nodes.read().values().cloned().collect()
+    }
+
+    /// Whether this is still the node of its name.
+    pub(super) fn has_node(&self, node: &Arc<Node>) -> bool {
+        self.nodes.read().get(&node.config.name).is_some_and(|known| Arc::ptr_eq(known, node))
+    }
+
     /// Forgets a node and its pods; what runs there goes on running.
     pub(super) fn forget_node(&self, name: &str) {
         self.nodes.write().remove(name);
+        self.api.set_node_usage(name, None);
         let mut pods = self.pods.lock();
         pods.retain(|uid, slot| {
             let stays = slot.node.config.name != name;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::error::{ManifestError, Position};
 use super::node::{self, Content, Node};
 use super::parse;
+use crate::base::nearest::nearest;
 use crate::object::{Kind, Object};
 
 /// One object of a manifest.
@@ -156,30 +157,7 @@ fn nearest_kind(name: &str) -> Option<Kind> {
     if let Some(kind) = Kind::from_word(name) {
         return Some(kind);
     }
-    let word = name.to_lowercase();
-    let distance = |kind: &Kind| edit_distance(&word, kind.info().singular);
-    let nearest = Kind::ALL.iter().copied().min_by_key(distance)?;
-    (distance(&nearest) <= 1 + word.chars().count() / 4).then_some(nearest)
-}
-
-/// How many letters must be added, left out, replaced or swapped with their neighbour.
-fn edit_distance(a: &str, b: &str) -> usize {
-    const LONGEST: usize = 64;
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(LONGEST).collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            rows[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                    best = best.min(rows[i - 2][j - 2] + 1);
-                }
-                best
-            };
-        }
-    }
-    rows[a.len()][b.len()]
+    let singular = |kind: &Kind| kind.info().singular;
+    let near = nearest(name, Kind::ALL.iter().map(singular))?;
+    Kind::ALL.iter().copied().find(|kind| singular(kind) == near)
 }

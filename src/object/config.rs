@@ -65,6 +65,8 @@ timings! {
     node_lease_renew = Seconds::new(10);
     /// How often a kubelet writes its node's status when nothing changed.
     node_status_report = Seconds::new(300);
+    /// How often the use of cpu and memory is measured; cpu is averaged over this time.
+    metrics_resolution = Seconds::new(5);
     /// No heartbeat for this long makes a node's Ready condition Unknown.
     node_monitor_grace = Seconds::new(40);
     /// A node must have been missing for this long before its pods are removed.

@@ -6,6 +6,8 @@ mod any;
 pub mod config;
 mod key;
 mod kind;
+pub mod low_ports;
+pub mod node;
 pub mod node_selector;
 mod numbers;
 pub mod owner;

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm
 use super::selector::{Labels, Operator, Requirement};
 
 /// The nodes a pod must run on one of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RequiredNodes {
     labels: Vec<(String, String)>,
     /// Alternatives; None when the pod requires no affinity.
@@ -13,13 +13,13 @@ pub struct RequiredNodes {
 }
 
 /// One term of a node selector: all its conditions together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeTerm {
     /// None matches nothing: no conditions, or one that cannot be read.
     conditions: Option<Conditions>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Conditions {
     labels: Vec<Requirement>,
     /// `metadata.name` In (true) or NotIn (false) these.

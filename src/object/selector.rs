@@ -19,7 +19,7 @@ pub enum SelectorError {
 }
 
 /// What one requirement asks of a label's value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// The label is there with one of these values.
     In(Vec<String>),
@@ -36,7 +36,7 @@ pub enum Operator {
 }
 
 /// One condition on one label.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     /// The label.
     pub key: String,
@@ -61,7 +61,7 @@ impl Requirement {
 }
 
 /// A conjunction of requirements on labels.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Selector {
     requirements: Vec<Requirement>,
     nothing: bool,

@@ -1,5 +1,7 @@
 //! Durations and ages as people read them.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -42,6 +44,22 @@ pub fn human_age_of(then: Option<&Time>, now: Timestamp) -> String {
     then.map_or_else(|| UNKNOWN.into(), |then| human_age(then.0, now))
 }
 
+/// A duration as Kubernetes' messages and fields have it: `500ms`, `10s`, `1m20s`, `5m0s`, `2.5s`.
+pub fn go_duration(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
+    if seconds == 0 {
+        return if millis == 0 { "0s".into() } else { format!("{millis}ms") };
+    }
+    let fraction = format!(".{millis:03}");
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest}{fraction}s"),
+        (0, _) => format!("{minutes}m{rest}{fraction}s"),
+        _ => format!("{hours}h{minutes}m{rest}{fraction}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +93,20 @@ mod tests {
             assert_eq!(human_duration(seconds), expect, "{seconds}");
         }
         assert_eq!(human_age_of(None, Timestamp::UNIX_EPOCH), "<unknown>");
+    }
+
+    #[test]
+    fn durations_read_as_in_kubernetes() {
+        for (millis, expect) in [
+            (0, "0s"),
+            (250, "250ms"),
+            (10_000, "10s"),
+            (2500, "2.5s"),
+            (80_000, "1m20s"),
+            (300_000, "5m0s"),
+            (7_264_030, "2h1m4.03s"),
+        ] {
+            assert_eq!(go_duration(Duration::from_millis(millis)), expect);
+        }
     }
 }

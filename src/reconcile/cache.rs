@@ -68,6 +68,11 @@ impl Caches {
         let _ = synced.wait_for(|done| *done).await;
     }
 
+    /// Every object of a kind.
+    pub fn objects(&self, kind: Kind) -> Vec<Arc<Object>> {
+        self.slot(kind).index.read().objects.values().cloned().collect()
+    }
+
     fn slot(&self, kind: Kind) -> Arc<Slot> {
         let mut slots = self.inner.slots.lock();
         slots

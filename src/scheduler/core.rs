@@ -8,18 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use parking_lot::Mutex;
 
-use super::cycle::{Decision, Search, schedule};
+use super::cycle::{Decision, Rejection, Room, Search, schedule};
 use super::framework::{ChangeType, ClusterChange, PluginSet};
 use super::node_info::NodeName;
-use super::pod_info::PodInfo;
+use super::pod_info::{PodInfo, nominated_node};
 use super::profile::Profile;
 use super::queue::{Attempt, Queue, QueueTimes, Waiting};
 use super::snapshot::{NodeChange, Snapshot};
 use super::verdict::Verdicts;
 use crate::base::task::panic_text;
-use crate::object::{Shared, Uid};
+use crate::object::selector::Labels;
+use crate::object::{Key, Shared, Uid};
 
 /// What is to be done with one pod.
 #[derive(Debug)]
@@ -31,12 +33,16 @@ pub enum Step {
         /// Its node.
         node: NodeName,
     },
-    /// Tell that no node takes it.
+    /// Tell that no node takes it, and make room for it if that helps.
     Unschedulable {
         /// The pod.
         pod: Arc<PodInfo>,
         /// Why.
         message: String,
+        /// What becomes of the room kept for it.
+        room: Room,
+        /// Pods of lower priority for which the node is kept no longer.
+        outranked: Vec<Arc<PodInfo>>,
     },
     /// Tell that the scheduler failed at it.
     Failed {
@@ -120,6 +126,7 @@ impl Core {
         if let Some(placed) = before.as_ref().filter(|p| *p.node == *node && p.pod.decides_like(&pod)) {
             if placed.assumed {
                 self.snapshot.confirm(pod.uid());
+                self.arrived(node, &placed.pod, now);
             }
             return;
         }
@@ -129,8 +136,13 @@ impl Core {
             // It takes less than before, or was expected elsewhere.
             self.left(&placed.node, &placed.pod, now);
         }
+        self.arrived(node, &pod, now);
+    }
+
+    /// A pod is on its node for all to see.
+    fn arrived(&mut self, node: &str, pod: &PodInfo, now: Duration) {
         if let Some(info) = self.snapshot.node(node) {
-            let change = ClusterChange::PodPlaced(info, &pod);
+            let change = ClusterChange::PodPlaced(info, pod);
             wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
         }
     }
@@ -140,10 +152,20 @@ impl Core {
         if self.snapshot.placed(pod.uid()).is_some() {
             return None;
         }
-        if self.queue.get(pod.uid()).is_some_and(|known| known.decides_like(&pod) && !is_terminating(&pod)) {
+        let known = self.queue.get(pod.uid()).cloned();
+        let same = known.as_ref().is_some_and(|known| known.decides_like(&pod) && !is_terminating(&pod));
+        if same && known.as_ref().is_some_and(|known| known.nominated_node() == nominated_node(&pod)) {
             return None;
         }
         let pod = Arc::new(PodInfo::new(pod));
+        // The node may have been kept for it, or no longer, by a former scheduler or by hand.
+        if known.as_ref().and_then(|known| known.nominated_node()) != pod.nominated_node() {
+            self.snapshot.nominate(&pod, pod.nominated_node());
+        }
+        if same {
+            self.queue.replace(pod);
+            return None;
+        }
         let Some(profile) = profile_of(&self.profiles, &pod).filter(|_| !pod.is_terminating()) else {
             self.stop_waiting(pod.uid());
             return None;
@@ -162,6 +184,7 @@ impl Core {
     }
 
     fn stop_waiting(&mut self, uid: &str) {
+        self.snapshot.drop_nomination(uid);
         if self.queue.remove(uid) {
             self.verdicts.lock().forget(uid);
         }
@@ -213,7 +236,7 @@ impl Core {
         let profiles = self.profiles.clone();
         let pod = attempt.pod.clone();
         let profile = profile_of(&profiles, &pod)?;
-        self.snapshot.refresh();
+        self.snapshot.prepare(&pod);
         // A plugin that panics costs its pod an attempt, and nobody else anything.
         let cycle = || schedule(&pod, &self.snapshot, profile, &mut self.search);
         Some(match std::panic::catch_unwind(AssertUnwindSafe(cycle)) {
@@ -223,15 +246,51 @@ impl Core {
                 Step::Bind { attempt, node }
             }
             Ok(Decision::Unfit(rejection)) => {
-                self.verdicts.lock().keep(pod.uid(), Arc::new(rejection.verdicts));
-                self.queue.reject(attempt, rejection.rejected_by, now);
-                Step::Unschedulable { pod, message: rejection.message }
+                let Rejection { message, rejected_by, verdicts, room } = *rejection;
+                self.verdicts.lock().keep(pod.uid(), Arc::new(verdicts));
+                self.queue.reject(attempt, rejected_by, now);
+                let outranked = self.keep_room(&pod, &room);
+                Step::Unschedulable { pod, message, room, outranked }
             }
             Err(panic) => {
                 self.queue.fail(attempt, now);
                 Step::Failed { pod, message: format!("a plugin panicked: {}", panic_text(panic.as_ref())) }
             }
         })
+    }
+
+    /// Keeps the node for the pod; answers the pods of lower priority that it is kept for no longer.
+    fn keep_room(&mut self, pod: &Arc<PodInfo>, room: &Room) -> Vec<Arc<PodInfo>> {
+        let preemption = match room {
+            Room::Unchanged => return Vec::new(),
+            Room::None => None,
+            Room::Made(preemption) => Some(preemption),
+        };
+        self.snapshot.nominate(pod, preemption.map(|p| &*p.node));
+        let Some(preemption) = preemption else { return Vec::new() };
+        let on_node = self.snapshot.nominated().on(&preemption.node);
+        let outranked: Vec<_> = on_node.iter().filter(|p| p.priority < pod.priority).cloned().collect();
+        for lower in &outranked {
+            self.snapshot.nominate(lower, None);
+        }
+        outranked
+    }
+
+    /// A namespace is new or has other labels (none: it is gone).
+    pub fn namespace_changed(&mut self, name: &str, labels: Option<Labels>, now: Duration) {
+        if self.snapshot.set_namespace(name, labels) {
+            wake(&mut self.queue, &self.profiles, &self.snapshot, &ClusterChange::NamespaceChanged, now);
+        }
+    }
+
+    /// A budget is new or changed.
+    pub fn budget_changed(&mut self, budget: &Shared<PodDisruptionBudget>) {
+        self.snapshot.budgets_mut().set(budget);
+    }
+
+    /// A budget is gone.
+    pub fn budget_gone(&mut self, budget: &Key) {
+        self.snapshot.budgets_mut().remove(budget);
     }
 
     /// A decided pod could not be bound: its room is free again, and it is tried again after its back-off.
@@ -314,7 +373,7 @@ mod tests {
             match self.core.step(self.now) {
                 None => "-".into(),
                 Some(Step::Bind { attempt, node }) => format!("{} -> {node}", attempt.pod.uid()),
-                Some(Step::Unschedulable { pod, message } | Step::Failed { pod, message }) => {
+                Some(Step::Unschedulable { pod, message, .. } | Step::Failed { pod, message }) => {
                     format!("{}: {message}", pod.uid())
                 }
             }

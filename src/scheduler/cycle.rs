@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use super::framework::{NodeCheck, NodeScore, PluginId, PluginSet, PreFilter, Unfit};
+use super::filters::Filters;
+use super::framework::{NodeScore, PluginId, PluginSet, PostFilter, Preemption, Unfit};
 use super::message::{NO_NODES, node_reasons, rejected_before};
 use super::node_info::NodeName;
 use super::pod_info::PodInfo;
@@ -44,6 +45,19 @@ pub struct Rejection {
     pub rejected_by: PluginSet,
     /// What every filter said of every node.
     pub verdicts: VerdictTable,
+    /// What became of the room kept for the pod.
+    pub room: Room,
+}
+
+/// What an attempt that found no node means for the room kept for the pod.
+#[derive(Clone, Debug)]
+pub enum Room {
+    /// What is kept stays so.
+    Unchanged,
+    /// Nothing is kept any longer.
+    None,
+    /// Evicting these pods makes room.
+    Made(Preemption),
 }
 
 /// What one cycle leaves to the next: where to go on, and memory to reuse.
@@ -92,59 +106,13 @@ pub fn enough_nodes(nodes: usize, percentage: Option<u32>) -> usize {
     (nodes * percentage / 100).max(FEWEST_FITTING)
 }
 
-/// The filters that have something to say about a pod.
-struct Filters<'a> {
-    checks: Vec<(PluginId, Box<dyn NodeCheck + 'a>)>,
-    /// The only nodes to look at, by position, and who said so.
-    only: Option<(PluginId, Vec<usize>)>,
-    /// The pod is refused as a whole.
-    rejected: Option<(PluginId, Refusal)>,
-}
-
-impl<'a> Filters<'a> {
-    fn new(pod: &'a PodInfo, snapshot: &'a Snapshot, profile: &'a Profile) -> Self {
-        let mut filters = Self { checks: Vec::with_capacity(8), only: None, rejected: None };
-        for plugin in profile.plugins() {
-            let id = plugin.id();
-            match plugin.pre_filter(pod, snapshot) {
-                PreFilter::Skip => {}
-                PreFilter::Check(check) => filters.checks.push((id, check)),
-                PreFilter::CheckOnly(names, check) => {
-                    filters.checks.push((id, check));
-                    let mut positions: Vec<usize> =
-                        names.iter().filter_map(|name| snapshot.position(name)).collect();
-                    if let Some((_, others)) = &filters.only {
-                        positions.retain(|position| others.contains(position));
-                    }
-                    filters.only = Some((id, positions));
-                }
-                PreFilter::Reject(refusal) => {
-                    filters.rejected = Some((id, refusal));
-                    break;
-                }
-            }
-        }
-        filters
-    }
-}
-
-/// Finds a node for the pod.
+/// Finds a node for the pod, for which the snapshot is [prepared](Snapshot::prepare).
 pub fn schedule(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Search) -> Decision {
-    let filters = Filters::new(pod, snapshot, profile);
-    let evaluated = match &filters {
-        Filters { rejected: Some(_), .. } => {
-            search.feasible.clear();
-            0
-        }
-        Filters { only: Some((_, positions)), .. } => {
-            search.feasible.clear();
-            search.feasible.extend(positions.iter().copied().filter(|p| takes(&filters, snapshot, *p)));
-            positions.len()
-        }
-        _ => find_feasible(&filters, snapshot, profile, search),
-    };
+    let mut filters = Filters::new(pod, snapshot, profile);
+    let evaluated = find_feasible(pod, &mut filters, snapshot, profile, search);
     if search.feasible.is_empty() {
-        return Decision::Unfit(Box::new(rejection(pod, snapshot, profile, &filters)));
+        let lot = search.lot();
+        return Decision::Unfit(Box::new(rejection(pod, snapshot, profile, &mut filters, lot)));
     }
     let choice = if search.feasible.len() == 1 {
         0
@@ -156,29 +124,40 @@ pub fn schedule(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &
     Decision::Place { node, evaluated, feasible: search.feasible.len() }
 }
 
-fn takes(filters: &Filters<'_>, snapshot: &Snapshot, position: usize) -> bool {
-    let node = &snapshot.nodes()[position];
-    filters.checks.iter().all(|(_, check)| check.check(node).is_ok())
-}
-
 /// Fills `search.feasible` and returns how many nodes were looked at.
 fn find_feasible(
-    filters: &Filters<'_>,
+    pod: &PodInfo,
+    filters: &mut Filters<'_>,
     snapshot: &Snapshot,
     profile: &Profile,
     search: &mut Search,
 ) -> usize {
+    search.feasible.clear();
+    if filters.rejected().is_some() {
+        return 0;
+    }
+    // The room that was made for it is looked at first.
+    let kept = snapshot.nominated().node_of(pod.uid()).and_then(|node| snapshot.position(node));
+    let named = filters.only().map(|(_, positions)| positions.clone());
+    let kept = kept.filter(|position| named.as_ref().is_none_or(|named| named.contains(position)));
+    if let Some(position) = kept.filter(|position| filters.accept(*position)) {
+        search.feasible.push(position);
+        return 1;
+    }
+    if let Some(positions) = named {
+        search.feasible.extend(positions.iter().copied().filter(|position| filters.accept(*position)));
+        return positions.len();
+    }
     let order = snapshot.order();
     let enough = enough_nodes(order.len(), profile.percentage_of_nodes_to_score);
     let start = search.start % order.len().max(1);
-    search.feasible.clear();
     let mut evaluated = 0;
     for position in order[start..].iter().chain(&order[..start]) {
         if search.feasible.len() == enough {
             break;
         }
         evaluated += 1;
-        if takes(filters, snapshot, *position) {
+        if filters.accept(*position) {
             search.feasible.push(*position);
         }
     }
@@ -205,8 +184,8 @@ fn score(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Sea
 
 /// What every filter says of every node, and how those that take the pod score.
 pub fn explain(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> VerdictTable {
-    let filters = Filters::new(pod, snapshot, profile);
-    let mut builder = verdicts(snapshot, &filters);
+    let mut filters = Filters::new(pod, snapshot, profile);
+    let mut builder = verdicts(snapshot, &mut filters);
     let mut search = Search::default();
     let fitting = |(position, row): (usize, Row<'_>)| row.refused().is_none().then_some(position);
     search.feasible = builder.table().rows().enumerate().filter_map(fitting).collect();
@@ -224,55 +203,69 @@ pub fn explain(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> Verdict
     builder.finish()
 }
 
-fn verdicts(snapshot: &Snapshot, filters: &Filters<'_>) -> TableBuilder {
-    let rejected = filters.rejected.as_ref();
-    let columns: Vec<PluginId> =
-        filters.checks.iter().map(|(id, _)| *id).chain(rejected.map(|(id, _)| *id)).collect();
-    let mut builder = TableBuilder::new(snapshot.names().clone(), columns);
+fn verdicts(snapshot: &Snapshot, filters: &mut Filters<'_>) -> TableBuilder {
+    let rejected = filters.rejected().cloned();
+    let mut columns: Vec<PluginId> = filters.plugins().collect();
+    let last = columns.len();
+    columns.extend(rejected.iter().map(|(id, _)| *id));
+    let mut builder = TableBuilder::new(snapshot.names().clone(), columns.clone());
+    let only = filters.only().cloned();
     for (position, node) in snapshot.nodes().iter().enumerate() {
-        let outside = filters.only.as_ref().filter(|(_, named)| !named.contains(&position));
-        for (column, (id, check)) in filters.checks.iter().enumerate() {
-            let refusal = match outside {
-                Some((by, _)) if by == id => Some(Refusal::unresolvable(Reason::NotNamedBy(by.name()))),
-                _ => check.check(node).err(),
-            };
-            if let Some(refusal) = refusal {
+        let outside = only.as_ref().filter(|(_, named)| !named.contains(&position)).map(|(by, _)| *by);
+        for (column, refusal) in filters.refusals(node).into_iter().enumerate() {
+            let unnamed = outside.filter(|by| *by == columns[column]);
+            let unnamed = unnamed.map(|by| Refusal::unresolvable(Reason::NotNamedBy(by.name())));
+            if let Some(refusal) = unnamed.or(refusal) {
                 builder.refuse(position, column, refusal);
             }
         }
-        if let Some((_, refusal)) = rejected {
-            builder.refuse(position, filters.checks.len(), refusal.clone());
+        if let Some((_, refusal)) = &rejected {
+            builder.refuse(position, last, refusal.clone());
         }
     }
     builder
 }
 
 /// Only for pods that fit nowhere: asks every filter again, of every node, and writes down the answers.
-fn rejection(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, filters: &Filters<'_>) -> Rejection {
+fn rejection<'a>(
+    pod: &'a PodInfo,
+    snapshot: &'a Snapshot,
+    profile: &Profile,
+    filters: &mut Filters<'a>,
+    lot: u64,
+) -> Rejection {
     let table = verdicts(snapshot, filters).finish();
     let count = snapshot.nodes().len();
     if count == 0 {
-        return Rejection { message: NO_NODES.into(), rejected_by: PluginSet::default(), verdicts: table };
+        let rejected_by = PluginSet::default();
+        return Rejection { message: NO_NODES.into(), rejected_by, verdicts: table, room: Room::Unchanged };
     }
-    let refusals: Vec<Option<Refusal>> = match &filters.rejected {
+    let refusals: Vec<Option<Refusal>> = match filters.rejected() {
         Some((_, refusal)) => vec![Some(refusal.clone()); count],
         None => table.rows().map(|row| decisive(row, filters)).collect(),
     };
-    let mut message = match &filters.rejected {
+    let mut message = match filters.rejected() {
         Some((_, refusal)) => rejected_before(count, &refusal.reasons.as_slice()[0]),
         None => node_reasons(count, &count_reasons(&refusals)),
     };
-    let unfit = Unfit { pod, snapshot, refusals: &refusals };
-    if let Some(told) = profile.plugins().find_map(|plugin| plugin.post_filter(&unfit)) {
+    let rejected_by = rejected_by(&table, filters);
+    let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, lot };
+    let (told, room) = match profile.plugins().find_map(|plugin| plugin.post_filter(&mut unfit)) {
+        None => (None, Room::Unchanged),
+        Some(PostFilter::Ineligible(told)) => (Some(told), Room::Unchanged),
+        Some(PostFilter::Hopeless(told)) => (Some(told), Room::None),
+        Some(PostFilter::Preempt(preemption)) => (None, Room::Made(preemption)),
+    };
+    if let Some(told) = told {
         message.push(' ');
         message.push_str(&told);
     }
-    Rejection { message, rejected_by: rejected_by(&table, filters), verdicts: table }
+    Rejection { message, rejected_by, verdicts: table, room }
 }
 
 /// The refusal that decides a node's fate: that of the plugin that named other nodes, or else the first.
 fn decisive(row: Row<'_>, filters: &Filters<'_>) -> Option<Refusal> {
-    let named_others = filters.only.as_ref().and_then(|(by, _)| {
+    let named_others = filters.only().and_then(|(by, _)| {
         let mut verdicts = row.verdicts().filter(|(plugin, _)| plugin == by);
         verdicts
             .find_map(|(_, refusal)| refusal)
@@ -293,7 +286,7 @@ fn count_reasons(refusals: &[Option<Refusal>]) -> BTreeMap<Reason, usize> {
 }
 
 fn rejected_by(table: &VerdictTable, filters: &Filters<'_>) -> PluginSet {
-    match (&filters.rejected, &filters.only) {
+    match (filters.rejected(), filters.only()) {
         (Some((plugin, _)), _) => PluginSet::default().with(*plugin),
         (None, Some((plugin, _))) => table.rejected_by().with(*plugin),
         (None, None) => table.rejected_by(),

@@ -8,6 +8,9 @@
 //! reads the clock. Reserve, Permit and Bind are the scheduler's own (assume, at once, the API's binding):
 //! their only plugin is DefaultBinder.
 
+use std::sync::Arc;
+
+use super::filters::Filters;
 use super::node_info::{NodeDifference, NodeInfo, NodeName};
 use super::pod_info::PodInfo;
 use super::reason::Refusal;
@@ -60,8 +63,12 @@ plugins! {
     NodeResourcesFit = "NodeResourcesFit", weight 1;
     /// Pods of a kind spread over domains.
     PodTopologySpread = "PodTopologySpread", weight 2;
+    /// Pods seek and shun one another.
+    InterPodAffinity = "InterPodAffinity", weight 2;
     /// The resources of a node should fill up alike.
     NodeResourcesBalancedAllocation = "NodeResourcesBalancedAllocation", weight 1;
+    /// Nodes that have the pod's images are better.
+    ImageLocality = "ImageLocality", weight 1;
     /// Evicts pods of lower priority.
     DefaultPreemption = "DefaultPreemption", weight 0;
     /// Binds through the API.
@@ -125,6 +132,8 @@ pub enum ClusterChange<'a> {
     PodPlaced(&'a NodeInfo, &'a PodInfo),
     /// A pod left a node, or takes less of it.
     PodRemoved(&'a NodeInfo, &'a PodInfo),
+    /// Other pods may be selected by terms that select namespaces.
+    NamespaceChanged,
 }
 
 /// The kinds of [`ClusterChange`].
@@ -136,6 +145,7 @@ pub enum ChangeType {
     NodeRemoved,
     PodPlaced,
     PodRemoved,
+    NamespaceChanged,
 }
 
 impl ClusterChange<'_> {
@@ -147,6 +157,7 @@ impl ClusterChange<'_> {
             Self::NodeRemoved(_) => ChangeType::NodeRemoved,
             Self::PodPlaced(..) => ChangeType::PodPlaced,
             Self::PodRemoved(..) => ChangeType::PodRemoved,
+            Self::NamespaceChanged => ChangeType::NamespaceChanged,
         }
     }
 }
@@ -165,8 +176,15 @@ pub enum PreFilter<'a> {
 
 /// A filter that knows its pod.
 pub trait NodeCheck {
-    /// Whether the node takes the pod.
+    /// Whether the node takes the pod. What a check needs of the node itself it reads from `node`, which
+    /// may differ from the snapshot's: see [`NodeCheck::added`].
     fn check(&self, node: &NodeInfo) -> Result<(), Refusal>;
+
+    /// From now on another pod is supposed to be on the node. Only for checks that count over nodes.
+    fn added(&mut self, _other: &PodInfo, _node: &NodeInfo) {}
+
+    /// From now on another pod is supposed not to be on the node.
+    fn removed(&mut self, _other: &PodInfo, _node: &NodeInfo) {}
 }
 
 /// A score that knows its pod.
@@ -179,13 +197,37 @@ pub trait NodeScore {
 }
 
 /// What PostFilter is told: a pod that fits nowhere, and the refusal of every node.
-pub struct Unfit<'a> {
+pub struct Unfit<'u, 'a> {
     /// The pod.
     pub pod: &'a PodInfo,
     /// The cluster.
     pub snapshot: &'a Snapshot,
     /// By node position; None for nodes that were not looked at because the pod names others.
-    pub refusals: &'a [Option<Refusal>],
+    pub refusals: &'u [Option<Refusal>],
+    /// What refused it, to be asked what would be without some pods.
+    pub filters: &'u mut Filters<'a>,
+    /// A number without pattern: where to start among nodes.
+    pub lot: u64,
+}
+
+/// What PostFilter came to.
+#[derive(Clone, Debug)]
+pub enum PostFilter {
+    /// Nothing was tried; text for the pod's message. A node kept for it stays so.
+    Ineligible(String),
+    /// Nothing helps; text for the pod's message. No node is kept for it any longer.
+    Hopeless(String),
+    /// Evicting these pods makes room.
+    Preempt(Preemption),
+}
+
+/// Pods to be evicted from a node, so that another fits there.
+#[derive(Clone, Debug)]
+pub struct Preemption {
+    /// The node, to be kept for the pod.
+    pub node: NodeName,
+    /// Who goes, the most important first.
+    pub victims: Vec<Arc<PodInfo>>,
 }
 
 /// A plugin: takes part at the extension points whose methods it has.
@@ -203,8 +245,8 @@ pub trait Plugin: Send + Sync {
         PreFilter::Skip
     }
 
-    /// After no node fitted: what was tried to make room, as text for the pod's message.
-    fn post_filter(&self, _unfit: &Unfit<'_>) -> Option<String> {
+    /// After no node fitted: what can be done to make room.
+    fn post_filter(&self, _unfit: &mut Unfit<'_, '_>) -> Option<PostFilter> {
         None
     }
 

@@ -6,16 +6,25 @@
 //!
 //! Architecture Invariant: a cycle does no I/O and reads no clock; one task owns all state.
 
+pub mod budgets;
+pub mod carried;
 pub mod core;
+pub mod counts;
 pub mod cycle;
+pub mod filters;
 pub mod framework;
+pub mod group;
+pub mod images;
 pub mod message;
 pub mod node_info;
 #[cfg(test)]
 mod oracle;
 pub mod plugins;
+pub mod pod_affinity;
 pub mod pod_info;
+pub mod nominated;
 pub mod ports;
+mod preempt;
 pub mod profile;
 pub mod queue;
 pub mod reason;
@@ -24,8 +33,10 @@ pub mod requests;
 mod run;
 pub mod snapshot;
 pub mod spread;
+pub mod tally;
 #[cfg(test)]
 mod test_objects;
+pub mod topology;
 pub mod verdict;
 
 pub use run::{Scheduler, SchedulerConfig};

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::core::v1::{ContainerImage, Node, Taint};
 
 use super::pod_info::PodInfo;
 use super::ports::HostPort;
 use super::requests::Resources;
-use crate::object::quantity::Amount;
+use super::topology::NodeDomains;
+use crate::object::quantity::{Amount, ResourceList};
 use crate::object::{Shared, Uid};
 
 /// A node's name, shared.
@@ -36,8 +37,8 @@ pub struct NodeInfo {
     pub taints: Vec<Taint>,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
-    /// Counts up with every change of anything above.
-    pub generation: u64,
+    /// The domains it is in, of the topologies that something is counted by.
+    pub domains: NodeDomains,
 }
 
 /// What of a node changed that a decision can depend on.
@@ -49,10 +50,12 @@ pub struct NodeDifference {
     pub labels: bool,
     /// Its taints, or whether it is unschedulable.
     pub taints: bool,
+    /// The images it has: no filter reads these.
+    pub images: bool,
 }
 
 impl NodeDifference {
-    /// Whether anything did.
+    /// Whether anything did that can let a pod fit.
     pub fn any(self) -> bool {
         self.allocatable || self.labels || self.taints
     }
@@ -72,32 +75,39 @@ impl NodeInfo {
             pods: Vec::new(),
             taints: Vec::new(),
             unschedulable: false,
-            generation: 0,
+            domains: NodeDomains::default(),
         };
         info.set_node(node);
         info
     }
 
-    /// Takes over a new version of the node.
-    pub fn set_node(&mut self, node: Shared<Node>) -> NodeDifference {
-        let spec = node.spec.as_ref();
-        let list = node.status.as_ref().and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
-        let allocatable = Resources::allocatable(list);
-        let allowed_pods = Amount::in_list(list, "pods").units();
-        let taints = spec.and_then(|s| s.taints.clone()).unwrap_or_default();
-        let unschedulable = spec.and_then(|s| s.unschedulable).unwrap_or(false);
-        let difference = NodeDifference {
-            allocatable: allocatable != self.allocatable || allowed_pods != self.allowed_pods,
+    /// What a new version of the node changes.
+    pub fn difference(&self, node: &Node) -> NodeDifference {
+        let (spec, before) = (node.spec.as_ref(), self.node.spec.as_ref());
+        let taints = spec.and_then(|s| s.taints.as_deref()).unwrap_or_default();
+        NodeDifference {
+            allocatable: resources_of(node) != resources_of(&self.node),
             labels: node.metadata.labels != self.node.metadata.labels,
-            taints: taints != self.taints || unschedulable != self.unschedulable,
-        };
-        self.allocatable = allocatable;
-        self.allowed_pods = allowed_pods;
-        self.taints = taints;
-        self.unschedulable = unschedulable;
+            taints: taints != self.taints
+                || spec.and_then(|s| s.unschedulable) != before.and_then(|s| s.unschedulable),
+            images: images_of(node) != images_of(&self.node),
+        }
+    }
+
+    /// Takes over a new version of the node.
+    pub fn set_node(&mut self, node: Shared<Node>) {
+        let spec = node.spec.as_ref();
+        let list = resources_of(&node);
+        self.allocatable = Resources::allocatable(list);
+        self.allowed_pods = Amount::in_list(list, "pods").units();
+        self.taints = spec.and_then(|s| s.taints.clone()).unwrap_or_default();
+        self.unschedulable = spec.and_then(|s| s.unschedulable).unwrap_or(false);
         self.node = node;
-        self.generation += 1;
-        difference
+    }
+
+    /// A label's value.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.node.metadata.labels.as_ref()?.get(key).map(String::as_str)
     }
 
     /// Counts a pod in.
@@ -106,7 +116,6 @@ impl NodeInfo {
         self.assumed.add(&pod.assumed);
         self.ports.extend_from_slice(&pod.ports);
         self.pods.push(pod);
-        self.generation += 1;
     }
 
     /// Takes a pod out again.
@@ -120,13 +129,20 @@ impl NodeInfo {
                 self.ports.swap_remove(taken);
             }
         }
-        self.generation += 1;
         Some(pod)
     }
 
     /// The zone it is in; empty when it does not say.
     pub fn zone(&self) -> &str {
-        let labels = self.node.metadata.labels.as_ref();
-        labels.and_then(|l| l.get("topology.kubernetes.io/zone")).map_or("", String::as_str)
+        self.label("topology.kubernetes.io/zone").unwrap_or_default()
     }
+}
+
+fn resources_of(node: &Node) -> Option<&ResourceList> {
+    node.status.as_ref().and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()))
+}
+
+/// The images a node says it has.
+pub(super) fn images_of(node: &Node) -> &[ContainerImage] {
+    node.status.as_ref().and_then(|s| s.images.as_deref()).unwrap_or_default()
 }

@@ -135,7 +135,8 @@ fn knows(info: &NodeInfo) -> String {
 }
 
 /// The nodes with the best total score.
-fn best(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> (BTreeSet<String>, BTreeSet<String>) {
+fn best(pod: &PodInfo, snapshot: &mut Snapshot, profile: &Profile) -> (BTreeSet<String>, BTreeSet<String>) {
+    snapshot.prepare(pod);
     let table = explain(pod, snapshot, profile);
     let totals: BTreeMap<String, i64> =
         table.rows().filter_map(|row| Some((row.node().to_string(), row.total()?))).collect();
@@ -179,7 +180,7 @@ proptest! {
                 }
             }
             snapshot.refresh();
-            let scratch = model.rebuilt();
+            let mut scratch = model.rebuilt();
             prop_assert_eq!(snapshot.nodes().len(), scratch.nodes().len());
             prop_assert_eq!(snapshot.placed_count(), model.pods.len());
             for expected in scratch.nodes() {
@@ -189,8 +190,9 @@ proptest! {
             prop_assert_eq!(order, (0..snapshot.nodes().len()).collect::<BTreeSet<_>>());
             for shape in 0..6 {
                 let pod = PodInfo::new(pod_of(99, shape));
-                let (feasible, best_from_scratch) = best(&pod, &scratch, &profile);
+                let (feasible, best_from_scratch) = best(&pod, &mut scratch, &profile);
                 prop_assert_eq!(&feasible, &model.feasible(&pod.pod), "shape {}", shape);
+                snapshot.prepare(&pod);
                 match schedule(&pod, &snapshot, &profile, &mut search) {
                     Decision::Place { node, feasible: count, .. } => {
                         prop_assert_eq!(count, feasible.len());

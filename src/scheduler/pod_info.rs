@@ -1,9 +1,12 @@
 //! A pod as the scheduler sees it: what matters of its spec, read once when it is first seen.
 
 use std::fmt;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PreferredSchedulingTerm, Toleration};
 
+use super::group::TallyKey;
+use super::pod_affinity::{Carried, PodAffinity};
 use super::ports::HostPort;
 use super::requests::Resources;
 use super::spread::Spread;
@@ -15,6 +18,7 @@ use crate::object::{Key, Shared};
 pub const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// A pod with what scheduling reads of it.
+#[derive(Clone)]
 pub struct PodInfo {
     /// The pod's version this was read from.
     pub pod: Shared<Pod>,
@@ -32,6 +36,10 @@ pub struct PodInfo {
     pub preferred_nodes: Vec<(i64, NodeTerm)>,
     /// How it spreads with others over domains.
     pub spread: Vec<Spread>,
+    /// What it asks of the pods that are there.
+    pub affinity: Arc<PodAffinity>,
+    /// What it asks, once it is there, of the pods that come.
+    pub carried: Vec<Arc<Carried>>,
 }
 
 impl PodInfo {
@@ -46,8 +54,20 @@ impl PodInfo {
             required_nodes: spec.map(RequiredNodes::of).unwrap_or_default(),
             preferred_nodes: spec.map(preferred_nodes).unwrap_or_default(),
             spread: Spread::of(&pod),
+            affinity: Arc::new(PodAffinity::of(&pod)),
+            carried: Carried::of(&pod),
             pod,
         }
+    }
+
+    /// Everything that has to be counted to decide about it.
+    pub fn tallies(&self) -> impl Iterator<Item = &Arc<TallyKey>> {
+        self.spread.iter().map(|spread| &spread.tally).chain(self.affinity.tallies())
+    }
+
+    /// The node that pods were evicted from to make room for it.
+    pub fn nominated_node(&self) -> Option<&str> {
+        nominated_node(&self.pod)
     }
 
     /// `metadata.uid`.
@@ -105,6 +125,11 @@ impl PodInfo {
             && a.topology_spread_constraints == b.topology_spread_constraints
             && a.volumes == b.volumes
     }
+}
+
+/// The node that pods were evicted from to make room for a pod.
+pub(super) fn nominated_node(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())
 }
 
 fn preferred_nodes(spec: &PodSpec) -> Vec<(i64, NodeTerm)> {

@@ -53,6 +53,11 @@ impl Profile {
         self.plugins.iter().map(AsRef::as_ref)
     }
 
+    /// The plugins that may filter nodes, in the order in which they are asked.
+    pub fn filters(&self) -> impl Iterator<Item = &dyn Plugin> {
+        self.plugins()
+    }
+
     /// The plugins that score nodes, with their weights.
     pub fn scores(&self) -> impl Iterator<Item = (&dyn Plugin, i64)> {
         self.scores.iter().map(|(plugin, weight)| (plugin.as_ref(), *weight))

@@ -141,6 +141,13 @@ impl Queue {
         self.entries.get(uid).map(|entry| &entry.pod)
     }
 
+    /// A waiting pod has a new version that changes nothing about where it waits.
+    pub fn replace(&mut self, pod: Arc<PodInfo>) {
+        if let Some(entry) = self.entries.get_mut(pod.uid()) {
+            entry.pod = pod;
+        }
+    }
+
     /// A pod waits no more.
     pub fn remove(&mut self, uid: &str) -> bool {
         let Some(entry) = self.entries.remove(uid) else { return false };

@@ -31,6 +31,12 @@ pub enum Reason {
     Spread,
     /// The node lacks a label that a spread constraint names.
     SpreadLabelMissing,
+    /// No pod that the required affinity asks for is in the node's domain.
+    PodAffinity,
+    /// A pod that the anti-affinity shuns is in the node's domain.
+    PodAntiAffinity,
+    /// A pod in the node's domain shuns this one.
+    ExistingAntiAffinity,
     /// A plugin had named the only nodes to look at, and this is none of them.
     NotNamedBy(&'static str),
     /// Evicting pods would not change the verdict.
@@ -82,6 +88,9 @@ impl fmt::Display for Reason {
             Self::SpreadLabelMissing => {
                 "node(s) didn't match pod topology spread constraints (missing required label)"
             }
+            Self::PodAffinity => "node(s) didn't match pod affinity rules",
+            Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
+            Self::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
             Self::PreemptionNotHelpful => "Preemption is not helpful for scheduling",
             Self::NoVictims => "No preemption victims found for incoming pod",
         })

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::cycle::Room;
 use super::pod_info::PodInfo;
 use crate::api::{Api, ApiError};
 use crate::reconcile::Recorder;
@@ -29,7 +30,14 @@ impl NotScheduled {
 }
 
 /// Tells the pod's event and writes its condition.
-pub(super) fn not_scheduled(api: &Api, recorder: &Recorder, pod: &PodInfo, why: NotScheduled, message: &str) {
+pub(super) fn not_scheduled(
+    api: &Api,
+    recorder: &Recorder,
+    pod: &PodInfo,
+    why: NotScheduled,
+    message: &str,
+    room: &Room,
+) {
     // A gated pod was not tried: nothing failed.
     if why != NotScheduled::SchedulingGated {
         recorder.warning(pod.pod.object(), "FailedScheduling", message);
@@ -40,7 +48,13 @@ pub(super) fn not_scheduled(api: &Api, recorder: &Recorder, pod: &PodInfo, why: 
         let is_this = current.metadata.uid.as_deref() == Some(uid);
         let waits = current.spec.as_ref().is_some_and(|s| s.node_name.as_ref().is_none_or(String::is_empty));
         if is_this && waits {
-            set_condition(current, why, message, &now);
+            put_condition(current, condition(why, message), &now);
+            let status = current.status.get_or_insert_default();
+            match room {
+                Room::Unchanged => {}
+                Room::None => status.nominated_node_name = None,
+                Room::Made(preemption) => status.nominated_node_name = Some(preemption.node.to_string()),
+            }
         }
         Ok(())
     });
@@ -56,16 +70,20 @@ pub(super) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
     recorder.normal(pod.pod.object(), "Scheduled", message);
 }
 
-fn set_condition(pod: &mut Pod, why: NotScheduled, message: &str, now: &Time) {
-    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
-    let mut next = PodCondition {
+fn condition(why: NotScheduled, message: &str) -> PodCondition {
+    PodCondition {
         type_: "PodScheduled".into(),
         status: "False".into(),
         reason: Some(why.reason().into()),
         message: Some(message.into()),
-        last_transition_time: Some(now.clone()),
         ..PodCondition::default()
-    };
+    }
+}
+
+/// Puts a condition in place of the one of its type; the time of its transition stays when there is none.
+pub(super) fn put_condition(pod: &mut Pod, mut next: PodCondition, now: &Time) {
+    let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
+    next.last_transition_time = Some(now.clone());
     match conditions.iter_mut().find(|condition| condition.type_ == next.type_) {
         None => conditions.push(next),
         Some(condition) => {

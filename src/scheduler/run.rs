@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::core::{Core, Step};
+use super::cycle::Room;
 use super::pod_info::DEFAULT_SCHEDULER;
+use super::preempt::{clear_nomination, evict};
 use super::profile::Profile;
 use super::queue::{QueueTimes, Waiting};
 use super::report::{NotScheduled, not_scheduled, scheduled};
@@ -19,6 +22,9 @@ use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
 
 /// Pods decided before other tasks, and news, get their turn.
 const BATCH: usize = 64;
+
+/// What decisions depend on.
+const WATCHED: [Kind; 4] = [Kind::Namespace, Kind::PodDisruptionBudget, Kind::Node, Kind::Pod];
 
 /// How the scheduler is set up.
 pub struct SchedulerConfig {
@@ -76,7 +82,7 @@ impl Scheduler {
 
     /// Schedules in a task of `tasks` until that stops.
     pub fn run(&self, tasks: &Tasks) {
-        for kind in [Kind::Node, Kind::Pod] {
+        for kind in WATCHED {
             let inner = self.inner.clone();
             self.inner.caches.on_any_change(kind, move |change| inner.inbox.put(change.clone()));
         }
@@ -107,16 +113,16 @@ impl Inbox {
 }
 
 async fn schedule_forever(inner: Arc<Inner>) {
-    let (nodes, pods) = (inner.caches.of::<Node>(), inner.caches.of::<Pod>());
-    nodes.synced().await;
-    pods.synced().await;
+    for kind in WATCHED {
+        inner.caches.synced(kind).await;
+    }
     let times = QueueTimes::of(inner.api.timings());
     let mut core = Core::new(inner.profiles.clone(), times, inner.seed, inner.verdicts.clone());
     // After a restart the core starts from what the caches show; what also waits in the inbox comes twice.
-    let mut listed: Vec<Arc<Object>> = nodes.list().iter().map(|node| node.object().clone()).collect();
-    listed.extend(pods.list().iter().map(|pod| pod.object().clone()));
-    for object in listed {
-        take_in(&inner, &mut core, ChangeKind::Added, &object);
+    for kind in WATCHED {
+        for object in inner.caches.objects(kind) {
+            take_in(&inner, &mut core, ChangeKind::Added, &object);
+        }
     }
     loop {
         for change in inner.inbox.take() {
@@ -152,6 +158,11 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
     let gone = kind == ChangeKind::Deleted;
     if let Some(node) = Shared::<Node>::from_object(object) {
         if gone { core.node_gone(node.name(), now) } else { core.node_changed(node, now) }
+    } else if let Some(namespace) = Shared::<Namespace>::from_object(object) {
+        let labels = (!gone).then(|| namespace.metadata.labels.clone().unwrap_or_default());
+        core.namespace_changed(namespace.name(), labels, now);
+    } else if let Some(budget) = Shared::<PodDisruptionBudget>::from_object(object) {
+        if gone { core.budget_gone(&budget.key()) } else { core.budget_changed(&budget) }
     } else if let Some(pod) = Shared::<Pod>::from_object(object) {
         if gone {
             core.pod_gone(pod.uid(), now);
@@ -162,6 +173,7 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
                 &gated.pod,
                 NotScheduled::SchedulingGated,
                 gated.message,
+                &Room::Unchanged,
             );
         }
     }
@@ -188,17 +200,23 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
                     // Deleted or bound by another meanwhile: its event is on the way, nobody need be told.
                     if !error.is_not_found() && !error.is_conflict() {
                         let message = format!("binding rejected: {error}");
-                        not_scheduled(api, recorder, &pod, NotScheduled::SchedulerError, &message);
+                        not_scheduled(api, recorder, &pod, NotScheduled::SchedulerError, &message, &Room::Unchanged);
                     }
                 }
             }
         }
-        Step::Unschedulable { pod, message } => {
-            not_scheduled(api, recorder, &pod, NotScheduled::Unschedulable, &message);
+        Step::Unschedulable { pod, message, room, outranked } => {
+            if let Room::Made(preemption) = &room {
+                evict(api, recorder, &pod, preemption);
+            }
+            for lower in outranked {
+                clear_nomination(api, &lower);
+            }
+            not_scheduled(api, recorder, &pod, NotScheduled::Unschedulable, &message, &room);
         }
         Step::Failed { pod, message } => {
             tracing::error!(pod = %pod.key(), "{message}");
-            not_scheduled(api, recorder, &pod, NotScheduled::SchedulerError, &message);
+            not_scheduled(api, recorder, &pod, NotScheduled::SchedulerError, &message, &Room::Unchanged);
         }
     }
 }

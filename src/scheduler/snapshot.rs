@@ -8,8 +8,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
 
+use super::budgets::Budgets;
+use super::counts::Counts;
+use super::images::Images;
 use super::node_info::{NodeDifference, NodeInfo, NodeName};
+use super::nominated::Nominated;
 use super::pod_info::PodInfo;
+use crate::object::selector::Labels;
 use crate::object::{Shared, Uid};
 
 /// A pod that holds room on a node.
@@ -45,6 +50,10 @@ pub struct Snapshot {
     /// The nodes' names by position, shared with verdict tables.
     names: Arc<[NodeName]>,
     order_is_stale: bool,
+    counts: Counts,
+    nominated: Nominated,
+    budgets: Budgets,
+    images: Images,
 }
 
 impl Snapshot {
@@ -89,23 +98,82 @@ impl Snapshot {
         self.placed.len()
     }
 
+    /// What is counted by domain.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// The pods that others were evicted for, and that have not come yet.
+    pub fn nominated(&self) -> &Nominated {
+        &self.nominated
+    }
+
+    /// Notes for which node a waiting pod is nominated, or that it is for none.
+    pub fn nominate(&mut self, pod: &Arc<PodInfo>, node: Option<&str>) {
+        self.nominated.set(pod, node);
+    }
+
+    /// A pod waits no more: no node is kept for it.
+    pub fn drop_nomination(&mut self, uid: &str) {
+        self.nominated.remove(uid);
+    }
+
+    /// The budgets that say how many pods may be evicted.
+    pub fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
+    /// The same, to be changed.
+    pub fn budgets_mut(&mut self) -> &mut Budgets {
+        &mut self.budgets
+    }
+
+    /// Which nodes have which images.
+    pub fn images(&self) -> &Images {
+        &self.images
+    }
+
+    /// A namespace is new or changed, or gone (no labels); true when terms may select it differently.
+    pub fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
+        self.counts.set_namespace(name, labels)
+    }
+
+    /// To be called before a cycle for this pod: sees to it that everything is counted that it asks for.
+    pub fn prepare(&mut self, pod: &PodInfo) {
+        self.refresh();
+        self.counts.prepare(pod, &mut self.nodes);
+    }
+
     /// Takes over a node's new version.
     pub fn set_node(&mut self, node: Shared<Node>) -> NodeChange {
         if let Some(position) = self.position(node.name()) {
-            let info = &mut self.nodes[position];
-            let zone = info.zone().to_string();
-            let difference = info.set_node(node);
-            self.order_is_stale |= info.zone() != zone;
+            let difference = self.nodes[position].difference(&node);
+            if difference.images {
+                self.images.forget(&self.nodes[position].node);
+                self.images.note(&node);
+            }
+            if !difference.labels && !difference.taints {
+                self.nodes[position].set_node(node);
+                return NodeChange::Updated(difference);
+            }
+            let zone = self.nodes[position].zone().to_string();
+            self.counts.node_removed(&self.nodes[position]);
+            self.nodes[position].set_node(node);
+            self.counts.node_added(position, &mut self.nodes);
+            self.order_is_stale |= self.nodes[position].zone() != zone;
             return NodeChange::Updated(difference);
         }
+        self.images.note(&node);
         let mut info = NodeInfo::new(node);
         for uid in self.homeless.remove(&info.name).into_iter().flatten() {
             if let Some(placed) = self.placed.get(&uid) {
                 info.add(placed.pod.clone());
             }
         }
-        self.index.insert(info.name.clone(), self.nodes.len());
+        let position = self.nodes.len();
+        self.index.insert(info.name.clone(), position);
         self.nodes.push(info);
+        self.counts.node_added(position, &mut self.nodes);
         self.order_is_stale = true;
         NodeChange::Added
     }
@@ -114,6 +182,8 @@ impl Snapshot {
     pub fn remove_node(&mut self, name: &str) -> Option<NodeInfo> {
         let position = self.index.remove(name)?;
         let info = self.nodes.swap_remove(position);
+        self.counts.node_removed(&info);
+        self.images.forget(&info.node);
         if let Some(moved) = self.nodes.get(position) {
             self.index.insert(moved.name.clone(), position);
         }
@@ -145,8 +215,10 @@ impl Snapshot {
     fn put(&mut self, pod: Arc<PodInfo>, node: &str, assumed: bool) {
         let uid = pod.uid().to_string();
         self.remove_pod(&uid);
+        self.nominated.set(&pod, None);
         let name = if let Some(position) = self.position(node) {
             self.nodes[position].add(pod.clone());
+            self.counts.pod_added(&pod, position, &mut self.nodes);
             self.nodes[position].name.clone()
         } else {
             let name: NodeName = node.into();
@@ -161,6 +233,7 @@ impl Snapshot {
         let placed = self.placed.remove(uid)?;
         if let Some(position) = self.position(&placed.node) {
             self.nodes[position].remove(uid);
+            self.counts.pod_removed(&placed.pod, &self.nodes[position]);
         } else if let Some(pods) = self.homeless.get_mut(&placed.node) {
             pods.remove(uid);
             if pods.is_empty() {
@@ -175,6 +248,7 @@ impl Snapshot {
         if !std::mem::take(&mut self.order_is_stale) {
             return;
         }
+        self.counts.compact(&mut self.nodes);
         let mut zones: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (position, info) in self.nodes.iter().enumerate() {
             zones.entry(info.zone()).or_default().push(position);

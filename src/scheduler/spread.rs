@@ -1,11 +1,14 @@
 //! Topology spread constraints as a pod carries them, read once.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 
-use super::node_info::NodeInfo;
+use super::group::{NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm, TallyKey};
 use super::pod_info::PodInfo;
+use super::topology::BY_NODE;
+use crate::object::node_selector::RequiredNodes;
 use crate::object::selector::{Operator, Requirement, Selector};
-use crate::object::taint::untolerated;
 
 /// The topology of single nodes.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -21,59 +24,106 @@ pub struct Spread {
     pub min_domains: i64,
     /// `DoNotSchedule` rather than `ScheduleAnyway`.
     pub required: bool,
-    /// The pods that count.
-    pub selector: Selector,
-    /// Whether the pod itself is one of them.
+    /// Whether the pod itself is one of those that count.
     pub counts_itself: bool,
-    /// Nodes that the pod's selector and affinity exclude do not count.
-    honors_affinity: bool,
-    /// Nodes whose taints the pod does not tolerate do not count.
-    honors_taints: bool,
+    /// The labels without which a node is neither target nor domain.
+    pub keys: Vec<String>,
+    /// The pods that count, by domain.
+    pub tally: Arc<TallyKey>,
 }
 
 impl Spread {
     /// The constraints of a pod.
     pub fn of(pod: &Pod) -> Vec<Self> {
-        let constraints = pod.spec.as_ref().and_then(|spec| spec.topology_spread_constraints.as_ref());
-        constraints.into_iter().flatten().map(|constraint| Self::new(constraint, pod)).collect()
+        let spec = pod.spec.as_ref();
+        let constraints = spec.and_then(|s| s.topology_spread_constraints.as_deref()).unwrap_or_default();
+        let selectors: Vec<Selector> = constraints.iter().map(|c| selector_of(c, pod)).collect();
+        Self::read(constraints, &selectors, pod, MissingKeys::Exclude)
     }
 
-    fn new(constraint: &TopologySpreadConstraint, pod: &Pod) -> Self {
-        let selector = selector_of(constraint, pod);
-        let honors = |policy: &Option<String>, default| policy.as_deref().map_or(default, |p| p == "Honor");
+    /// The cluster's constraints for a pod that has none of its own, with the selector of its owners.
+    pub fn by_default(
+        constraints: &[TopologySpreadConstraint],
+        selector: &Selector,
+        pod: &Pod,
+        missing: MissingKeys,
+    ) -> Vec<Self> {
+        Self::read(constraints, &vec![selector.clone(); constraints.len()], pod, missing)
+    }
+
+    fn read(
+        constraints: &[TopologySpreadConstraint],
+        selectors: &[Selector],
+        pod: &Pod,
+        missing: MissingKeys,
+    ) -> Vec<Self> {
+        let required = |c: &TopologySpreadConstraint| c.when_unsatisfiable != "ScheduleAnyway";
+        let keys = |of_required: bool| {
+            let same = constraints.iter().filter(|c| required(c) == of_required);
+            let mut keys: Vec<String> = same.map(|c| c.topology_key.clone()).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            if missing == MissingKeys::Ignore && !of_required { Vec::new() } else { keys }
+        };
+        let (required_keys, wished_keys) = (keys(true), keys(false));
+        let read = |(constraint, selector): (&TopologySpreadConstraint, &Selector)| {
+            let is_required = required(constraint);
+            let keys = if is_required { &required_keys } else { &wished_keys };
+            Self::new(constraint, selector, pod, is_required, keys)
+        };
+        constraints.iter().zip(selectors).map(read).collect()
+    }
+
+    fn new(
+        constraint: &TopologySpreadConstraint,
+        selector: &Selector,
+        pod: &Pod,
+        required: bool,
+        keys: &[String],
+    ) -> Self {
+        let namespaces = NamespaceSet::only(pod.metadata.namespace.as_deref().unwrap_or_default());
+        let counted = PodTerm { namespaces, selector: selector.clone() };
+        let pods = PodGroup { terms: vec![counted], terminating: false };
+        // Wishes for single nodes count each node by itself, whatever it is labelled.
+        let by_node = !required && constraint.topology_key == HOSTNAME;
+        let topology = if by_node { BY_NODE } else { &constraint.topology_key };
+        let nodes = if by_node { NodeGroup::default() } else { included(constraint, pod, keys) };
         Self {
             topology_key: constraint.topology_key.clone(),
             max_skew: i64::from(constraint.max_skew),
             min_domains: i64::from(constraint.min_domains.unwrap_or(1)),
-            required: constraint.when_unsatisfiable != "ScheduleAnyway",
+            required,
             counts_itself: selector.matches(pod.metadata.labels.as_ref()),
-            selector,
-            honors_affinity: honors(&constraint.node_affinity_policy, true),
-            honors_taints: honors(&constraint.node_taints_policy, false),
+            keys: keys.to_vec(),
+            tally: Arc::new(TallyKey::new(pods, topology, nodes)),
         }
     }
 
-    /// The domain a node is in.
-    pub fn domain<'n>(&self, node: &'n NodeInfo) -> Option<&'n str> {
-        node.node.metadata.labels.as_ref()?.get(&self.topology_key).map(String::as_str)
+    /// Whether another pod is one of those that count, its deletion aside.
+    pub fn selects(&self, other: &PodInfo, namespaces: &Namespaces) -> bool {
+        self.tally.pods.terms.iter().all(|term| term.matches(other, namespaces))
     }
+}
 
-    /// Whether the node's domain and pods count for a pod.
-    pub fn includes(&self, node: &NodeInfo, pod: &PodInfo) -> bool {
-        (!self.honors_affinity || pod.required_nodes.matches(&node.node))
-            && (!self.honors_taints || untolerated(&node.taints, pod.tolerations()).is_none())
-    }
+/// What becomes of nodes that lack a label which a wish names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingKeys {
+    /// They are no domains and the worst targets.
+    Exclude,
+    /// Each wish counts only where there is the label: for the constraints Kubernetes has built in.
+    Ignore,
+}
 
-    /// Whether another pod is one of those that count for a pod of this namespace.
-    pub fn counts(&self, other: &PodInfo, namespace: &str) -> bool {
-        other.pod.namespace() == namespace
-            && !other.is_terminating()
-            && self.selector.matches(other.pod.metadata.labels.as_ref())
-    }
-
-    /// How many pods of a node count for a pod of this namespace.
-    pub fn count_on(&self, node: &NodeInfo, namespace: &str) -> i64 {
-        node.pods.iter().filter(|other| self.counts(other, namespace)).count() as i64
+/// The nodes that count for a constraint of a pod.
+fn included(constraint: &TopologySpreadConstraint, pod: &Pod, keys: &[String]) -> NodeGroup {
+    let honors = |policy: &Option<String>, default| policy.as_deref().map_or(default, |p| p == "Honor");
+    let spec = pod.spec.as_ref();
+    let required = || spec.map(RequiredNodes::of).unwrap_or_default();
+    let tolerations = || spec.and_then(|s| s.tolerations.clone()).unwrap_or_default();
+    NodeGroup {
+        keys: keys.to_vec(),
+        required: if honors(&constraint.node_affinity_policy, true) { required() } else { RequiredNodes::default() },
+        tolerations: honors(&constraint.node_taints_policy, false).then(tolerations),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
+mod edit;
+mod journal;
 mod parts;
 mod stage;
 mod tables;

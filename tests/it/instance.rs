@@ -21,6 +21,24 @@ impl Home {
         Self { directory: tempfile::tempdir().unwrap() }
     }
 
+    /// One that every user may write.
+    pub(crate) fn for_everyone() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let home = Self::new();
+        let everyone = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(home.directory.path(), everyone).unwrap();
+        home
+    }
+
+    /// The program at a place that every user can reach: this repository may be below somebody's home.
+    pub(crate) fn program(&self) -> PathBuf {
+        let (program, reachable) = (env!("CARGO_BIN_EXE_podium"), self.path("podium"));
+        std::fs::hard_link(program, &reachable)
+            .or_else(|_| std::fs::copy(program, &reachable).map(drop))
+            .unwrap();
+        reachable
+    }
+
     pub(crate) fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }
@@ -74,10 +92,19 @@ impl Instance {
 
     /// A client like any other, over HTTPS.
     pub(crate) async fn client(&self) -> kube::Client {
-        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).unwrap();
-        let config =
-            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        kube::Client::try_from(self.client_config().await).unwrap()
+    }
+
+    /// A client that tells of every answer, also of those that ask to try again.
+    pub(crate) async fn impatient_client(&self) -> kube::Client {
+        let mut config = self.client_config().await;
+        config.default_retry = false;
         kube::Client::try_from(config).unwrap()
+    }
+
+    async fn client_config(&self) -> kube::Config {
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).unwrap();
+        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -16,6 +16,7 @@ fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("controllers", actor),
         ("scheduler", actor),
         ("kubelet", actor),
+        ("network", actor),
         ("console", &["object", "manifest", "base"]),
     ])
 }

@@ -2,12 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bad_input;
+mod bench;
 mod console;
 mod controllers;
 mod crash;
 mod instance;
 mod kubectl;
 mod layers;
+mod ordinary_user;
 mod runtime;
 mod stopping;
 mod terminal;

@@ -7,21 +7,26 @@
 
 mod auth;
 mod body;
+mod channels;
 pub mod discovery;
 mod list;
 mod logs;
+mod metrics;
 mod negotiate;
 pub mod openapi;
 mod patching;
+mod port_forward;
 pub mod protobuf;
 mod request;
 mod resource;
 mod respond;
 mod review;
 mod sessions;
+mod spdy;
 mod strict;
 pub mod table;
 mod tls;
+mod upgrade;
 mod watch;
 
 use std::sync::Arc;
@@ -82,6 +87,7 @@ impl Server {
         match Target::parse(request.uri().path())? {
             Target::Resource(target) => resource::answer(self, target, request, wanted).await,
             Target::Review(review) => review::answer(review, request, wanted).await,
+            Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Document => documents(&request),
         }
     }

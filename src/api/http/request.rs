@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use axum::extract::Request;
 use http::header::ACCEPT;
 
+use super::metrics::{self, MetricsTarget};
 use super::negotiate::{Form, preferred_form};
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
@@ -19,6 +20,8 @@ pub(super) enum Target {
     Resource(ResourceTarget),
     /// A question about access, answered at once and stored nowhere.
     Review(Review),
+    /// What nodes and pods use.
+    Metrics(MetricsTarget),
     /// Discovery, schemas, version.
     Document,
 }
@@ -63,6 +66,9 @@ impl Target {
         };
         if let Some(review) = review(group, version, rest) {
             return Ok(Self::Review(review));
+        }
+        if (group, version) == (metrics::GROUP, metrics::VERSION) {
+            return MetricsTarget::parse(rest).map(Self::Metrics).ok_or(ApiError::NoSuchResource);
         }
         resource(group, version, rest).map(Self::Resource)
     }

@@ -11,6 +11,9 @@ use super::query::Query;
 /// Lines kept unless told otherwise.
 pub const CAPACITY: usize = 100_000;
 
+/// Bytes kept: lines may be long, and what is kept must fit beside the cluster.
+pub const CAPACITY_BYTES: usize = 64 * 1024 * 1024;
+
 /// Lines with their query.
 #[derive(Debug)]
 pub struct Buffer {
@@ -20,6 +23,11 @@ pub struct Buffer {
     /// Lines that were dropped for room.
     dropped: u64,
     capacity: usize,
+    /// Bytes of the lines kept.
+    bytes: usize,
+    capacity_bytes: usize,
+    /// How many of the lines kept were written by containers.
+    outputs: usize,
     query: Option<Query>,
     /// Numbers of the lines that match.
     found: VecDeque<u64>,
@@ -29,18 +37,21 @@ pub struct Buffer {
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self::new(CAPACITY)
+        Self::new(CAPACITY, CAPACITY_BYTES)
     }
 }
 
 impl Buffer {
-    /// An empty buffer for so many lines.
-    pub fn new(capacity: usize) -> Self {
+    /// An empty buffer for so many lines of so many bytes together.
+    pub fn new(capacity: usize, capacity_bytes: usize) -> Self {
         Self {
             lines: VecDeque::new(),
             first: 0,
             dropped: 0,
             capacity: capacity.max(1),
+            bytes: 0,
+            capacity_bytes,
+            outputs: 0,
             query: None,
             found: VecDeque::new(),
             filtering: false,
@@ -50,13 +61,12 @@ impl Buffer {
     /// Appends lines; the oldest make room.
     pub fn extend(&mut self, lines: Vec<LogLine>) {
         for line in lines {
-            if self.lines.len() == self.capacity {
-                self.lines.pop_front();
-                self.first += 1;
-                self.dropped += 1;
-                if self.found.front().is_some_and(|number| *number < self.first) {
-                    self.found.pop_front();
-                }
+            self.bytes += size(&line);
+            self.outputs += usize::from(line.sort == Sort::Output);
+            while self.lines.len() >= self.capacity
+                || (self.bytes > self.capacity_bytes && !self.lines.is_empty())
+            {
+                self.drop_oldest();
             }
             let number = self.first + self.lines.len() as u64;
             if self.meets(&line) {
@@ -66,12 +76,25 @@ impl Buffer {
         }
     }
 
+    fn drop_oldest(&mut self) {
+        let Some(line) = self.lines.pop_front() else { return };
+        self.bytes -= size(&line);
+        self.outputs -= usize::from(line.sort == Sort::Output);
+        self.first += 1;
+        self.dropped += 1;
+        if self.found.front().is_some_and(|number| *number < self.first) {
+            self.found.pop_front();
+        }
+    }
+
     /// Forgets all lines; their numbers are not used again.
     pub fn clear(&mut self) {
         self.first += self.lines.len() as u64;
         self.lines.clear();
         self.found.clear();
         self.dropped = 0;
+        self.bytes = 0;
+        self.outputs = 0;
     }
 
     /// Searches for something else, or for nothing.
@@ -121,6 +144,11 @@ impl Buffer {
     /// Whether no line is kept.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
+    }
+
+    /// Whether a container wrote any of them.
+    pub fn has_output(&self) -> bool {
+        self.outputs > 0
     }
 
     /// How many lines are shown.
@@ -185,6 +213,11 @@ impl Buffer {
     }
 }
 
+/// What a line takes, roughly: its texts and itself.
+fn size(line: &LogLine) -> usize {
+    line.text.len() + line.at.len() + std::mem::size_of::<LogLine>()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,7 +234,7 @@ mod tests {
     /// CON-10: a dropped line is counted, and nothing that is kept moves.
     #[test]
     fn the_oldest_lines_make_room_and_are_counted() {
-        let mut buffer = Buffer::new(3);
+        let mut buffer = Buffer::new(3, usize::MAX);
         buffer.extend(lines(0..5));
         assert_eq!(all(&buffer), ["line 2", "line 3", "line 4"]);
         assert_eq!(buffer.dropped(), 2);
@@ -215,10 +248,26 @@ mod tests {
         assert_eq!(buffer.shown_at(0).unwrap().0, 5);
     }
 
+    /// CON-10: a gigabyte of long lines is not a gigabyte of memory.
+    #[test]
+    fn long_lines_make_room_by_their_bytes() {
+        let mut buffer = Buffer::new(1_000, 40_000);
+        let long = LogLine::parse(&Arc::from("p/c"), &[b'x'; 10_000]);
+        for _ in 0..10 {
+            buffer.extend(vec![long.clone()]);
+        }
+        assert_eq!((buffer.len(), buffer.dropped()), (3, 7));
+        assert!(buffer.has_output());
+        buffer.extend(vec![LogLine::parse(&Arc::from("p/c"), &[b'x'; 50_000])]);
+        assert_eq!((buffer.len(), buffer.dropped()), (1, 10), "one line is always kept");
+        buffer.clear();
+        assert!(!buffer.has_output());
+    }
+
     /// The incremental matches equal a search from scratch.
     #[test]
     fn matches_are_kept_while_lines_come_and_go() {
-        let mut buffer = Buffer::new(20);
+        let mut buffer = Buffer::new(20, usize::MAX);
         buffer.search(Query::new("1").unwrap());
         buffer.filter(true);
         buffer.extend(lines(0..35));

@@ -11,7 +11,10 @@
 pub mod buffer;
 pub mod line;
 pub mod query;
+mod run;
+pub mod selector;
 pub mod source;
+mod stream;
 
 pub use buffer::Buffer;
 pub use line::{Level, LogLine};

@@ -11,13 +11,16 @@
 //! change. Nothing here knows the console's message loop: a session hands its events to a channel and takes
 //! input from another.
 
+mod container;
 pub mod debug;
 pub mod emulator;
 pub mod keys;
 pub mod outcome;
+mod output;
 pub mod session;
 pub mod widget;
 
+pub use container::default_container;
 pub use debug::{DebugPlan, StartProgress};
 pub use emulator::Emulator;
 pub use keys::KeyModes;

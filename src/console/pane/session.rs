@@ -9,17 +9,17 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{AttachParams, AttachedProcess, TerminalSize};
 use kube::runtime::watcher;
 use kube::{Api, Client};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
 
+use super::container::{default_container, terminal_of};
 use super::debug::{StartProgress, progress};
 use super::outcome::Outcome;
+use super::output::{READ_BYTES, Source, carriage_returns};
 use crate::console::action::error_text;
 
 /// Tries bash first: it is what people expect, `sh` is what every image has.
 const SHELL: [&str; 3] = ["sh", "-c", "command -v bash >/dev/null && exec bash || exec sh"];
-/// Bytes read at once; a busy program fills this and is drawn once.
-const READ_BYTES: usize = 32 * 1024;
 /// Events in flight before the container is made to wait.
 const EVENTS: usize = 64;
 /// Key presses in flight before they are refused.
@@ -326,34 +326,6 @@ impl Shell {
     }
 }
 
-/// One output stream until its end.
-struct Source<R> {
-    reader: Option<R>,
-    buffer: Vec<u8>,
-}
-
-impl<R: AsyncRead + Unpin> Source<R> {
-    fn new(reader: Option<R>) -> Self {
-        Self { reader, buffer: vec![0; READ_BYTES] }
-    }
-
-    fn is_open(&self) -> bool {
-        self.reader.is_some()
-    }
-
-    /// The next bytes; empty at the end, after which it is no longer open.
-    async fn read(&mut self) -> Bytes {
-        let Some(reader) = &mut self.reader else { return Bytes::new() };
-        match reader.read(&mut self.buffer).await {
-            Ok(count) if count > 0 => Bytes::copy_from_slice(&self.buffer[..count]),
-            _ => {
-                self.reader = None;
-                Bytes::new()
-            }
-        }
-    }
-}
-
 fn terminal_params(container: &str, tty: bool, stdin: bool) -> AttachParams {
     AttachParams {
         container: Some(container.to_owned()),
@@ -365,66 +337,5 @@ fn terminal_params(container: &str, tty: bool, stdin: bool) -> AttachParams {
         max_stdin_buf_size: Some(READ_BYTES),
         max_stdout_buf_size: Some(READ_BYTES),
         max_stderr_buf_size: Some(READ_BYTES),
-    }
-}
-
-/// A container without a terminal ends lines with LF alone, which an emulator takes for "down".
-fn carriage_returns(bytes: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
-    for &byte in bytes {
-        if byte == b'\n' {
-            out.push(b'\r');
-        }
-        out.push(byte);
-    }
-    Bytes::from(out)
-}
-
-/// The container meant when none is named: the annotated default, else the first.
-pub fn default_container(pod: &Pod) -> Option<String> {
-    let spec = pod.spec.as_ref()?;
-    pod.metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get("kubectl.kubernetes.io/default-container"))
-        .filter(|name| spec.containers.iter().any(|container| &&container.name == name))
-        .cloned()
-        .or_else(|| spec.containers.first().map(|container| container.name.clone()))
-}
-
-/// Whether a container of any sort has a terminal, and whether it reads.
-fn terminal_of(pod: &Pod, name: &str) -> Option<(bool, bool)> {
-    let spec = pod.spec.as_ref()?;
-    let plain = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let ephemeral = spec.ephemeral_containers.iter().flatten();
-    plain
-        .map(|container| (&container.name, container.tty, container.stdin))
-        .chain(ephemeral.map(|container| (&container.name, container.tty, container.stdin)))
-        .find(|(container, ..)| *container == name)
-        .map(|(_, tty, stdin)| (tty.unwrap_or(false), stdin.unwrap_or(false)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    /// CON-8: the terminal fits how the container was made.
-    #[test]
-    fn the_default_container_and_its_terminal_are_found() {
-        let pod: Pod = serde_json::from_value(json!({
-            "metadata": { "annotations": { "kubectl.kubernetes.io/default-container": "main" } },
-            "spec": {
-                "containers": [{ "name": "proxy" }, { "name": "main", "tty": true, "stdin": true }],
-                "ephemeralContainers": [{ "name": "debugger-x", "tty": true }],
-            },
-        }))
-        .unwrap();
-        assert_eq!(default_container(&pod).as_deref(), Some("main"));
-        assert_eq!(terminal_of(&pod, "main"), Some((true, true)));
-        assert_eq!(terminal_of(&pod, "proxy"), Some((false, false)));
-        assert_eq!(terminal_of(&pod, "debugger-x"), Some((true, false)));
-        assert_eq!(terminal_of(&pod, "none"), None);
-        assert_eq!(carriage_returns(b"a\nb\n"), &b"a\r\nb\r\n"[..]);
     }
 }

@@ -7,6 +7,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use super::pod_status::Look;
 use super::{Cell, Column, Row};
 use crate::console::store::Stores;
+use crate::object::node::condition_status;
+pub use crate::object::node::is_ready;
 use crate::object::quantity::Amount;
 
 /// As kubectl has them, with pods, requests and zone.
@@ -26,16 +28,6 @@ pub fn columns() -> Vec<Column> {
     ]
 }
 
-/// Whether the Ready condition is True.
-pub fn is_ready(node: &Node) -> bool {
-    ready_status(node) == Some("True")
-}
-
-fn ready_status(node: &Node) -> Option<&str> {
-    let conditions = node.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|c| c.type_ == "Ready").map(|c| c.status.as_str())
-}
-
 /// Whether new pods are kept away.
 pub fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
@@ -43,7 +35,7 @@ pub fn is_cordoned(node: &Node) -> bool {
 
 /// STATUS as kubectl prints it, and the look.
 pub fn status(node: &Node) -> (String, Look) {
-    let (word, look) = match ready_status(node) {
+    let (word, look) = match condition_status(node, "Ready") {
         Some("True") => ("Ready", Look::Running),
         Some("False") => ("NotReady", Look::Failed),
         Some(_) => ("NotReady", Look::Unknown),

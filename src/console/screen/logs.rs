@@ -7,26 +7,21 @@ use std::cell::Cell;
 
 use crossterm::event::MouseEventKind;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::ResourceExt;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Wrap};
-use unicode_width::UnicodeWidthStr;
 
 use super::View;
+use super::logs_view;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
 use crate::console::effect::{Effect, Outbox};
-use crate::console::logs::line::Sort;
+use crate::console::logs::selector::selector_of;
 use crate::console::logs::source::{follow, next_batch};
-use crate::console::logs::{Buffer, Follow, Level, LogLine, Pods, Query, Start, Which};
+use crate::console::logs::{Buffer, Follow, LogLine, Pods, Query, Start, Which};
 use crate::console::message::{Data, ScreenMessage};
-use crate::console::pane::session::default_container;
+use crate::console::pane::default_container;
 use crate::console::resource::ObjectRef;
-use crate::console::text::{clean, fit, grouped};
+use crate::console::toast::Toast;
 
 /// Lines shown of a log when nothing else is asked for.
 const TAIL: i64 = 1_000;
@@ -53,7 +48,7 @@ pub enum Run {
 
 /// Whose logs.
 #[derive(Clone, Debug)]
-enum Subject {
+pub(super) enum Subject {
     /// One pod.
     Pod,
     /// The pods with these labels, once known.
@@ -62,34 +57,34 @@ enum Subject {
 
 /// Where the view is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Position {
+pub(super) enum Position {
     /// At the end, following.
     End,
     /// The line of this number is the first one seen.
     At(u64),
 }
 
-/// The screen.
+/// The screen. How it looks is in `logs_view`.
 #[derive(Debug)]
 pub struct Logs {
-    target: ObjectRef,
-    subject: Subject,
-    run: Run,
-    which: Option<Which>,
-    start: Start,
-    buffer: Buffer,
+    pub(super) target: ObjectRef,
+    pub(super) subject: Subject,
+    pub(super) run: Run,
+    pub(super) which: Option<Which>,
+    pub(super) start: Start,
+    pub(super) buffer: Buffer,
     query: String,
-    position: Position,
+    pub(super) position: Position,
     /// The match `n` stands on.
-    current: Option<u64>,
-    wrap: bool,
-    timestamps: bool,
-    full: bool,
-    left: usize,
+    pub(super) current: Option<u64>,
+    pub(super) wrap: bool,
+    pub(super) timestamps: bool,
+    pub(super) full: bool,
+    pub(super) left: usize,
     marks: u32,
-    error: Option<String>,
+    pub(super) error: Option<String>,
     /// Lines the view had when it was drawn last.
-    height: Cell<usize>,
+    pub(super) height: Cell<usize>,
 }
 
 impl Logs {
@@ -172,7 +167,7 @@ impl Logs {
     fn next_container(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let names = self.pod(cx).map(container_names).unwrap_or_default();
         if names.len() < 2 {
-            return vec![Effect::Toast(crate::console::toast::Toast::note("there is only one container"))];
+            return vec![Effect::Toast(Toast::note("there is only one container"))];
         }
         let at = match &self.which {
             Some(Which::One(name)) => names.iter().position(|other| other == name).map_or(0, |at| at + 1),
@@ -183,7 +178,7 @@ impl Logs {
     }
 
     /// The place of the first line seen.
-    fn top(&self) -> usize {
+    pub(super) fn top(&self) -> usize {
         let last_top = self.buffer.shown().saturating_sub(self.height.get());
         match self.position {
             Position::End => last_top,
@@ -216,7 +211,7 @@ impl Logs {
             (false, from) => self.buffer.previous_found(from.unwrap_or(u64::MAX)),
         };
         let Some(number) = found else {
-            return vec![Effect::Toast(crate::console::toast::Toast::note("no match"))];
+            return vec![Effect::Toast(Toast::note("no match"))];
         };
         self.current = Some(number);
         let place = self.buffer.place_of(number).saturating_sub(self.height.get() / 3);
@@ -263,7 +258,7 @@ impl Logs {
             }
             Command::LogsFilter => {
                 if self.buffer.query().is_none() {
-                    return vec![Effect::Toast(crate::console::toast::Toast::note(
+                    return vec![Effect::Toast(Toast::note(
                         "search with / first; then F shows only lines that match",
                     ))];
                 }
@@ -305,153 +300,8 @@ impl Logs {
             .collect()
     }
 
-    fn one_source(&self) -> bool {
+    pub(super) fn one_source(&self) -> bool {
         matches!(self.subject, Subject::Pod) && matches!(self.which, Some(Which::One(_)))
-    }
-
-    /// What stands before each line to tell whose it is.
-    fn prefix(&self, line: &LogLine) -> String {
-        if self.one_source() || line.source.is_empty() {
-            return String::new();
-        }
-        match (&self.subject, line.source.split_once('/')) {
-            (Subject::Pod, Some((_, container))) => format!("{container} "),
-            (Subject::Workload(_), Some((pod, container))) => {
-                // All pods of a workload start alike; the end tells them apart.
-                let short = pod.strip_prefix(&self.target.name).unwrap_or(pod).trim_start_matches('-');
-                format!("{short}/{container} ")
-            }
-            (_, None) => format!("{} ", line.source),
-        }
-    }
-
-    /// One line as it is drawn, from the left edge of the view on.
-    fn draw_line(&self, cx: &Context<'_>, number: u64, line: &LogLine, width: usize) -> Line<'static> {
-        let theme = cx.theme;
-        match line.sort {
-            Sort::Mark => {
-                let text = format!("── {} ", line.text);
-                let fill = "─".repeat(width.saturating_sub(text.width()));
-                return Line::styled(text + &fill, theme.body.accent);
-            }
-            Sort::Note => {
-                return Line::styled(format!("{}▪ {}", self.prefix(line), line.text), theme.body.dim);
-            }
-            Sort::Output => {}
-        }
-        let mut spans = Vec::new();
-        if self.timestamps && !line.at.is_empty() {
-            let time = line.at.get(11..23).unwrap_or(&line.at);
-            spans.push(Span::styled(format!("{} ", time.trim_end_matches('Z')), theme.log.timestamp));
-        }
-        let prefix = self.prefix(line);
-        if !prefix.is_empty() {
-            spans.push(Span::styled(prefix, theme.log.source));
-        }
-        let base = match line.level {
-            Level::Plain => theme.log.text,
-            Level::Warning => theme.log.warning,
-            Level::Error => theme.log.error,
-        };
-        let found = self.buffer.query().map(|query| query.ranges(&line.text)).unwrap_or_default();
-        let from = if self.wrap { 0 } else { byte_at_column(&line.text, self.left) };
-        let mut edges: Vec<usize> = vec![from, line.text.len()];
-        for range in found.iter().chain(line.styles.iter().map(|(range, _)| range)) {
-            edges.extend([range.start, range.end]);
-        }
-        edges.retain(|edge| *edge >= from);
-        edges.sort_unstable();
-        edges.dedup();
-        for pair in edges.windows(2) {
-            let piece = pair[0]..pair[1];
-            let inside =
-                |range: &std::ops::Range<usize>| range.start <= piece.start && piece.end <= range.end;
-            let mut style = base;
-            for (range, own) in &line.styles {
-                if inside(range) {
-                    style = style.patch(*own);
-                }
-            }
-            if found.iter().any(inside) {
-                style = style.patch(theme.log.found);
-                if self.current == Some(number) {
-                    style = style
-                        .add_modifier(ratatui::style::Modifier::BOLD | ratatui::style::Modifier::UNDERLINED);
-                }
-            }
-            spans.push(Span::styled(line.text[piece].to_owned(), style));
-        }
-        Line::from(spans)
-    }
-
-    /// What is read and how it is shown, for the upper border.
-    fn heading(&self) -> String {
-        let mut parts = vec![format!("logs · {}", self.target.name)];
-        match (&self.subject, &self.which) {
-            (Subject::Workload(_), _) => parts.push("all pods".to_owned()),
-            (_, Some(Which::One(container))) => parts.push(container.clone()),
-            (_, _) => parts.push("all containers".to_owned()),
-        }
-        if self.run == Run::Previous {
-            parts.push("the run before".to_owned());
-        }
-        parts.push(match self.start {
-            Start::Tail(count) => format!("last {}", grouped(count.unsigned_abs())),
-            Start::Head => "from the start".to_owned(),
-            Start::Since(seconds) if seconds >= 3600 => format!("since {}h", seconds / 3600),
-            Start::Since(seconds) => format!("since {}m", seconds / 60),
-        });
-        parts.join(" · ")
-    }
-
-    /// How it is shown, for the lower border.
-    fn state(&self) -> String {
-        let mut parts = Vec::new();
-        if let Some(query) = self.buffer.query() {
-            let found = self.buffer.found();
-            let at = self.current.and_then(|number| self.buffer.match_index(number));
-            let count = match at {
-                Some(at) => format!("{at}/{found}"),
-                None => format!("{found} found"),
-            };
-            parts.push(format!("/{} {count}", clean(query.text())));
-            if self.buffer.filtering() {
-                parts.push("only matches".to_owned());
-            }
-        }
-        parts.push(format!("{} lines", grouped(self.buffer.shown() as u64)));
-        if self.wrap {
-            parts.push("wrap".to_owned());
-        } else if self.left > 0 {
-            parts.push(format!("→{}", self.left));
-        }
-        parts.push(match self.position {
-            // A run that is over says nothing more.
-            Position::End if self.run == Run::Previous => "■ the end".to_owned(),
-            Position::End => "● following".to_owned(),
-            Position::At(_) => {
-                let below = self.buffer.shown().saturating_sub(self.top() + self.height.get());
-                format!("‖ held, {} below", grouped(below as u64))
-            }
-        });
-        parts.join(" · ")
-    }
-
-    /// The lines to draw, exactly filling the height unless there are fewer.
-    fn lines(&self, cx: &Context<'_>, width: usize, height: usize) -> Vec<Line<'static>> {
-        let top = self.top();
-        let mut lines = Vec::with_capacity(height);
-        if top == 0 && self.buffer.dropped() > 0 {
-            lines.push(Line::styled(
-                format!("… {} lines dropped here", grouped(self.buffer.dropped())),
-                cx.theme.status.pending,
-            ));
-        }
-        for place in top..top + height {
-            let Some((number, line)) = self.buffer.shown_at(place) else { break };
-            lines.push(self.draw_line(cx, number, line, width));
-        }
-        lines
     }
 }
 
@@ -493,40 +343,7 @@ impl View for Logs {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        let inner = if self.full {
-            area
-        } else {
-            let width = usize::from(area.width).saturating_sub(6);
-            let state = self.state();
-            let block = cx.theme.block_focused(fit(&self.heading(), width).into_owned()).title_bottom(
-                Line::styled(format!(" {} ", fit(&state, width)), cx.theme.body.dim).right_aligned(),
-            );
-            let inner = block.inner(area);
-            frame.render_widget(block, area);
-            inner
-        };
-        let height = usize::from(inner.height);
-        self.height.set(height.max(1));
-        if self.buffer.shown() == 0 {
-            let (text, style): (String, Style) = match (&self.error, self.buffer.filtering()) {
-                (Some(error), _) => (clean(error).into_owned(), cx.theme.status.failed),
-                (None, true) => ("no line matches".to_owned(), cx.theme.body.dim),
-                (None, false) => ("waiting for the first line …".to_owned(), cx.theme.body.dim),
-            };
-            return frame
-                .render_widget(Paragraph::new(Line::styled(text, style)).wrap(Wrap { trim: false }), inner);
-        }
-        let lines = self.lines(cx, usize::from(inner.width), height);
-        if !self.wrap {
-            return frame.render_widget(Paragraph::new(lines), inner);
-        }
-        let width = usize::from(inner.width).max(1);
-        let mut rows: Vec<Line<'static>> = lines.into_iter().flat_map(|line| wrapped(line, width)).collect();
-        // Wrapped lines need more rows than there are; at the end the last one must be seen.
-        if self.position == Position::End {
-            rows.drain(..rows.len().saturating_sub(height));
-        }
-        frame.render_widget(Paragraph::new(rows), inner);
+        logs_view::draw(self, cx, frame, area);
     }
 
     fn full_screen(&self) -> bool {
@@ -550,46 +367,6 @@ impl View for Logs {
     }
 }
 
-/// A line cut into rows of a width, at any character: a log line is not prose.
-fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
-    if line.width() <= width {
-        return vec![line];
-    }
-    let style = line.style;
-    let mut rows = vec![Line::default().style(style)];
-    let mut used = 0;
-    for span in line.spans {
-        let mut piece = String::new();
-        for character in span.content.chars() {
-            let columns = unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
-            if used + columns > width {
-                if let Some(row) = rows.last_mut() {
-                    row.spans.push(Span::styled(std::mem::take(&mut piece), span.style));
-                }
-                rows.push(Line::default().style(style));
-                used = 0;
-            }
-            piece.push(character);
-            used += columns;
-        }
-        if let Some(row) = rows.last_mut() {
-            row.spans.push(Span::styled(piece, span.style));
-        }
-    }
-    rows
-}
-
-fn byte_at_column(text: &str, column: usize) -> usize {
-    let mut seen = 0;
-    for (index, character) in text.char_indices() {
-        if seen >= column {
-            return index;
-        }
-        seen += unicode_width::UnicodeWidthChar::width(character).unwrap_or(0);
-    }
-    text.len()
-}
-
 /// The pod's containers in the order they run, debuggers last.
 fn container_names(pod: &Pod) -> Vec<String> {
     let Some(spec) = &pod.spec else { return Vec::new() };
@@ -610,24 +387,8 @@ async fn read(out: Outbox, what: Follow) {
 
 /// Asks the server which pods a workload has, by its selector.
 async fn find_selector(out: Outbox, target: ObjectRef) {
-    let answer = match target.api(out.client()).get(&target.name).await {
-        Ok(object) => selector_of(&object.data)
-            .ok_or_else(|| format!("{} {} has no selector", target.kind.kind, object.name_any())),
-        Err(error) => Err(crate::console::action::error_text(&error)),
-    };
+    let answer = out.fetch(&target).await.and_then(|object| {
+        selector_of(&object).ok_or_else(|| format!("{} {} has no selector", target.kind.kind, target.name))
+    });
     out.data(Data::Logs(Loaded::Selector(answer))).await;
-}
-
-/// The selector of a workload or a Service in the query form.
-fn selector_of(object: &serde_json::Value) -> Option<String> {
-    let selector = object.pointer("/spec/selector")?;
-    let parsed = serde_json::from_value(selector.clone()).ok();
-    let structured = selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
-    if structured {
-        let field: LabelSelector = parsed?;
-        return kube::core::Selector::try_from(field).ok().map(|selector| selector.to_string());
-    }
-    let pairs = selector.as_object()?.iter().map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
-    let pairs: Vec<String> = pairs.collect::<Option<_>>()?;
-    (!pairs.is_empty()).then(|| pairs.join(","))
 }

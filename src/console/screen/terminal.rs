@@ -6,27 +6,21 @@
 use std::cell::RefCell;
 
 use crossterm::event::{KeyCode, KeyEvent, MouseEventKind};
-use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
-use ratatui::layout::{Margin, Rect};
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, BorderType, Borders, Paragraph, Wrap};
+use ratatui::layout::Rect;
 
 use super::View;
+use super::terminal_ask::{ask_container, ask_debug, containers, opening};
+use super::terminal_view;
 use crate::console::action::{Action, Mutation, PatchKind, error_text};
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::dialog::{Dialog, Field};
 use crate::console::effect::{Effect, Outbox};
 use crate::console::message::{Data, ScreenMessage};
-use crate::console::pane::session::default_container;
-use crate::console::pane::widget::TerminalView;
 use crate::console::pane::{
     DebugPlan, Emulator, Opening, Outcome, PaneEvent, PaneInput, PaneSize, Session, StartProgress, keys,
 };
 use crate::console::resource::ObjectRef;
-use crate::console::text::{clean, fit};
 use crate::console::toast::Toast;
 
 /// Output merged into one message at most; keeps a busy program from being drawn piece by piece.
@@ -55,7 +49,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    fn word(self) -> &'static str {
+    pub(super) fn word(self) -> &'static str {
         match self {
             Self::Shell => "shell",
             Self::Attach => "attach",
@@ -66,7 +60,7 @@ impl Purpose {
 
 /// How far it is.
 #[derive(Debug)]
-enum Stage {
+pub(super) enum Stage {
     /// The user is asked.
     Asking,
     /// On its way; what is said about it.
@@ -79,23 +73,23 @@ enum Stage {
 
 /// The screen.
 pub struct Terminal {
-    pod: ObjectRef,
-    purpose: Purpose,
+    pub(super) pod: ObjectRef,
+    pub(super) purpose: Purpose,
     /// What was chosen; none while the user is asked.
     plan: Option<Plan>,
-    container: String,
-    stage: Stage,
+    pub(super) container: String,
+    pub(super) stage: Stage,
     session: Option<Session>,
     /// Typed before there was a session; goes first once there is one.
     early: Vec<u8>,
-    emulator: RefCell<Emulator>,
+    pub(super) emulator: RefCell<Emulator>,
 }
 
 /// A decided opening, with the debug container to add before.
 #[derive(Debug, Clone)]
-struct Plan {
-    opening: Opening,
-    debug: Option<DebugPlan>,
+pub(super) struct Plan {
+    pub(super) opening: Opening,
+    pub(super) debug: Option<DebugPlan>,
 }
 
 impl std::fmt::Debug for Terminal {
@@ -124,7 +118,7 @@ impl Terminal {
         }
     }
 
-    fn decided(pod: ObjectRef, purpose: Purpose, plan: Plan) -> Self {
+    pub(super) fn decided(pod: ObjectRef, purpose: Purpose, plan: Plan) -> Self {
         Self { plan: Some(plan), ..Self::new(pod, purpose) }
     }
 
@@ -139,7 +133,7 @@ impl Terminal {
         match self.purpose {
             Purpose::Debug => vec![Effect::Ask(Box::new(ask_debug(&self.pod, &pod)))],
             purpose => {
-                let running = containers(&pod, purpose);
+                let running = containers(&pod);
                 match running.as_slice() {
                     [] => vec![
                         Effect::Back,
@@ -213,11 +207,11 @@ impl Terminal {
         Vec::new()
     }
 
-    fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         self.emulator.borrow().text().trim().is_empty()
     }
 
-    fn send(&self, input: PaneInput) -> bool {
+    pub(super) fn send(&self, input: PaneInput) -> bool {
         self.session.as_ref().is_none_or(|session| session.send(input))
     }
 
@@ -257,7 +251,7 @@ impl Terminal {
     }
 
     /// Ephemeral containers are never restarted, so there is nothing to open again (EPH-1).
-    fn debug_container_ended(&self) -> bool {
+    pub(super) fn debug_container_ended(&self) -> bool {
         matches!(&self.stage, Stage::Over(outcome) if *outcome != Outcome::Detached)
             && self.purpose == Purpose::Debug
     }
@@ -286,46 +280,6 @@ impl Terminal {
             Purpose::Debug => format!("detached from {}; attach again with a", self.container),
         };
         vec![Effect::Back, Effect::done(text)]
-    }
-
-    /// The line in the lower border: what to press, or how it ended.
-    fn hint(&self, cx: &Context<'_>) -> (String, Style) {
-        let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
-        let detach = key(Command::TerminalDetach);
-        let scrolled = self.emulator.borrow().scrolled();
-        match &self.stage {
-            Stage::Asking => ("esc back".to_owned(), cx.theme.terminal.hint),
-            Stage::Starting(_) => (format!("esc or {detach} give up"), cx.theme.terminal.hint),
-            Stage::Open { .. } if scrolled > 0 => (
-                format!(
-                    "▲ {scrolled} lines back · {} down · any key returns",
-                    key(Command::TerminalScrollDown)
-                ),
-                cx.theme.terminal.hint,
-            ),
-            Stage::Open { stdin: false, .. } => (
-                format!("read only: the container was made without stdin · {detach} leave"),
-                cx.theme.terminal.hint,
-            ),
-            Stage::Open { tty: false, .. } => (
-                format!("no terminal: the container was made without tty · {detach} leave"),
-                cx.theme.terminal.hint,
-            ),
-            // The prompt of a program that ran before us was printed before us.
-            Stage::Open { .. } if self.purpose != Purpose::Shell && self.is_blank() => {
-                (format!("no prompt? press enter · {detach} leave"), cx.theme.terminal.hint)
-            }
-            Stage::Open { .. } => (
-                format!("{detach} leave · {} scroll back", key(Command::TerminalScrollUp)),
-                cx.theme.terminal.hint,
-            ),
-            Stage::Over(outcome) => {
-                let style = if outcome.is_good() { cx.theme.toast.done } else { cx.theme.toast.failed };
-                let glyph = if outcome.is_good() { "✔" } else { "✖" };
-                let again = if self.debug_container_ended() { "" } else { " · r again" };
-                (format!("{glyph} {} · enter back{again}", clean(&outcome.text())), style)
-            }
-        }
     }
 }
 
@@ -366,100 +320,12 @@ impl View for Terminal {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        let emulator_title = clean(self.emulator.borrow().title()).into_owned();
-        let mut title = format!("{} · {}", self.purpose.word(), self.pod.name);
-        if !self.container.is_empty() {
-            title = format!("{title} · {}", self.container);
-        }
-        if !emulator_title.is_empty() {
-            title = format!("{title} · {emulator_title}");
-        }
-        let width = usize::from(area.width).saturating_sub(6);
-        let (hint, hint_style) = self.hint(cx);
-        let live = matches!(self.stage, Stage::Open { .. });
-        let border = if live { cx.theme.terminal.frame } else { cx.theme.frame.border };
-        let block = Block::new()
-            .borders(Borders::ALL)
-            .border_type(BorderType::Rounded)
-            .border_style(border)
-            .title(Span::styled(format!(" {} ", fit(&title, width)), cx.theme.frame.title))
-            .title_bottom(Line::styled(format!(" {} ", fit(&hint, width)), hint_style).right_aligned());
-        let inner = block.inner(area);
-        frame.render_widget(block, area);
-        if inner.is_empty() {
-            return;
-        }
-        let size = PaneSize { rows: inner.height, columns: inner.width };
-        if self.emulator.borrow_mut().resize(size.rows, size.columns) {
-            self.send(PaneInput::Resize(size));
-        }
-        match &self.stage {
-            Stage::Open { .. } => {
-                let emulator = self.emulator.borrow();
-                frame.render_widget(
-                    TerminalView::new(&emulator).style(cx.theme.body.text).cursor(true),
-                    inner,
-                );
-            }
-            Stage::Over(outcome) if self.emulator.borrow().text().trim().is_empty() => {
-                let text = vec![
-                    Line::default(),
-                    Line::styled(format!("✖ {}", clean(&outcome.text())), cx.theme.status.failed),
-                ];
-                frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), indented(inner));
-            }
-            Stage::Over(_) => {
-                let emulator = self.emulator.borrow();
-                frame.render_widget(TerminalView::new(&emulator).style(cx.theme.body.text), inner);
-            }
-            Stage::Asking => {}
-            Stage::Starting(progress) => {
-                frame.render_widget(
-                    Paragraph::new(start_lines(cx, progress)).wrap(Wrap { trim: false }),
-                    indented(inner),
-                );
-            }
-        }
+        terminal_view::draw(self, cx, frame, area);
     }
 
     fn takes_all_keys(&self) -> bool {
         true
     }
-}
-
-/// Where notices stand: off the border, also in the lines a long one is wrapped to.
-fn indented(area: Rect) -> Rect {
-    area.inner(Margin { horizontal: 2.min(area.width / 2), vertical: 0 })
-}
-
-/// What is said while a container is on its way.
-fn start_lines(cx: &Context<'_>, progress: &StartProgress) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::default()];
-    match progress {
-        StartProgress::Waiting { reason, message, trouble } => {
-            let (glyph, style) =
-                if *trouble { ("✖", cx.theme.status.failed) } else { ("◐", cx.theme.status.pending) };
-            let head = if reason.is_empty() { "Starting" } else { reason };
-            lines.push(Line::styled(format!("{glyph} {}", clean(head)), style));
-            if !message.is_empty() {
-                lines.push(Line::styled(clean(message).into_owned(), cx.theme.body.text));
-            }
-            if *trouble {
-                lines.push(Line::default());
-                lines.push(Line::styled(
-                    "Still waiting; Kubernetes tries again by itself.",
-                    cx.theme.body.dim,
-                ));
-            }
-        }
-        StartProgress::Running => lines.push(Line::styled("● Running, attaching", cx.theme.status.running)),
-        StartProgress::Ended { exit_code, message } => lines.push(Line::styled(
-            format!("✖ ended with exit code {exit_code}: {}", clean(message)),
-            cx.theme.status.failed,
-        )),
-        StartProgress::PodGone => lines.push(Line::styled("✖ the pod is gone", cx.theme.status.failed)),
-    }
-    lines
 }
 
 /// Adds the debug container where one is asked for, opens the session and carries its events.
@@ -509,114 +375,5 @@ fn add_debugger(pod: &ObjectRef, debug: &DebugPlan) -> Action {
         // An ephemeral container cannot be removed again.
         inverse: None,
         quiet: true,
-    }
-}
-
-fn opening(purpose: Purpose, container: &str) -> Opening {
-    let container = Some(container.to_owned());
-    match purpose {
-        Purpose::Attach => Opening::Attach { container },
-        Purpose::Shell | Purpose::Debug => Opening::Shell { container },
-    }
-}
-
-/// The containers one can enter now: those that run, the pod's own before its debuggers.
-fn containers(pod: &Pod, _purpose: Purpose) -> Vec<String> {
-    let Some(status) = &pod.status else { return Vec::new() };
-    let all = status
-        .container_statuses
-        .iter()
-        .chain(&status.init_container_statuses)
-        .chain(&status.ephemeral_container_statuses)
-        .flatten();
-    all.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()))
-        .map(|status| status.name.clone())
-        .collect()
-}
-
-fn ask_container(target: &ObjectRef, pod: &Pod, purpose: Purpose, options: Vec<String>) -> Dialog {
-    let title = match purpose {
-        Purpose::Attach => format!("Attach to {}", target.name),
-        Purpose::Shell | Purpose::Debug => format!("Shell in {}", target.name),
-    };
-    let preferred = default_container(pod).unwrap_or_default();
-    let target = target.clone();
-    Dialog::new(title, "Open", move |dialog, _| {
-        let plan = Plan { opening: opening(purpose, dialog.text("container")), debug: None };
-        Ok(vec![Effect::Back, Effect::open(Terminal::decided(target.clone(), purpose, plan))])
-    })
-    .field(Field::choice("container", options).picking(&preferred))
-    .on_cancel(|_, _| vec![Effect::Back])
-}
-
-/// The words of a command line; quotes keep words together.
-fn words(text: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    for character in text.chars() {
-        match (quote, character) {
-            (Some(open), _) if character == open => quote = None,
-            (None, '"' | '\'') => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            (None, _) if character.is_whitespace() => words.extend(word.take()),
-            _ => word.get_or_insert_default().push(character),
-        }
-    }
-    if quote.is_some() {
-        return Err("the command has an open quote".to_owned());
-    }
-    words.extend(word);
-    Ok(words)
-}
-
-fn ask_debug(target: &ObjectRef, pod: &Pod) -> Dialog {
-    const NONE: &str = "(none)";
-    let spec = pod.spec.as_ref();
-    let mut options: Vec<String> = spec
-        .map(|spec| spec.containers.iter().map(|container| container.name.clone()).collect())
-        .unwrap_or_default();
-    options.push(NONE.to_owned());
-    let preferred = default_container(pod).unwrap_or_default();
-    let name = target.name.clone();
-    let target = target.clone();
-    Dialog::new(format!("Debug {name}"), "Start", move |dialog, _| {
-        let image = dialog.text("image").trim().to_owned();
-        if image.is_empty() {
-            return Err("an image is needed, for example busybox".to_owned());
-        }
-        let chosen = dialog.text("target");
-        let into = (chosen != NONE).then(|| chosen.to_owned());
-        let debug = DebugPlan::new(&image, into, words(dialog.text("command"))?);
-        let plan = Plan { opening: Opening::Debug { container: debug.name.clone() }, debug: Some(debug) };
-        Ok(vec![Effect::Back, Effect::open(Terminal::decided(target.clone(), Purpose::Debug, plan))])
-    })
-    .line("Adds an ephemeral container that sees the target's processes. It stays until the pod goes.")
-    .field(Field::choice("target", options).picking(&preferred))
-    .field(Field::text("image", "busybox").hint("any image the cluster can pull"))
-    .field(Field::text("command", "").hint("the image's own, if empty"))
-    .on_cancel(|_, _| vec![Effect::Back])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// CON-8: the debug command is split as a shell would.
-    #[test]
-    fn a_command_line_is_split_into_words() {
-        let cases: &[(&str, Result<&[&str], ()>)] = &[
-            ("", Ok(&[])),
-            ("sh", Ok(&["sh"])),
-            (" sh  -c 'echo a b' ", Ok(&["sh", "-c", "echo a b"])),
-            (r#"a"b c"d ''"#, Ok(&["ab cd", ""])),
-            ("sh -c 'x", Err(())),
-        ];
-        for (text, expect) in cases {
-            let expect = expect.map(|list| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-            assert_eq!(words(text).map_err(|_| ()), expect, "{text}");
-        }
     }
 }

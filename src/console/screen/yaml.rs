@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use regex::Regex;
@@ -9,7 +10,6 @@ use serde_json::Value;
 
 use super::View;
 use super::edit::Edit;
-use crate::console::action::error_text;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
@@ -67,9 +67,9 @@ impl Yaml {
     fn load(&self) -> Effect {
         let target = self.target.clone();
         Effect::task("load", move |out| async move {
-            let loaded = match target.api(out.client()).get(&target.name).await {
-                Ok(object) => Loaded::Object(Box::new(serde_json::to_value(object).unwrap_or_default())),
-                Err(error) => Loaded::Failed(error_text(&error)),
+            let loaded = match out.fetch(&target).await {
+                Ok(object) => Loaded::Object(Box::new(object)),
+                Err(error) => Loaded::Failed(error),
             };
             out.data(Data::Yaml(loaded)).await;
         })
@@ -191,8 +191,8 @@ impl View for Yaml {
             let drawn = Line::from(spans);
             let hit = self.regex.as_ref().is_some_and(|regex| regex.is_match(line));
             match (hit, current == Some(number)) {
-                (true, true) => drawn.patch_style(theme.log.found),
-                (true, false) => drawn.patch_style(theme.table.flash),
+                (true, true) => highlighted(drawn, theme.log.found),
+                (true, false) => highlighted(drawn, theme.table.flash),
                 _ => drawn,
             }
         });
@@ -216,4 +216,12 @@ impl View for Yaml {
         self.search(0);
         Ok(())
     }
+}
+
+/// The whole line in a style, also where its parts have their own background.
+fn highlighted(mut line: Line<'_>, style: Style) -> Line<'_> {
+    for span in &mut line.spans {
+        span.style = span.style.patch(style);
+    }
+    line
 }

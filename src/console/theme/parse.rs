@@ -10,7 +10,7 @@ use ratatui::style::{Color, Modifier, Style};
 use toml::de::{DeTable, DeValue};
 
 use super::{KEYS, Theme, library};
-use crate::console::text::nearest;
+use crate::base::nearest::nearest;
 
 /// Why a theme cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

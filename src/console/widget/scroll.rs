@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crossterm::event::{MouseEvent, MouseEventKind};
+use crossterm::event::{KeyCode, KeyEvent, MouseEvent, MouseEventKind};
 
 use crate::console::command::Command;
 
@@ -61,6 +61,19 @@ impl Scroll {
             _ => return false,
         });
         true
+    }
+
+    /// Takes a plain key where keys are not looked up; says whether it was one of moving.
+    pub fn key(&self, key: KeyEvent) -> bool {
+        self.command(match key.code {
+            KeyCode::Up | KeyCode::Char('k') => Command::Up,
+            KeyCode::Down | KeyCode::Char('j') => Command::Down,
+            KeyCode::PageUp => Command::PageUp,
+            KeyCode::PageDown | KeyCode::Char(' ') => Command::PageDown,
+            KeyCode::Home | KeyCode::Char('g') => Command::Top,
+            KeyCode::End | KeyCode::Char('G') => Command::Bottom,
+            _ => return false,
+        })
     }
 
     /// Takes the mouse wheel.

@@ -14,7 +14,7 @@ mod rolling;
 mod scaling;
 mod sync;
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
@@ -33,40 +33,21 @@ use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let deployments = context.caches.of::<Deployment>();
-    let sets = context.caches.of::<ReplicaSet>();
-    let pods = context.caches.of::<Pod>();
     let controller = Arc::new(DeploymentController {
         api: context.api.clone(),
-        deployments: deployments.clone(),
-        sets: sets.clone(),
-        pods: pods.clone(),
+        deployments: context.caches.of(),
+        sets: context.caches.of(),
+        pods: context.caches.of(),
         orphans: Orphans::default(),
         written: Written::default(),
         recorder: Recorder::new(&context.api, "deployment-controller"),
         queue: queue.clone(),
     });
-    // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<DeploymentController> = Arc::downgrade(&controller);
-    let handler = weak.clone();
-    deployments.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.deployment_changed(change);
-        }
-    });
-    let handler = weak.clone();
-    sets.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.set_changed(change);
-        }
-    });
-    pods.on_change(move |change| {
-        if let Some(controller) = weak.upgrade() {
-            controller.pod_changed(change);
-        }
-    });
-    let caches =
-        vec![context.synced::<Deployment>(), context.synced::<ReplicaSet>(), context.synced::<Pod>()];
+    let caches = vec![
+        context.follow::<Deployment, _>(&controller, DeploymentController::deployment_changed),
+        context.follow::<ReplicaSet, _>(&controller, DeploymentController::set_changed),
+        context.follow::<Pod, _>(&controller, DeploymentController::pod_changed),
+    ];
     context.run(controller, queue, caches);
 }
 

@@ -3,7 +3,7 @@
 mod status;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -32,32 +32,11 @@ pub(super) fn start(context: &Context) {
         recorder: Recorder::new(&context.api, "controllermanager"),
         queue: queue.clone(),
     });
-    // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<DisruptionController> = Arc::downgrade(&controller);
-    let budgets = queue.clone();
-    controller.budgets.on_change(move |change| budgets.add(change.object.key()));
-    let handler = weak.clone();
-    controller.pods.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.pod_changed(change);
-        }
-    });
-    let handler = weak.clone();
-    controller.sets.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.owner_changed(change);
-        }
-    });
-    controller.deployments.on_change(move |change| {
-        if let Some(controller) = weak.upgrade() {
-            controller.owner_changed(change);
-        }
-    });
     let caches = vec![
-        context.synced::<PodDisruptionBudget>(),
-        context.synced::<Pod>(),
-        context.synced::<ReplicaSet>(),
-        context.synced::<Deployment>(),
+        context.follow::<PodDisruptionBudget, _>(&controller, DisruptionController::budget_changed),
+        context.follow::<Pod, _>(&controller, DisruptionController::pod_changed),
+        context.follow::<ReplicaSet, _>(&controller, DisruptionController::owner_changed),
+        context.follow::<Deployment, _>(&controller, DisruptionController::owner_changed),
     ];
     context.run(controller, queue, caches);
 }
@@ -109,6 +88,10 @@ impl Reconciler for DisruptionController {
 }
 
 impl DisruptionController {
+    fn budget_changed(&self, change: &Change) {
+        self.queue.add(change.object.key());
+    }
+
     fn pod_changed(&self, change: &Change) {
         let facts = |object: &Object| {
             object.get::<Pod>().map(|pod| {

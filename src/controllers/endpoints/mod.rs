@@ -8,7 +8,7 @@ mod member;
 mod slices;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -44,46 +44,28 @@ pub(super) fn start_slices(context: &Context) {
 
 fn start(context: &Context, form: Form) {
     let queue = context.queue();
-    let services = context.caches.of::<Service>();
-    let pods = context.caches.of::<Pod>();
-    let slices = context.caches.of::<EndpointSlice>();
-    let endpoints = context.caches.of::<Endpoints>();
     let controller = Arc::new(EndpointsOf {
         form,
         api: context.api.clone(),
-        services: services.clone(),
-        pods: pods.clone(),
-        nodes: context.caches.of::<Node>(),
-        slices: slices.clone(),
+        services: context.caches.of(),
+        pods: context.caches.of(),
+        nodes: context.caches.of(),
+        slices: context.caches.of(),
         written: Written::default(),
         queue: queue.clone(),
     });
-    // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<EndpointsOf> = Arc::downgrade(&controller);
-    let handler = queue.clone();
-    services.on_change(move |change| handler.add(change.object.key()));
-    pods.on_change(move |change| {
-        if let Some(controller) = weak.upgrade() {
-            controller.pod_changed(change);
-        }
-    });
     // What others change or delete is put right.
-    let handler = queue.clone();
-    match form {
-        Form::Endpoints => endpoints.on_change(move |change| handler.add(change.object.key())),
-        Form::Slices => slices.on_change(move |change| {
-            let service = change.object.meta().labels.as_ref().and_then(|l| l.get(slices::SERVICE_NAME));
-            if let Some(service) = service {
-                handler.add(Key::new(change.object.namespace(), service.as_str()));
-            }
-        }),
-    }
+    let written = match form {
+        Form::Endpoints => context.follow::<Endpoints, _>(&controller, EndpointsOf::changed),
+        Form::Slices => context.follow::<EndpointSlice, _>(&controller, EndpointsOf::slice_changed),
+    };
     let caches = vec![
-        context.synced::<Service>(),
-        context.synced::<Pod>(),
+        context.follow::<Service, _>(&controller, EndpointsOf::changed),
+        context.follow::<Pod, _>(&controller, EndpointsOf::pod_changed),
         context.synced::<Node>(),
         context.synced::<EndpointSlice>(),
         context.synced::<Endpoints>(),
+        written,
     ];
     context.run(controller, queue, caches);
 }
@@ -152,6 +134,18 @@ fn is_headless(service: &Service) -> bool {
 }
 
 impl EndpointsOf {
+    /// The service itself, or its Endpoints, which have its name.
+    fn changed(&self, change: &Change) {
+        self.queue.add(change.object.key());
+    }
+
+    fn slice_changed(&self, change: &Change) {
+        let service = change.object.meta().labels.as_ref().and_then(|l| l.get(slices::SERVICE_NAME));
+        if let Some(service) = service {
+            self.queue.add(Key::new(change.object.namespace(), service.as_str()));
+        }
+    }
+
     fn pod_changed(&self, change: &Change) {
         let before = change.previous.as_ref().and_then(|p| p.get::<Pod>());
         let after = change.object.get::<Pod>();

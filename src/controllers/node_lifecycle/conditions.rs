@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 
 use crate::base::clock::time;
+use crate::object::node::condition_status;
 use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -22,17 +23,6 @@ const TAINTING: [(&str, &str, &str); 6] = [
     ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
     ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
 ];
-
-/// The status of a condition; none when the node does not have it.
-pub(super) fn status_of<'a>(node: &'a Node, type_: &str) -> Option<&'a str> {
-    let conditions = node.status.as_ref()?.conditions.as_ref()?;
-    conditions.iter().find(|c| c.type_ == type_).map(|c| c.status.as_str())
-}
-
-/// Whether the node's pods can be trusted to serve.
-pub(super) fn is_ready(node: &Node) -> bool {
-    status_of(node, "Ready") == Some("True")
-}
 
 /// Makes every condition Unknown that the kubelet no longer vouches for.
 pub(super) fn fall_silent(conditions: &mut Vec<NodeCondition>, created: Option<Timestamp>, now: Timestamp) {
@@ -62,7 +52,7 @@ pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
     let current: &[Taint] = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
     let mut wanted: Vec<(&str, &str)> = TAINTING
         .iter()
-        .filter(|(type_, status, _)| status_of(node, type_) == Some(status))
+        .filter(|(type_, status, _)| condition_status(node, type_) == Some(status))
         .map(|(_, _, key)| (*key, NO_SCHEDULE))
         .collect();
     let executing: Vec<(&str, &str)> = wanted

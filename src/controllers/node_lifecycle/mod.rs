@@ -6,7 +6,7 @@
 mod conditions;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -17,6 +17,7 @@ use super::context::Context;
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
 use crate::object::readiness;
+use crate::object::node::{condition_status, is_ready, node_of};
 use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 
@@ -35,29 +36,11 @@ pub(super) fn start(context: &Context) {
         recorder: Recorder::new(&context.api, "node-controller"),
         queue: queue.clone(),
     });
-    // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let weak: Weak<NodeController> = Arc::downgrade(&controller);
-    let handler = weak.clone();
-    nodes.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.node_changed(change);
-        }
-    });
-    let handler = weak.clone();
-    context.caches.of::<Lease>().on_change(move |change| {
-        if let Some(controller) = handler.upgrade()
-            && change.kind != ChangeKind::Deleted
-            && change.object.namespace() == LEASES
-        {
-            controller.heard_of(change.object.name());
-        }
-    });
-    context.caches.of::<Pod>().on_change(move |change| {
-        if let Some(controller) = weak.upgrade() {
-            controller.pod_changed(change);
-        }
-    });
-    let caches = vec![context.synced::<Node>(), context.synced::<Lease>(), context.synced::<Pod>()];
+    let caches = vec![
+        context.follow::<Node, _>(&controller, NodeController::node_changed),
+        context.follow::<Lease, _>(&controller, NodeController::lease_changed),
+        context.follow::<Pod, _>(&controller, NodeController::pod_changed),
+    ];
     context.run(controller, queue, caches);
 }
 
@@ -89,7 +72,7 @@ impl Reconciler for NodeController {
             node = unknown;
         }
         self.taint(&node)?;
-        if !conditions::is_ready(&node) && conditions::status_of(&node, "Ready").is_some() {
+        if !is_ready(&node) && condition_status(&node, "Ready").is_some() {
             self.pods_not_ready(&node)?;
         }
         Ok(())
@@ -103,6 +86,12 @@ fn reported(node: &Object) -> Option<jiff::Timestamp> {
 }
 
 impl NodeController {
+    fn lease_changed(&self, change: &Change) {
+        if change.kind != ChangeKind::Deleted && change.object.namespace() == LEASES {
+            self.heard_of(change.object.name());
+        }
+    }
+
     fn heard_of(&self, node: &str) {
         self.heard.lock().insert(node.to_string(), self.api.clock().monotonic());
     }
@@ -130,16 +119,16 @@ impl NodeController {
     /// A pod that says it is ready on a node that is not is looked at again.
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>().filter(|pod| readiness::is_ready(pod)) else { return };
-        let Some(name) = pod.spec.as_ref().and_then(|s| s.node_name.as_deref()) else { return };
+        let Some(name) = node_of(pod) else { return };
         let key = Key::new("", name);
-        if self.nodes.get(&key).is_some_and(|node| !conditions::is_ready(&node)) {
+        if self.nodes.get(&key).is_some_and(|node| !is_ready(&node)) {
             self.queue.add(key);
         }
     }
 
     /// Writes what the silence means, unless a heartbeat came meanwhile.
     fn make_unknown(&self, node: &Shared<Node>, heard: Duration) -> Result<Option<Shared<Node>>, ApiError> {
-        let was_ready = conditions::is_ready(node);
+        let was_ready = is_ready(node);
         let now = self.api.clock().now();
         let written = self.api.modify_status::<Node>(&node.key(), |fresh| {
             let still_silent = self.heard.lock().get(node.name()).copied().unwrap_or_default() == heard;
@@ -155,7 +144,7 @@ impl NodeController {
             Err(error) if error.is_not_found() => return Ok(None),
             other => other?,
         };
-        if was_ready && !conditions::is_ready(&written) {
+        if was_ready && !is_ready(&written) {
             let message = format!("Node {} status is now: NodeNotReady", node.name());
             self.recorder.normal(node.object(), "NodeNotReady", message);
         }

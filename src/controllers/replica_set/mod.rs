@@ -4,7 +4,7 @@ mod rank;
 mod status;
 
 use std::cmp::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -27,31 +27,20 @@ const BURST: usize = 500;
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let sets = context.caches.of::<ReplicaSet>();
-    let pods = context.caches.of::<Pod>();
     let controller = Arc::new(ReplicaSets {
         api: context.api.clone(),
-        sets: sets.clone(),
-        pods: pods.clone(),
+        sets: context.caches.of(),
+        pods: context.caches.of(),
         orphans: Orphans::default(),
         expectations: Expectations::new(),
         recorder: Recorder::new(&context.api, "replicaset-controller"),
         queue: queue.clone(),
     });
-    // Handlers outlive a controller that is stopped, so they must not keep it alive.
-    let handler: Weak<ReplicaSets> = Arc::downgrade(&controller);
-    sets.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.set_changed(change);
-        }
-    });
-    let handler: Weak<ReplicaSets> = Arc::downgrade(&controller);
-    pods.on_change(move |change| {
-        if let Some(controller) = handler.upgrade() {
-            controller.pod_changed(change);
-        }
-    });
-    context.run(controller, queue, vec![context.synced::<ReplicaSet>(), context.synced::<Pod>()]);
+    let caches = vec![
+        context.follow::<ReplicaSet, _>(&controller, ReplicaSets::set_changed),
+        context.follow::<Pod, _>(&controller, ReplicaSets::pod_changed),
+    ];
+    context.run(controller, queue, caches);
 }
 
 struct ReplicaSets {

@@ -23,9 +23,8 @@ use tokio_util::io::ReaderStream;
 
 use super::IMAGE_DIRECTORY;
 use super::web_files::{Named, content_type, named};
+use crate::object::low_ports::LowPorts;
 
-/// Where an ordinary user's servers listen instead of a port below 1024.
-const UNPRIVILEGED_OFFSET: u16 = 8000;
 /// How long requests may still take after a graceful end was asked for.
 const DRAIN: Duration = Duration::from_mins(1);
 
@@ -145,21 +144,18 @@ fn connect(server: &Rc<Server>, stream: TcpStream, peer: SocketAddr, running: &G
     });
 }
 
-/// Ports below 1024 may be root's alone; then another one, and a word about it.
+/// Where the node's low ports are not to be had, the one that stands for it, and a word about that.
 async fn listen(ip: IpAddr, port: u16, flavour: &Flavour) -> io::Result<TcpListener> {
-    let address = SocketAddr::new(ip, port);
-    match TcpListener::bind(address).await {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let other = SocketAddr::new(ip, port + UNPRIVILEGED_OFFSET);
-            eprintln!(
-                "{}: port {port} is root's here: serving on {other} instead (to change that: sysctl \
-                 net.ipv4.ip_unprivileged_port_start={port})",
-                flavour.program
-            );
-            TcpListener::bind(other).await.map_err(|error| at(other, &error))
-        }
-        result => result.map_err(|error| at(address, &error)),
+    let low_ports = LowPorts::read(std::env::var(LowPorts::VARIABLE).ok().as_deref());
+    let address = SocketAddr::new(ip, low_ports.served(port));
+    if address.port() != port {
+        eprintln!(
+            "{}: port {port} is root's here: serving on {address} instead (to change that: sysctl \
+             net.ipv4.ip_unprivileged_port_start={port})",
+            flavour.program
+        );
     }
+    TcpListener::bind(address).await.map_err(|error| at(address, &error))
 }
 
 fn at(address: SocketAddr, error: &io::Error) -> io::Error {

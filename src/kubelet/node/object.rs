@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    Node as NodeObject, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
+    ContainerImage, Node as NodeObject, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -15,6 +15,8 @@ use crate::api::ApiError;
 use crate::base::clock::{since, time};
 use crate::kubelet::runtime::Runtime;
 use crate::kubelet::sync_loop::Engine;
+use crate::object::low_ports::LowPorts;
+use crate::object::node::is_ready;
 use crate::object::{Key, Kind, Shared};
 
 /// The namespace of node leases.
@@ -34,7 +36,8 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
         }
         let due = reported.is_none_or(|at| since(now, at) >= engine.timings.node_status_report.0);
         // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
-        if due || !is_ready(&engine, &node) {
+        // Or images came or went, which the scheduler goes by.
+        if due || !is_told(&engine, &node) {
             match report(&engine, &node) {
                 Ok(()) => reported = Some(now),
                 Err(error) => tracing::warn!(node = node.config.name, "node status not written: {error}"),
@@ -47,10 +50,11 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
     }
 }
 
-fn is_ready(engine: &Engine, node: &Node) -> bool {
+/// Whether the Node object says that the node is Ready, and which images it has.
+fn is_told(engine: &Engine, node: &Node) -> bool {
     let Ok(object) = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
-    let conditions = object.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.into_iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True")
+    let Some(status) = &object.status else { return false };
+    is_ready(&object) && status.images == images(node)
 }
 
 /// Writes the Node object as it should be; creates it when it is not there.
@@ -121,7 +125,10 @@ fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
     if let Some(region) = &config.region {
         label("topology.kubernetes.io/region", region);
     }
-    let annotations: BTreeMap<String, String> = runtime.isolation();
+    let mut annotations: BTreeMap<String, String> = runtime.isolation();
+    if !config.hollow {
+        annotations.insert(LowPorts::ANNOTATION.into(), config.low_ports.text());
+    }
     ObjectMeta {
         name: Some(config.name.clone()),
         labels: Some(labels),
@@ -156,9 +163,16 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         allocatable: Some(config.capacity.clone()),
         capacity: Some(config.capacity.clone()),
         conditions: Some(conditions(old, now)),
+        images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
         ..old.clone()
     }
+}
+
+/// What `status.images` should say; none when there are none.
+fn images(node: &Node) -> Option<Vec<ContainerImage>> {
+    let images = node.images.lock().status(node.runtime.loaded_images());
+    (!images.is_empty()).then_some(images)
 }
 
 fn conditions(old: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {

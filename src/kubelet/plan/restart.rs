@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::base::clock::{saturating_after, since};
@@ -134,17 +134,4 @@ pub(super) fn known_attempts(pod: &Pod, name: &str) -> u32 {
     let Some(known) = all.flatten().flatten().find(|c| c.name == name) else { return 0 };
     let ran = known.container_id.as_ref().is_some_and(|id| !id.is_empty());
     u32::try_from(known.restart_count).unwrap_or(0) + u32::from(ran)
-}
-
-/// A duration as messages show it: `10s`, `1m20s`, `5m0s`.
-pub(in crate::kubelet) fn go_duration(duration: Duration) -> String {
-    let whole = SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
-    let seconds = whole.as_secs();
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) if seconds == 0 => format!("{}ms", whole.as_millis()),
-        (0, 0) => format!("{rest}s"),
-        (0, _) => format!("{minutes}m{rest}s"),
-        _ => format!("{hours}h{minutes}m{rest}s"),
-    }
 }

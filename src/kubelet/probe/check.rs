@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use super::ProbeOutcome;
 use crate::kubelet::runtime::{ContainerId, Runtime, RuntimeError};
 use crate::kubelet::spec;
+use crate::object::low_ports::LowPorts;
 pub use http::http_get;
 
 /// Whom to ask.
@@ -22,10 +23,29 @@ pub struct Target {
     pub runtime: Arc<dyn Runtime>,
     /// The container attempt.
     pub id: ContainerId,
-    /// The pod's address: where ports are asked unless the probe names a host.
-    pub ip: IpAddr,
+    /// Where ports are asked.
+    pub place: Place,
     /// There is no process behind the address: asking over the network counts as answered.
     pub hollow: bool,
+}
+
+/// Where a pod's ports are asked, unless a probe or hook names another host.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The pod's address.
+    pub ip: IpAddr,
+    /// Which of its ports are served elsewhere.
+    pub low_ports: LowPorts,
+}
+
+impl Place {
+    /// The host and port that stand for a port of the pod, or of the host that is named.
+    fn address(self, host: Option<&str>, port: u16) -> (String, u16) {
+        match host.filter(|host| !host.is_empty()) {
+            Some(host) if host != self.ip.to_string() => (host.to_string(), port),
+            _ => (self.ip.to_string(), self.low_ports.served(port)),
+        }
+    }
 }
 
 /// Output of a failed command that goes into the event.
@@ -43,33 +63,34 @@ pub async fn ask(target: &Target, container: &Container, probe: &Probe) -> Probe
         return ProbeOutcome::Success;
     }
     if let Some(get) = &probe.http_get {
-        let asked = http_get(target.ip, container, get, "kube-probe/1.37");
+        let asked = http_get(target.place, container, get, "kube-probe/1.37");
         return match tokio::time::timeout(limit, asked).await {
             Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,
             Ok(Ok(status)) => ProbeOutcome::Failure(format!("HTTP probe failed with statuscode: {status}")),
             Ok(Err(text)) => ProbeOutcome::Failure(text),
             Err(_) => ProbeOutcome::Failure(format!(
                 "Get \"{}\": context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
-                http::url(target.ip, container, get)
+                http::url(target.place, container, get)
             )),
         };
     }
     if let Some(socket) = &probe.tcp_socket {
-        return match tokio::time::timeout(limit, tcp_connect(target.ip, container, socket)).await {
+        return match tokio::time::timeout(limit, tcp_connect(target.place, container, socket)).await {
             Ok(Ok(())) => ProbeOutcome::Success,
             Ok(Err(text)) => ProbeOutcome::Failure(text),
             Err(_) => {
-                let (host, port) = tcp_address(target.ip, container, socket);
-                ProbeOutcome::Failure(format!("dial tcp {host}:{}: i/o timeout", port.unwrap_or(0)))
+                let (host, port) = tcp_address(target.place, container, socket);
+                ProbeOutcome::Failure(format!("dial tcp {host}:{port}: i/o timeout"))
             }
         };
     }
     if let Some(action) = &probe.grpc {
-        return match tokio::time::timeout(limit, grpc::check(target.ip, action)).await {
+        let (host, port) = target.place.address(None, u16::try_from(action.port).unwrap_or(0));
+        let address = format!("{host}:{port}");
+        return match tokio::time::timeout(limit, grpc::check(&address, action)).await {
             Ok(outcome) => outcome,
             Err(_) => ProbeOutcome::Failure(format!(
-                "timeout: failed to connect service \"{}:{}\" within {limit:?}: context deadline exceeded",
-                target.ip, action.port
+                "timeout: failed to connect service \"{address}\" within {limit:?}: context deadline exceeded"
             )),
         };
     }
@@ -92,15 +113,21 @@ async fn run(target: &Target, command: Vec<String>, limit: Duration) -> ProbeOut
     }
 }
 
-fn tcp_address(ip: IpAddr, container: &Container, socket: &TCPSocketAction) -> (String, Option<u16>) {
-    let host = socket.host.clone().filter(|h| !h.is_empty()).unwrap_or_else(|| ip.to_string());
-    (host, spec::port_number(container, &socket.port))
+/// The address of a container's socket; port 0 where there is no port of that name.
+fn tcp_address(place: Place, container: &Container, socket: &TCPSocketAction) -> (String, u16) {
+    place.address(socket.host.as_deref(), spec::port_number(container, &socket.port).unwrap_or(0))
 }
 
 /// Opens a connection and closes it.
-pub async fn tcp_connect(ip: IpAddr, container: &Container, socket: &TCPSocketAction) -> Result<(), String> {
-    let (host, port) = tcp_address(ip, container, socket);
-    let port = port.ok_or_else(|| format!("couldn't find port: {:?}", socket.port))?;
+pub async fn tcp_connect(
+    place: Place,
+    container: &Container,
+    socket: &TCPSocketAction,
+) -> Result<(), String> {
+    let (host, port) = tcp_address(place, container, socket);
+    if port == 0 {
+        return Err(format!("couldn't find port: {:?}", socket.port));
+    }
     match TcpStream::connect((host.as_str(), port)).await {
         Ok(_) => Ok(()),
         Err(error) => Err(format!("dial tcp {host}:{port}: {}", connect_error(&error))),

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +58,17 @@ impl Default for HollowConfig {
     }
 }
 
+/// What a hollow container pretends to use while it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HollowLoad {
+    /// Thousandths of a core.
+    pub cpu_millicores: u64,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Processes and threads.
+    pub processes: u32,
+}
+
 /// The runtime of one hollow node.
 pub struct HollowRuntime {
     config: HollowConfig,
@@ -73,6 +85,8 @@ struct State {
     pods: BTreeMap<PodUid, Pod>,
     /// Which pod a container belongs to.
     containers: BTreeMap<ContainerId, PodUid>,
+    /// What containers pretend to use, by pod and name.
+    loads: BTreeMap<(PodUid, String), HollowLoad>,
     /// Planned ends, earliest first.
     ends: BinaryHeap<Reverse<(Instant, ContainerId, i32)>>,
     random: SmallRng,
@@ -113,6 +127,25 @@ impl State {
         pod.containers.iter_mut().find(|container| container.id == *id).ok_or_else(not_found)
     }
 
+    /// What the pod's running containers use: nothing, unless they were told to.
+    fn usage(&self, pod: &Pod, now: Timestamp) -> BTreeMap<String, Usage> {
+        let running = pod.containers.iter().filter(|container| container.exit.is_none());
+        running
+            .map(|container| {
+                let load =
+                    self.loads.get(&(pod.spec.pod_uid.clone(), container.name.clone())).copied().unwrap_or_default();
+                let millis = crate::base::clock::since(now, container.started_at).as_millis();
+                let cpu_millis = millis * u128::from(load.cpu_millicores) / 1000;
+                let usage = Usage {
+                    cpu_time: Duration::from_millis(u64::try_from(cpu_millis).unwrap_or(u64::MAX)),
+                    memory_bytes: load.memory_bytes,
+                    processes: load.processes,
+                };
+                (container.name.clone(), usage)
+            })
+            .collect()
+    }
+
     /// Ends a running container; nothing happens to one that has ended.
     fn end(&mut self, id: &ContainerId, exit_code: i32, signal: Option<i32>, now: Timestamp) {
         let Ok(container) = self.container(id) else { return };
@@ -134,6 +167,7 @@ impl HollowRuntime {
         let state = State {
             pods: BTreeMap::new(),
             containers: BTreeMap::new(),
+            loads: BTreeMap::new(),
             ends: BinaryHeap::new(),
             random: SmallRng::seed_from_u64(config.seed),
             ending: false,
@@ -154,6 +188,11 @@ impl HollowRuntime {
     pub fn exit_container(&self, id: &ContainerId, exit_code: i32) {
         let signal = (exit_code > 128).then_some(exit_code - 128);
         self.state.lock().end(id, exit_code, signal, (self.wall)());
+    }
+
+    /// From now on a container of this name in this pod pretends to use so much; for tests and simulations.
+    pub fn set_load(&self, pod: &PodUid, container: &str, load: HollowLoad) {
+        self.state.lock().loads.insert((pod.clone(), container.to_owned()), load);
     }
 
     /// Unknown images are fine here: simulated clusters run other people's manifests. Tags known to be
@@ -227,6 +266,7 @@ impl Drop for HollowRuntime {
         self.state = Arc::new(Mutex::new(State {
             pods: BTreeMap::new(),
             containers: BTreeMap::new(),
+            loads: BTreeMap::new(),
             ends: BinaryHeap::new(),
             random: SmallRng::seed_from_u64(0),
             ending: false,
@@ -317,6 +357,10 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
+    fn write_hosts<'a>(&'a self, _: &'a PodUid, _: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { Ok(()) }.boxed()
+    }
+
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
             let now = (self.wall)();
@@ -334,9 +378,10 @@ impl Runtime for HollowRuntime {
     }
 
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        async {
+        async move {
             self.stop_sandbox(pod).await?;
             let mut state = self.state.lock();
+            state.loads.retain(|(of, _), _| of != pod);
             if let Some(known) = state.pods.remove(pod) {
                 for container in known.containers {
                     state.containers.remove(&container.id);
@@ -428,6 +473,14 @@ impl Runtime for HollowRuntime {
         async { no_process() }.boxed()
     }
 
+    fn listeners<'a>(
+        &'a self,
+        _pod: &'a PodUid,
+        _port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async { no_process() }.boxed()
+    }
+
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
         async {
             self.state.lock().container(id)?;
@@ -436,12 +489,18 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+        async {
+            let (now, state) = ((self.wall)(), self.state.lock());
+            Ok(state.pods.iter().map(|(uid, pod)| (uid.clone(), state.usage(pod, now))).collect())
+        }
+        .boxed()
+    }
+
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>> {
         async {
-            let state = self.state.lock();
-            let Some(pod) = state.pods.get(pod) else { return Ok(BTreeMap::new()) };
-            let running = pod.containers.iter().filter(|container| container.exit.is_none());
-            Ok(running.map(|container| (container.name.clone(), Usage::default())).collect())
+            let (now, state) = ((self.wall)(), self.state.lock());
+            Ok(state.pods.get(pod).map(|pod| state.usage(pod, now)).unwrap_or_default())
         }
         .boxed()
     }

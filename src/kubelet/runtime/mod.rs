@@ -16,7 +16,7 @@ pub use host::node_host_main;
 pub use process::{HostLife, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -192,6 +192,9 @@ pub enum RuntimeError {
     /// The reference cannot be read as an image name (reason `InvalidImageName`).
     #[error("{0}")]
     InvalidImageName(String),
+    /// The container cannot be made here at all (reason `CreateContainerError`); the text says why.
+    #[error("{0}")]
+    CreateFailed(String),
     /// The container cannot be started as asked: no such program, not executable, a directory
     /// (reason `StartError`, exit code 128; the text is the message).
     #[error("{0}")]
@@ -241,11 +244,25 @@ pub trait Runtime: Send + Sync + 'static {
     /// Whether the image is known, and what it resolves to.
     fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>>;
 
+    /// Whether the image lies on this node without having been pulled: somebody loaded it.
+    fn has_image(&self, reference: &str) -> bool {
+        let _ = reference;
+        false
+    }
+
+    /// The images that were loaded on this node, with all their names.
+    fn loaded_images(&self) -> Vec<(Vec<String>, PulledImage)> {
+        Vec::new()
+    }
+
     /// Makes the pod's sandbox (directories, namespaces).
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>>;
 
     /// Kills every process of the pod and answers once all are confirmed dead.
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
+
+    /// Replaces what the pod's `/etc/hosts` says, for its running containers too.
+    fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Forgets a stopped pod: its records, logs and private directories.
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
@@ -285,9 +302,19 @@ pub trait Runtime: Send + Sync + 'static {
         streams: SessionStreams,
     ) -> BoxFuture<'a, Result<Session, RuntimeError>>;
 
+    /// Where processes of the pod listen for TCP connections to a port, the most specific address first.
+    fn listeners<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
+
     /// The container's log files, oldest first. Lines are CRI's:
     /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
+
+    /// What each running container of every pod uses: the whole node in one look.
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>>;
 
     /// What each running container of the pod uses, by container name.
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>>;

@@ -5,6 +5,7 @@
 //! `kind, length, bytes`. Version and kind of a connection are settled by its first frame.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::api::session::{SessionInput, SessionOutput, SessionStreams, TerminalS
 use crate::kubelet::images::Program;
 
 /// Both sides must have the same.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Longer frames are nonsense.
 const FRAME_LIMIT: u32 = 64 << 20;
@@ -115,6 +116,9 @@ pub(super) enum Ask {
     },
     LogFiles(ContainerId),
     Usage(PodUid),
+    UsageOfAll,
+    /// Where processes of the pod listen on a TCP port.
+    Listeners(PodUid, u16),
     /// Kill everything and end.
     Shutdown,
 }
@@ -129,6 +133,8 @@ pub(super) enum Answer {
     Output(ExecOutput),
     Files(Vec<PathBuf>),
     Usage(BTreeMap<String, Usage>),
+    UsageOfAll(BTreeMap<PodUid, BTreeMap<String, Usage>>),
+    Addresses(Vec<SocketAddr>),
 }
 
 /// One frame from the host on a control connection.

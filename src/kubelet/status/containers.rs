@@ -9,10 +9,11 @@ use k8s_openapi::api::core::v1::{
 use super::Moment;
 use crate::base::clock::time;
 use crate::kubelet::observed::{HookState, ImageState, Observed};
-use crate::kubelet::plan::{Verdict, go_duration, verdict};
+use crate::kubelet::plan::{Verdict, verdict};
 use crate::kubelet::runtime::{ContainerId, ContainerRecord};
 use crate::kubelet::spec::{self, Role};
 use crate::object::config::Timings;
+use crate::object::time::go_duration;
 
 /// The id as the API shows it.
 pub(in crate::kubelet) fn container_id(id: &ContainerId) -> String {

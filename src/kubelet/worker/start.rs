@@ -12,7 +12,6 @@ use crate::kubelet::environment::{self, Sources};
 use crate::kubelet::observed::{
     AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded,
 };
-use crate::kubelet::plan::image_back_off_delay;
 use crate::kubelet::probe::ProbeSet;
 use crate::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, PulledImage, RuntimeError,
@@ -65,6 +64,9 @@ impl Pass<'_> {
                 self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
                 return After::Again;
             }
+            Err(RuntimeError::CreateFailed(message)) => {
+                return self.create_failed(name, "CreateContainerError", message);
+            }
             Err(error) => return self.create_failed(name, "RunContainerError", error.to_string()),
         };
         memory.back_off = back_off.or(memory.back_off);
@@ -77,6 +79,7 @@ impl Pass<'_> {
         });
         self.container_event(name, EventType::Normal, "Created", format!("Created container: {name}"));
         self.container_event(name, EventType::Normal, "Started", format!("Started container {name}"));
+        self.tell_of_low_ports(&container);
         if let Some(hook) = hook {
             let target = self.target(record.id.clone());
             let run = async move { hooks::run(&target, &container, &hook, hooks::UNLIMITED).await };
@@ -87,65 +90,18 @@ impl Pass<'_> {
         After::Next
     }
 
-    /// The image, by the container's pull policy; an error has been told and remembered.
-    async fn pull(&mut self, container: &Container) -> Result<PulledImage, After> {
-        let name = &container.name;
-        let image = container.image.clone().unwrap_or_default();
-        let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
-        let present = policy != "Always" && self.node.images.lock().contains(&image);
-        let began = self.engine.clock.monotonic();
-        let pulls = !present && policy != "Never";
-        if pulls {
-            self.container_event(name, EventType::Normal, "Pulling", format!("Pulling image \"{image}\""));
-        }
-        match self.node.runtime.pull_image(&image).await {
-            Ok(pulled) => {
-                let message = if pulls {
-                    self.node.images.lock().insert(image.clone());
-                    let took = self.engine.clock.monotonic().saturating_sub(began);
-                    let took = format!("{}ms", took.as_millis());
-                    format!(
-                        "Successfully pulled image \"{image}\" in {took} ({took} including waiting). Image size: {} bytes.",
-                        pulled.size_bytes
-                    )
-                } else {
-                    format!("Container image \"{image}\" already present on machine")
-                };
-                self.container_event(name, EventType::Normal, "Pulled", message);
-                Ok(pulled)
-            }
-            Err(error) => Err(self.pull_failed(name, &image, policy, &error)),
+    /// A port that this machine keeps from us is served elsewhere: whoever asks for it must learn of it.
+    fn tell_of_low_ports(&self, container: &Container) {
+        for (port, served) in self.node.config.low_ports.moved(container.ports.iter().flatten()) {
+            let message = format!(
+                "Port {port} is root's alone on this machine: it is to be served at {served}, where probes ask \
+                 for it (sysctl net.ipv4.ip_unprivileged_port_start={port} would change that)"
+            );
+            self.container_event(&container.name, EventType::Normal, "PortMoved", message);
         }
     }
 
-    fn pull_failed(&mut self, name: &str, image: &str, policy: &str, error: &RuntimeError) -> After {
-        let (reason, message) = match error {
-            RuntimeError::InvalidImageName(text) => {
-                let message = format!("Failed to apply default image tag \"{image}\": {text}");
-                self.container_event(name, EventType::Warning, "InspectFailed", message.clone());
-                ("InvalidImageName", message)
-            }
-            RuntimeError::ImageNotFound(_) if policy == "Never" => {
-                let message = format!("Container image \"{image}\" is not present with pull policy of Never");
-                self.container_event(name, EventType::Warning, "ErrImageNeverPull", message.clone());
-                ("ErrImageNeverPull", message)
-            }
-            RuntimeError::Host(_) => return self.create_failed(name, "RunContainerError", error.to_string()),
-            other => {
-                let message = format!("Failed to pull image \"{image}\": {other}");
-                self.container_event(name, EventType::Warning, "Failed", message);
-                ("ErrImagePull", other.to_string())
-            }
-        };
-        self.container_event(name, EventType::Warning, "Failed", format!("Error: {reason}"));
-        let at = self.now();
-        let memory = self.state.observed.memory_mut(name);
-        let delay = image_back_off_delay(&memory.image, &self.engine.timings);
-        memory.image = ImageState::Failed { reason, message, at, delay };
-        After::Next
-    }
-
-    fn create_failed(&mut self, name: &str, reason: &'static str, message: String) -> After {
+    pub(super) fn create_failed(&mut self, name: &str, reason: &'static str, message: String) -> After {
         self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
         let until = saturating_after(self.now(), CREATE_AGAIN);
         self.state.observed.memory_mut(name).error = Some(CreateError { reason, message, until });
@@ -159,6 +115,7 @@ impl Pass<'_> {
             container,
             pod_ip: self.state.observed.ip,
             host_ip: Some(self.node.config.ip),
+            low_ports: self.node.config.low_ports,
             allocatable: &self.node.config.capacity,
             config_map: &|name| {
                 self.engine.config_maps.get(&crate::object::Key::new(self.pod.namespace(), name))

@@ -1,38 +1,195 @@
-//! DefaultPreemption: says why evicting pods of lower priority would not make room, where it would not.
+//! DefaultPreemption: finds the node where evicting pods of lower priority makes room at the least harm.
 //!
-//! It evicts nobody: a pod that others would have to make room for waits until they go.
+//! It decides only; who evicts is the scheduler's task. The order in which harm is weighed is that of the
+//! page "Pod Priority and Preemption": budgets broken, the highest priority among the victims, the sum of
+//! their priorities, their number, and how long the most important of them have run.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::scheduler::framework::{Plugin, PluginId, Unfit};
+use jiff::Timestamp;
+
+use crate::scheduler::framework::{Plugin, PluginId, PostFilter, Preemption, Unfit};
 use crate::scheduler::message::node_reasons;
-use crate::scheduler::reason::Reason;
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::reason::{Reason, Refusal};
 
 /// See the file's head.
-pub(super) struct DefaultPreemption;
+pub(super) struct DefaultPreemption {
+    /// At least this share of the nodes where it could help is tried, in percent.
+    pub(super) least_percentage: usize,
+    /// And at least so many of them.
+    pub(super) least_nodes: usize,
+}
+
+impl Default for DefaultPreemption {
+    fn default() -> Self {
+        Self { least_percentage: 10, least_nodes: 100 }
+    }
+}
+
+/// What evicting pods from one node would do.
+struct Candidate {
+    position: usize,
+    /// The most important first.
+    victims: Vec<Arc<PodInfo>>,
+    violations: usize,
+}
+
+/// The harm: less is better, the first difference decides.
+type Harm = (usize, i32, i64, usize, Reverse<Timestamp>);
+
+impl Candidate {
+    fn harm(&self) -> Harm {
+        let highest = self.victims.first().map_or(i32::MIN, |victim| victim.priority);
+        // Priorities may be negative: every victim adds to the sum.
+        let sum = self.victims.iter().map(|victim| i64::from(victim.priority) - i64::from(i32::MIN)).sum();
+        let most_important = self.victims.iter().take_while(|victim| victim.priority == highest);
+        let earliest = most_important.map(|victim| started(victim)).min().unwrap_or(Timestamp::MAX);
+        (self.violations, highest, sum, self.victims.len(), Reverse(earliest))
+    }
+}
+
+/// When a pod was taken up by its node; one that was not yet is the youngest.
+fn started(pod: &PodInfo) -> Timestamp {
+    let status = pod.pod.status.as_ref();
+    status.and_then(|s| s.start_time.as_ref()).map_or(Timestamp::MAX, |time| time.0)
+}
+
+/// Higher priority, then longer running, is more important.
+fn importance(pod: &Arc<PodInfo>) -> (Reverse<i32>, Timestamp) {
+    (Reverse(pod.priority), started(pod))
+}
+
+fn ineligible(unfit: &Unfit<'_, '_>) -> Option<&'static str> {
+    let spec = unfit.pod.pod.spec.as_ref();
+    if spec.and_then(|s| s.preemption_policy.as_deref()) == Some("Never") {
+        return Some("not eligible due to preemptionPolicy=Never.");
+    }
+    let node = unfit.snapshot.nominated().node_of(unfit.pod.uid())?;
+    let position = unfit.snapshot.position(node)?;
+    if unfit.refusals[position].as_ref().is_some_and(|refusal| !refusal.resolvable) {
+        return None;
+    }
+    let victim_goes = unfit.snapshot.nodes()[position]
+        .pods
+        .iter()
+        .any(|other| other.priority < unfit.pod.priority && other.is_terminating() && was_preempted(other));
+    victim_goes.then_some("not eligible due to a terminating pod on the nominated node.")
+}
+
+fn was_preempted(pod: &PodInfo) -> bool {
+    let conditions = pod.pod.status.as_ref().and_then(|s| s.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| {
+        condition.type_ == "DisruptionTarget"
+            && condition.status == "True"
+            && condition.reason.as_deref() == Some("PreemptionByScheduler")
+    })
+}
+
+impl DefaultPreemption {
+    /// How many nodes where it helps are enough, of so many where it might.
+    fn enough(&self, nodes: usize) -> usize {
+        (nodes * self.least_percentage / 100).max(self.least_nodes).min(nodes)
+    }
+
+    fn candidates(&self, unfit: &mut Unfit<'_, '_>, reasons: &mut BTreeMap<Reason, usize>) -> Vec<Candidate> {
+        let resolvable = |refusal: &Option<Refusal>| refusal.as_ref().is_some_and(|r| r.resolvable);
+        let positions: Vec<usize> =
+            (0..unfit.refusals.len()).filter(|position| resolvable(&unfit.refusals[*position])).collect();
+        let hopeless = unfit.refusals.len() - positions.len();
+        if hopeless > 0 {
+            *reasons.entry(Reason::PreemptionNotHelpful).or_default() += hopeless;
+        }
+        let enough = self.enough(positions.len());
+        let start = (unfit.lot % positions.len().max(1) as u64) as usize;
+        let mut found: Vec<Candidate> = Vec::new();
+        let mut harmless = false;
+        for position in positions[start..].iter().chain(&positions[..start]) {
+            match evict_from(unfit, *position) {
+                Ok(candidate) => {
+                    harmless |= candidate.violations == 0;
+                    found.push(candidate);
+                }
+                Err(why) => {
+                    for reason in why {
+                        *reasons.entry(reason).or_default() += 1;
+                    }
+                }
+            }
+            if harmless && found.len() >= enough {
+                break;
+            }
+        }
+        found
+    }
+}
+
+/// Who must go from a node so that the pod fits there; or why nobody's going helps.
+fn evict_from(unfit: &mut Unfit<'_, '_>, position: usize) -> Result<Candidate, Vec<Reason>> {
+    let node = &unfit.snapshot.nodes()[position];
+    let lower = |other: &&Arc<PodInfo>| other.priority < unfit.pod.priority;
+    let mut removed: Vec<Arc<PodInfo>> = node.pods.iter().filter(lower).cloned().collect();
+    if removed.is_empty() {
+        return Err(vec![Reason::NoVictims]);
+    }
+    removed.sort_by_cached_key(importance);
+    let mut without = node.clone();
+    for pod in &removed {
+        unfit.filters.remove(pod, &mut without);
+    }
+    if !unfit.filters.accept_on(&without) {
+        let refusal = unfit.filters.refusals(&without).into_iter().flatten().next();
+        put_back(unfit, &removed, &mut without);
+        return Err(refusal.map(|refusal| refusal.reasons.as_slice().to_vec()).unwrap_or_default());
+    }
+    // As many as possible stay: first those whose going would break a budget, then the most important.
+    let violates = unfit.snapshot.budgets().violated_by(removed.iter().map(AsRef::as_ref));
+    let (breaking, harmless): (Vec<_>, Vec<_>) = removed.into_iter().zip(violates).partition(|(_, v)| *v);
+    let mut victims = Vec::new();
+    let mut violations = 0;
+    for (pod, violates) in breaking.into_iter().chain(harmless) {
+        unfit.filters.add(&pod, &mut without);
+        if unfit.filters.accept_on(&without) {
+            continue;
+        }
+        unfit.filters.remove(&pod, &mut without);
+        violations += usize::from(violates);
+        victims.push(pod);
+    }
+    put_back(unfit, &victims, &mut without);
+    victims.sort_by_cached_key(importance);
+    Ok(Candidate { position, victims, violations })
+}
+
+fn put_back(unfit: &mut Unfit<'_, '_>, pods: &[Arc<PodInfo>], node: &mut NodeInfo) {
+    for pod in pods {
+        unfit.filters.add(pod, node);
+    }
+}
 
 impl Plugin for DefaultPreemption {
     fn id(&self) -> PluginId {
         PluginId::DefaultPreemption
     }
 
-    fn post_filter(&self, unfit: &Unfit<'_>) -> Option<String> {
-        let spec = unfit.pod.pod.spec.as_ref();
-        if spec.and_then(|s| s.preemption_policy.as_deref()) == Some("Never") {
-            return Some("preemption: not eligible due to preemptionPolicy=Never.".into());
+    fn post_filter(&self, unfit: &mut Unfit<'_, '_>) -> Option<PostFilter> {
+        if let Some(why) = ineligible(unfit) {
+            return Some(PostFilter::Ineligible(format!("preemption: {why}")));
         }
-        let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
-        for (node, refusal) in unfit.snapshot.nodes().iter().zip(unfit.refusals) {
-            let reason = if refusal.as_ref().is_none_or(|refusal| !refusal.resolvable) {
-                Reason::PreemptionNotHelpful
-            } else if node.pods.iter().all(|pod| pod.priority >= unfit.pod.priority) {
-                Reason::NoVictims
-            } else {
-                // There is somebody to evict here: nothing is to be said against preemption.
-                return None;
-            };
-            *reasons.entry(reason).or_default() += 1;
-        }
-        Some(format!("preemption: {}", node_reasons(unfit.refusals.len(), &reasons)))
+        let mut reasons = BTreeMap::new();
+        let candidates = self.candidates(unfit, &mut reasons);
+        Some(match candidates.into_iter().min_by_key(Candidate::harm) {
+            Some(Candidate { position, victims, .. }) => {
+                let node = unfit.snapshot.nodes()[position].name.clone();
+                PostFilter::Preempt(Preemption { node, victims })
+            }
+            None => {
+                let told = node_reasons(unfit.refusals.len(), &reasons);
+                PostFilter::Hopeless(format!("preemption: {told}"))
+            }
+        })
     }
 }

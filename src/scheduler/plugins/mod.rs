@@ -2,6 +2,8 @@
 
 mod balanced_allocation;
 mod default_preemption;
+mod image_locality;
+mod inter_pod_affinity;
 mod node_affinity;
 mod node_name;
 mod node_ports;
@@ -28,7 +30,9 @@ pub fn all() -> Vec<Arc<dyn Plugin>> {
         Arc::new(node_ports::NodePorts),
         Arc::new(node_resources_fit::NodeResourcesFit),
         Arc::new(pod_topology_spread::PodTopologySpread),
+        Arc::new(inter_pod_affinity::InterPodAffinity::default()),
         Arc::new(balanced_allocation::BalancedAllocation),
-        Arc::new(default_preemption::DefaultPreemption),
+        Arc::new(image_locality::ImageLocality),
+        Arc::new(default_preemption::DefaultPreemption::default()),
     ]
 }

@@ -70,6 +70,9 @@ const REVIEWS: &[(&str, &str, &str, &str)] = &[
     ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
 ];
 
+/// What nodes and pods use: plural, kind, whether it is namespaced.
+const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pods", "PodMetrics", true)];
+
 /// Everything served: the core group first, then by group name, the newest version of a group first.
 pub(in crate::api::http) fn served() -> &'static [Served] {
     static SERVED: OnceLock<Vec<Served>> = OnceLock::new();
@@ -87,8 +90,20 @@ pub(in crate::api::http) fn served() -> &'static [Served] {
             verbs: CREATE,
             parts: Vec::new(),
         });
+        let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
+            group: super::super::metrics::GROUP,
+            version: super::super::metrics::VERSION,
+            kind,
+            plural,
+            singular: "",
+            namespaced: *namespaced,
+            short_names: &[],
+            categories: &[],
+            verbs: &["get", "list"],
+            parts: Vec::new(),
+        });
         let mut all: Vec<Served> = Vec::new();
-        for resource in stored.chain(reviews) {
+        for resource in stored.chain(reviews).chain(metrics) {
             match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
                 Some(served) => served.resources.push(resource),
                 None => all.push(Served {

@@ -1,7 +1,5 @@
 //! `grpc.health.v1.Health/Check` over plain HTTP/2: one request, one field of the answer.
 
-use std::net::IpAddr;
-
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -11,10 +9,8 @@ use tokio::net::TcpStream;
 use super::{ProbeOutcome, connect_error};
 
 /// Asks once; the caller limits the time.
-pub(super) async fn check(ip: IpAddr, action: &GRPCAction) -> ProbeOutcome {
-    let port = u16::try_from(action.port).unwrap_or(0);
-    let address = format!("{ip}:{port}");
-    let stream = match TcpStream::connect((ip, port)).await {
+pub(super) async fn check(address: &str, action: &GRPCAction) -> ProbeOutcome {
+    let stream = match TcpStream::connect(address).await {
         Ok(stream) => stream,
         Err(error) => {
             return ProbeOutcome::Failure(format!(
@@ -24,7 +20,7 @@ pub(super) async fn check(ip: IpAddr, action: &GRPCAction) -> ProbeOutcome {
         }
     };
     let service = action.service.clone().unwrap_or_default();
-    match exchange(stream, &address, &service).await {
+    match exchange(stream, address, &service).await {
         Ok(Answer { grpc_status: 0, serving: 1 }) => ProbeOutcome::Success,
         Ok(Answer { grpc_status: 0, serving }) => {
             let word = match serving {

@@ -1,7 +1,6 @@
 //! One HTTP GET as the prober makes it: a new connection, no certificate checks, only the status counts.
 
 use std::fmt::Write;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, HTTPGetAction};
@@ -9,14 +8,15 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::connect_error;
+use super::{Place, connect_error};
 use crate::kubelet::spec;
 
 /// The head of an answer is never read beyond this.
 const MAX_HEAD: usize = 16 * 1024;
 
-fn host_of(ip: IpAddr, get: &HTTPGetAction) -> String {
-    get.host.clone().filter(|h| !h.is_empty()).unwrap_or_else(|| ip.to_string())
+/// Where it is asked; port 0 where there is no port of that name.
+fn address(place: Place, container: &Container, get: &HTTPGetAction) -> (String, u16) {
+    place.address(get.host.as_deref(), spec::port_number(container, &get.port).unwrap_or(0))
 }
 
 fn is_tls(get: &HTTPGetAction) -> bool {
@@ -41,23 +41,24 @@ fn path_of(get: &HTTPGetAction) -> String {
 }
 
 /// The URL as messages show it.
-pub(super) fn url(ip: IpAddr, container: &Container, get: &HTTPGetAction) -> String {
+pub(super) fn url(place: Place, container: &Container, get: &HTTPGetAction) -> String {
     let scheme = if is_tls(get) { "https" } else { "http" };
-    let port = spec::port_number(container, &get.port).unwrap_or(0);
-    format!("{scheme}://{}:{port}{}", host_of(ip, get), path_of(get))
+    let (host, port) = address(place, container, get);
+    format!("{scheme}://{host}:{port}{}", path_of(get))
 }
 
 /// Gets and answers the status code; errors are as Go's HTTP client tells them.
 pub async fn http_get(
-    ip: IpAddr,
+    place: Place,
     container: &Container,
     get: &HTTPGetAction,
     agent: &str,
 ) -> Result<u16, String> {
-    let host = host_of(ip, get);
-    let port = spec::port_number(container, &get.port)
-        .ok_or_else(|| format!("couldn't find port: {:?}", get.port))?;
-    let failed = |text: String| format!("Get \"{}\": {text}", url(ip, container, get));
+    let (host, port) = address(place, container, get);
+    if port == 0 {
+        return Err(format!("couldn't find port: {:?}", get.port));
+    }
+    let failed = |text: String| format!("Get \"{}\": {text}", url(place, container, get));
     let stream = TcpStream::connect((host.as_str(), port))
         .await
         .map_err(|error| failed(format!("dial tcp {host}:{port}: {}", connect_error(&error))))?;
@@ -190,6 +191,25 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::object::low_ports::LowPorts;
+
+    #[test]
+    fn a_low_port_is_asked_where_it_is_served_and_another_host_as_it_is_named_net_1() {
+        let place = Place { ip: [127, 1, 0, 5].into(), low_ports: LowPorts::below(1024) };
+        for (host, port, expected) in [
+            (None, 80, "http://127.1.0.5:8080/"),
+            (Some(""), 1024, "http://127.1.0.5:1024/"),
+            (Some("127.1.0.5"), 80, "http://127.1.0.5:8080/"),
+            (Some("example.com"), 80, "http://example.com:80/"),
+        ] {
+            let get = HTTPGetAction {
+                host: host.map(Into::into),
+                port: IntOrString::Int(port),
+                ..HTTPGetAction::default()
+            };
+            assert_eq!(url(place, &Container::default(), &get), expected);
+        }
+    }
 
     async fn answered(answer: &'static str) -> (Result<u16, String>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -207,7 +227,8 @@ mod tests {
             http_headers: Some(vec![HTTPHeader { name: "X-Test".into(), value: "1\r\n2".into() }]),
             ..HTTPGetAction::default()
         };
-        let result = http_get([127, 0, 0, 1].into(), &Container::default(), &get, "kube-probe/1.37").await;
+        let place = Place { ip: [127, 0, 0, 1].into(), low_ports: LowPorts::default() };
+        let result = http_get(place, &Container::default(), &get, "kube-probe/1.37").await;
         (result.map_err(|e| e.replace(&port.to_string(), "PORT")), server.await.unwrap())
     }
 

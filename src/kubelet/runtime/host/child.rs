@@ -191,7 +191,7 @@ pub(super) fn be_init(host: Option<&OwnedFd>) -> ! {
     // No terminal's signals reach it, and it holds nothing open.
     let _ = rustix::process::setsid();
     let _ = rustix::process::chdir("/");
-    let _ = rustix::thread::set_name(c"podium-init");
+    os::retitle(c"pause");
     os::close_from(0);
     os::forget_heap();
     loop {

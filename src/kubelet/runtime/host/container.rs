@@ -1,4 +1,4 @@
-//! One container attempt: started, watched, killed, remembered.
+//! One container attempt: watched, killed, remembered.
 
 use std::cell::{Cell, RefCell};
 use std::fs;
@@ -6,24 +6,18 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
 use super::super::protocol::Launch;
-use super::super::{ContainerExit, ContainerId, ContainerRecord, PodUid, RuntimeError};
-use super::environment;
+use super::super::{ContainerExit, ContainerId, ContainerRecord, PodUid};
 use super::io::Streams;
-use super::mounts::{Show, View};
-use super::pod::{Init, Pod, store};
+use super::keeper::Keeper;
+use super::pod::{Init, store};
 use super::reaper::Ended;
 use super::{Host, os, process_tree};
-use crate::kubelet::images::IMAGE_DIRECTORY;
-
-/// Environment: names and values, in order.
-type Variables = Vec<(String, String)>;
 
 /// One attempt at running a container.
 pub(super) struct Container {
@@ -37,15 +31,42 @@ pub(super) struct Container {
     pub(super) env: Vec<(String, String)>,
     pub(super) account: Option<super::child::User>,
     pub(super) main: Cell<Option<Pid>>,
-    /// Its own init; none when it lives in its pod's or its target's PID namespace, or without any.
-    init: Cell<Option<Pid>>,
+    /// What holds its processes; none once all are gone.
+    pub(super) holder: RefCell<Option<Holder>>,
     /// The PID namespace its processes live in.
     pub(super) pid_namespace: Option<Rc<OwnedFd>>,
     /// Leaders of commands that run in it.
     pub(super) execs: RefCell<Vec<Pid>>,
+    /// The keepers of commands that ran in it, as long as they keep something.
+    pub(super) exec_keepers: RefCell<Vec<Rc<Keeper>>>,
     pub(super) streams: Streams,
-    out_of_memory: Cell<bool>,
-    gone: watch::Sender<bool>,
+    pub(super) out_of_memory: Cell<bool>,
+    pub(super) gone: watch::Sender<bool>,
+}
+
+/// The process whose end is the end of every process of a container.
+#[derive(Clone)]
+pub(super) enum Holder {
+    /// Pid 1 of the container's own PID namespace.
+    Init(Pid),
+    /// A keeper, in a PID namespace that others share or without any.
+    Keeper(Rc<Keeper>),
+}
+
+impl Holder {
+    fn pid(&self) -> Pid {
+        match self {
+            Self::Init(pid) => *pid,
+            Self::Keeper(keeper) => keeper.pid,
+        }
+    }
+
+    fn kill(&self) {
+        match self {
+            Self::Init(pid) => os::signal(*pid, libc::SIGKILL),
+            Self::Keeper(keeper) => keeper.kill(),
+        }
+    }
 }
 
 /// A container as it lies on disk.
@@ -80,9 +101,10 @@ impl Container {
             env: Vec::new(),
             account: None,
             main: Cell::new(None),
-            init: Cell::new(None),
+            holder: RefCell::new(None),
             pid_namespace: None,
             execs: RefCell::default(),
+            exec_keepers: RefCell::default(),
             streams: Streams::closed(),
             out_of_memory: Cell::new(false),
             gone: watch::Sender::new(true),
@@ -106,29 +128,20 @@ impl Container {
 
     /// Kills every process; the watching task sees to the rest.
     pub(super) fn kill(&self) {
-        if let Some(init) = self.init.get() {
-            os::signal(init, libc::SIGKILL);
-        } else if self.main.get().is_some() {
-            self.kill_members();
+        if let Some(holder) = &*self.holder.borrow() {
+            holder.kill();
         }
-    }
-
-    /// Kills whatever can be found of the container now; how many that were.
-    fn kill_members(&self) -> usize {
-        let all = process_tree::all();
-        let mut members = process_tree::marked(&all, &self.id.0);
-        members.extend(process_tree::tree(&all, &self.roots()));
-        let alive = all.iter().filter(|process| !process.zombie && members.contains(&process.pid));
-        alive
-            .filter_map(|process| Pid::from_raw(process.pid))
-            .map(|pid| os::signal(pid, libc::SIGKILL))
-            .count()
+        for keeper in self.exec_keepers.borrow().iter() {
+            keeper.kill();
+        }
     }
 
     /// The processes everything else of the container descends from.
     pub(super) fn roots(&self) -> Vec<i32> {
-        let execs = self.execs.borrow();
-        let pids = self.init.get().into_iter().chain(self.main.get()).chain(execs.iter().copied());
+        let (holder, execs, keepers) =
+            (self.holder.borrow(), self.execs.borrow(), self.exec_keepers.borrow());
+        let pids = holder.iter().map(Holder::pid).chain(self.main.get()).chain(execs.iter().copied());
+        let pids = pids.chain(keepers.iter().filter(|keeper| !keeper.is_gone()).map(|keeper| keeper.pid));
         pids.map(|pid| pid.as_raw_nonzero().get()).collect()
     }
 
@@ -147,7 +160,7 @@ impl Container {
         let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
     }
 
-    fn save(&self) {
+    pub(super) fn save(&self) {
         let stored = Stored { record: self.record.borrow().clone(), launch: self.launch.clone() };
         if let Err(error) = store(&self.dir.join("record.json"), &stored) {
             eprintln!("container {}: record: {error}", self.id.0);
@@ -155,21 +168,29 @@ impl Container {
     }
 
     /// From the main process' end to "nothing is left of it".
-    async fn bury(self: Rc<Self>, host: Rc<Host>, ended: oneshot::Receiver<Ended>, init: Option<Init>) {
+    pub(super) async fn bury(
+        self: Rc<Self>,
+        host: Rc<Host>,
+        ended: oneshot::Receiver<Ended>,
+        init: Option<Init>,
+    ) {
         let ended = ended.await.unwrap_or(Ended { code: 255, signal: None });
         let finished_at = super::now();
         self.main.set(None);
+        self.kill();
         if let Some(init) = init {
-            os::signal(init.pid, libc::SIGKILL);
             // The kernel reports this end only after everything in the namespace is gone.
             let _ = init.end.await;
-            self.init.set(None);
-        } else {
-            let mut pause = Duration::from_millis(2);
-            while self.kill_members() > 0 {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(Duration::from_millis(100));
-            }
+        }
+        let holder = self.holder.take();
+        if let Some(Holder::Keeper(keeper)) = holder {
+            keeper.wait_gone().await;
+        }
+        loop {
+            // A command may have been started until a moment ago.
+            let Some(keeper) = self.exec_keepers.borrow_mut().pop() else { break };
+            keeper.kill();
+            keeper.wait_gone().await;
         }
         self.streams.finish().await;
         let oom_killed = self.out_of_memory.get();
@@ -200,253 +221,4 @@ fn message(dir: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     fs::File::open(dir.join("termination-log")).ok()?.take(4096).read_to_end(&mut bytes).ok()?;
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
-    move |error| RuntimeError::Os(format!("{what}: {error}"))
-}
-
-impl Host {
-    /// Starts an attempt and answers once it has become its program.
-    pub(super) async fn start(self: &Rc<Self>, launch: Launch) -> Result<ContainerRecord, RuntimeError> {
-        let uid = launch.spec.pod_uid.clone();
-        let pod = self.pod(&uid).filter(|pod| pod.ready.get());
-        let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
-        let same = |known: &&Rc<Container>| {
-            let record = known.record.borrow();
-            record.name == launch.spec.name && record.attempt == launch.spec.attempt
-        };
-        if let Some(known) = pod.containers.borrow().iter().find(same) {
-            return if known.starting.get() {
-                Err(RuntimeError::Host(format!("container {} is being started", launch.spec.name)))
-            } else {
-                Ok(known.record.borrow().clone())
-            };
-        }
-        let (container, report) = self.launch(&pod, launch)?;
-        let mut reason = String::new();
-        let (_open, mut over) = watch::channel(false);
-        while let Some(text) = report.next(&mut over, |text| String::from_utf8_lossy(text).into_owned()).await
-        {
-            reason.push_str(&text);
-        }
-        if reason.is_empty() {
-            container.starting.set(false);
-            container.save();
-            let record = container.record.borrow().clone();
-            if record.exit.is_some() {
-                self.pod_changed(&uid);
-            }
-            return Ok(record);
-        }
-        container.wait_gone().await;
-        pod.containers.borrow_mut().retain(|known| known.id != container.id);
-        // The attempt never was; what it leaves is only litter.
-        let _ = super::pod::remove_directory(&container.dir);
-        Err(RuntimeError::StartFailed(reason))
-    }
-
-    /// Forks the main process; everything up to the exec's own outcome.
-    fn launch(
-        self: &Rc<Self>,
-        pod: &Rc<Pod>,
-        launch: Launch,
-    ) -> Result<(Rc<Container>, super::wire::Wire), RuntimeError> {
-        let id = self.new_id();
-        let dir = pod.dir.join(&id.0);
-        for name in ["root", "tmp", "layers"] {
-            fs::create_dir_all(dir.join(name)).map_err(os_error("container directory"))?;
-        }
-        fs::write(dir.join("termination-log"), "").map_err(os_error("termination log"))?;
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let own_uid = rustix::process::getuid().as_raw();
-        let account = environment::account(&launch, &read("/etc/passwd"), &read("/etc/group"), own_uid)
-            .map_err(RuntimeError::StartFailed)?;
-        if let Some(user) = &account.user {
-            let ids = (Some(user.uid), Some(user.gid));
-            for name in ["root", "tmp", "termination-log"] {
-                std::os::unix::fs::chown(dir.join(name), ids.0, ids.1).map_err(os_error("chown"))?;
-            }
-        }
-        let target = launch.spec.target.as_ref().and_then(|name| {
-            pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
-        });
-        let (shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
-
-        let mut env = environment::base(&pod.spec.hostname, &account.home, launch.spec.tty);
-        environment::merge(&mut env, launch.image_env.iter().cloned());
-        if let Some(target) = &target {
-            environment::merge(&mut env, target.launch.image_env.iter().cloned());
-            environment::merge(&mut env, target.launch.spec.env.iter().cloned());
-            environment::merge(&mut env, target_variables(target));
-        }
-        environment::merge(&mut env, mounts_env);
-        environment::merge(&mut env, launch.spec.env.iter().cloned());
-        environment::merge(&mut env, [environment::marker(&id.0)]);
-
-        let mut working_dir = match (&target, &launch.spec.working_dir) {
-            (_, Some(own)) => own.clone(),
-            (Some(target), None) => {
-                target.launch.spec.working_dir.clone().unwrap_or_else(|| target.launch.working_dir.clone())
-            }
-            (None, None) => launch.working_dir.clone(),
-        };
-        let view = self.isolation.namespaces.then(|| View {
-            root: target.as_ref().map_or(&dir, |target| &target.dir).join("root"),
-            tmp: target.as_ref().map_or(&dir, |target| &target.dir).join("tmp"),
-            layers: dir.join("layers"),
-            shows,
-            working_dir: working_dir.clone(),
-            of_machine: launch.host_view,
-        });
-        if view.is_none() {
-            let under = |show: &&super::super::Mount| working_dir.starts_with(&show.container_path);
-            if let Some(mount) = launch.spec.mounts.iter().find(under)
-                && let Ok(rest) = working_dir.strip_prefix(&mount.container_path)
-            {
-                working_dir = mount.host_path.join(rest);
-            } else if !working_dir.is_dir() || working_dir == Path::new("/") {
-                working_dir = dir.join("root");
-            }
-        }
-
-        let streams = Streams::open(&launch.spec, dir.join("log")).map_err(os_error("streams"))?;
-        let (streams, stdio) = streams;
-        let (report_read, report_write) = super::wire::pipe().map_err(os_error("pipe"))?;
-
-        let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
-        let shared =
-            shared.or_else(|| target.as_ref().filter(|target| target.is_running())?.pid_namespace.clone());
-        let init = if self.isolation.namespaces && shared.is_none() {
-            Some(self.make_init().map_err(os_error("PID namespace"))?)
-        } else {
-            None
-        };
-        let pid_namespace = shared.or_else(|| init.as_ref().map(|init| Rc::clone(&init.namespace)));
-        let spawn = super::Spawn {
-            argv: &launch.argv,
-            env: &env,
-            working_dir: &working_dir,
-            programs: &launch.programs,
-            pod,
-            files: view.map_or(super::child::Files::Machine, super::child::Files::Own),
-            stdio,
-            user: account.user.clone(),
-            report: report_write,
-            pid_namespace: pid_namespace.as_deref(),
-        };
-        let forked = self.spawn(spawn);
-        let main = match forked {
-            Ok(main) => main,
-            Err(error) => {
-                if let Some(init) = init {
-                    os::signal(init.pid, libc::SIGKILL);
-                }
-                return Err(RuntimeError::Os(format!("fork: {error}")));
-            }
-        };
-        let ended = self.reaper.expect(main);
-        let record = ContainerRecord {
-            id: id.clone(),
-            name: launch.spec.name.clone(),
-            attempt: launch.spec.attempt,
-            image: launch.spec.image.clone(),
-            image_id: launch.image_id.clone(),
-            pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
-            started_at: super::now(),
-            exit: None,
-        };
-        let mut launch = launch;
-        launch.spec.working_dir = Some(working_dir);
-        let container = Rc::new(Container {
-            id,
-            pod: pod.spec.pod_uid.clone(),
-            dir,
-            launch,
-            record: RefCell::new(record),
-            starting: Cell::new(true),
-            env,
-            account: account.user,
-            main: Cell::new(Some(main)),
-            init: Cell::new(init.as_ref().map(|init| init.pid)),
-            pid_namespace,
-            execs: RefCell::default(),
-            streams,
-            out_of_memory: Cell::new(false),
-            gone: watch::Sender::new(false),
-        });
-        pod.containers.borrow_mut().push(Rc::clone(&container));
-        tokio::task::spawn_local(Rc::clone(&container).bury(Rc::clone(self), ended, init));
-        let report = super::wire::Wire::new(report_read).map_err(os_error("report"))?;
-        Ok((container, report))
-    }
-
-    /// What the container sees beside the machine's files; without namespaces, variables that say where.
-    fn shows(
-        &self,
-        pod: &Pod,
-        launch: &Launch,
-        dir: &Path,
-        target: Option<&Container>,
-    ) -> Result<(Vec<Show>, Variables), RuntimeError> {
-        let mut shows = Vec::new();
-        let own_mounts = launch.spec.mounts.iter();
-        let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
-        let mounts: Vec<_> = mounts.collect();
-        let covered = |path: &Path| mounts.iter().any(|mount| mount.container_path == path);
-        for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
-            let source = dir.join("directories").join(number.to_string());
-            fs::create_dir_all(&source).map_err(os_error("image directory"))?;
-            // Tells the image's program that this is its own to fill, and no volume of the user's.
-            fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
-            shows.push(Show { source, target: path.clone(), read_only: false });
-        }
-        for mount in mounts {
-            let (source, target) = (mount.host_path.clone(), mount.container_path.clone());
-            shows.push(Show { source, target, read_only: mount.read_only });
-        }
-        let variables = shows.iter().map(|show| environment::mount_variable(&show.target, &show.source));
-        let mut env: Vec<_> = variables.collect();
-        let termination_log = dir.join("termination-log");
-        if self.isolation.namespaces {
-            env.clear();
-        } else {
-            env.push(("PODIUM_TERMINATION_LOG".to_owned(), termination_log.display().to_string()));
-        }
-        for (name, place) in
-            [("resolv.conf", "/etc/resolv.conf"), ("hosts", "/etc/hosts"), ("hostname", "/etc/hostname")]
-        {
-            let source = pod.dir.join(name);
-            if source.exists() && Path::new(place).exists() {
-                shows.push(Show { source, target: place.into(), read_only: false });
-            }
-        }
-        let path = launch.spec.termination_message_path.clone();
-        shows.push(Show { source: termination_log, target: path, read_only: false });
-        if let Some(target) = target.filter(|target| target.dir.starts_with("/tmp")) {
-            // The machine's /tmp is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
-            shows.push(Show { source: target.dir.clone(), target: target.dir.clone(), read_only: false });
-        }
-        // Outer mount points first: they would hide inner ones.
-        shows.sort_by_key(|show| show.target.components().count());
-        Ok((shows, env))
-    }
-}
-
-/// EPH-3: where a debugger finds what it looks at.
-fn target_variables(target: &Container) -> Vec<(String, String)> {
-    let mut variables = vec![
-        ("TARGET_ROOT".to_owned(), target.dir.join("root").display().to_string()),
-        ("TARGET_LOG".to_owned(), target.log_path().display().to_string()),
-    ];
-    if let Some(main) = target.main.get() {
-        // The innermost of the numbers the process has is the one a debugger beside it sees.
-        let status =
-            fs::read_to_string(format!("/proc/{}/status", main.as_raw_nonzero())).unwrap_or_default();
-        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-        let own = main.as_raw_nonzero().to_string();
-        let pid = numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()).unwrap_or(&own);
-        variables.push(("TARGET_PID".to_owned(), pid.to_owned()));
-    }
-    variables
 }

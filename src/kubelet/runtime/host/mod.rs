@@ -10,9 +10,12 @@
 mod child;
 mod container;
 mod environment;
+mod inside;
 mod io;
 mod isolation;
 mod keeper;
+mod launch;
+mod listeners;
 pub(super) mod log_writer;
 mod mounts;
 mod os;
@@ -22,6 +25,7 @@ mod program;
 mod reaper;
 mod server;
 mod session;
+mod view;
 mod wire;
 
 use std::cell::RefCell;
@@ -42,7 +46,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::protocol::FromHost;
 use super::{ContainerId, PodUid, RuntimeError};
@@ -50,8 +54,9 @@ use crate::kubelet::images::Program;
 use child::{Files, Plan, Stdio, User};
 use container::Container;
 use isolation::Isolation;
+use keeper::Keeper;
 use pod::Pod;
-use reaper::Reaper;
+use reaper::{Ended, Reaper};
 
 /// How often memory limits are looked at.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(200);
@@ -86,7 +91,23 @@ struct Spawn<'a> {
     stdio: Stdio,
     user: Option<User>,
     report: OwnedFd,
-    pid_namespace: Option<&'a OwnedFd>,
+    place: Place<'a>,
+}
+
+/// Where a process is born.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    /// In a PID namespace whose end is the container's end.
+    Own(&'a OwnedFd),
+    /// Below a keeper: in a PID namespace that others share, or in the host's own.
+    Kept(Option<&'a OwnedFd>),
+}
+
+/// A process that was just forked.
+struct Born {
+    pid: Pid,
+    ended: oneshot::Receiver<Ended>,
+    keeper: Option<Rc<Keeper>>,
 }
 
 impl Host {
@@ -112,8 +133,8 @@ impl Host {
         ContainerId(format!("{}{:032x}{:016x}", self.id_prefix, rest[0], rest[1] as u64))
     }
 
-    /// Forks a process of a pod. Its end must be expected before the loop runs again.
-    fn spawn(&self, spawn: Spawn<'_>) -> std::io::Result<Pid> {
+    /// Forks a process of a pod.
+    fn spawn(self: &Rc<Self>, spawn: Spawn<'_>) -> std::io::Result<Born> {
         let plan = Plan {
             argv: spawn.argv,
             env: spawn.env,
@@ -128,9 +149,15 @@ impl Host {
             host: self.alive.as_ref(),
             report: spawn.report,
         };
-        match self.fork_into(spawn.pid_namespace)? {
-            os::Forked::Child => child::run(&plan),
-            os::Forked::Parent(pid) => Ok(pid),
+        match spawn.place {
+            Place::Own(namespace) => match self.fork_into(Some(namespace))? {
+                os::Forked::Child => child::run(&plan),
+                os::Forked::Parent(pid) => Ok(Born { pid, ended: self.reaper.expect(pid), keeper: None }),
+            },
+            Place::Kept(namespace) => {
+                let (pid, ended, keeper) = self.fork_kept(&plan, namespace)?;
+                Ok(Born { pid, ended, keeper: Some(keeper) })
+            }
         }
     }
 
@@ -223,12 +250,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
     let mut id_prefix = format!("{digest:x}");
     id_prefix.truncate(16);
-    keeper::bury_leftovers(&id_prefix);
-    let keeper = if isolation.namespaces {
-        None
-    } else {
-        keeper::keep(&id_prefix, alive.as_ref()).map_err(at("keeper"))?
-    };
+    process_tree::bury_marked(&id_prefix);
     let mut pods = BTreeMap::new();
     for entry in fs::read_dir(dir.join("pods")).into_iter().flatten().flatten() {
         match Pod::load(entry.path()) {
@@ -257,14 +279,14 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at("event loop"))?;
     let local = tokio::task::LocalSet::new();
-    let outcome = local.block_on(&runtime, host.live(&arguments.socket, arguments.lifeline, keeper));
+    let outcome = local.block_on(&runtime, host.live(&arguments.socket, arguments.lifeline));
     outcome.map_err(at("host"))?;
     drop(lock);
     Ok(())
 }
 
 impl Host {
-    async fn live(self: Rc<Self>, socket: &Path, lifeline: bool, keeper: Option<Pid>) -> std::io::Result<()> {
+    async fn live(self: Rc<Self>, socket: &Path, lifeline: bool) -> std::io::Result<()> {
         tokio::task::spawn_local(self.reaper.clone().run(reaper::child_signals()?));
         // Only taking them: the terminal's and the user's Ctrl-C are not for us.
         let _hangup = signal(SignalKind::hangup())?;
@@ -292,12 +314,6 @@ impl Host {
                 tokio::task::yield_now().await;
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
-        }
-        if let Some(keeper) = keeper {
-            // Nothing is left to watch over.
-            let end = self.reaper.expect(keeper);
-            os::signal(keeper, libc::SIGKILL);
-            let _ = end.await;
         }
         let _ = fs::remove_file(&socket.path);
         Ok(())

@@ -4,12 +4,12 @@
 //! child has everything the parent had and no lock is held by a thread that does not exist any more.
 #![expect(unsafe_code, reason = "fork, exec, namespaces, signals and ids have no safe wrappers")]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::process::Pid;
-use rustix::thread::UnshareFlags;
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use tokio::io::unix::AsyncFd;
 
 /// Which side of a fork this is.
@@ -82,6 +82,38 @@ pub(super) fn reset_signals() {
     }
 }
 
+/// A descriptor that is readable when a child has changed state. SIGCHLD must be blocked.
+pub(super) fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: the set is built here; the descriptor is new and nobody else's.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC);
+        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
+    }
+}
+
+/// Changes what `ps` shows of this process: its name, and its command line, which is overwritten in place.
+pub(super) fn retitle(title: &CStr) {
+    let _ = rustix::thread::set_name(title);
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name in brackets come the fields from the third on; 48 and 49 are the arguments' bounds.
+    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().skip(48 - 3);
+    let mut next = || fields.next()?.parse::<usize>().ok();
+    let (Some(start), Some(end)) = (next(), next()) else { return };
+    let text = title.to_bytes_with_nul();
+    if start == 0 || end < start + text.len() {
+        return;
+    }
+    // SAFETY: the kernel says that this process' arguments lie here: writable memory of the stack that Rust
+    // only reads through `std::env::args`, which a forked child never calls.
+    unsafe {
+        std::ptr::write_bytes(start as *mut u8, 0, end - start);
+        std::ptr::copy_nonoverlapping(text.as_ptr(), start as *mut u8, text.len());
+    }
+}
+
 /// Waits until a child changes state. SIGCHLD must be blocked.
 pub(super) fn wait_for_child_signal() {
     // SAFETY: waits for one signal of a set that is built here.
@@ -100,7 +132,27 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
 }
 
 /// Gives up the current user for another. Without the right to, this fails.
+///
+/// The right to bind ports below 1024 stays, where we have it: container runtimes give it to every user.
 pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+    let keeps = rustix::thread::set_keep_capabilities(true).is_ok();
+    change_ids(uid, gid, groups)?;
+    if keeps && uid != 0 {
+        // A user without the right is a user still.
+        let _ = keep_low_ports();
+    }
+    Ok(())
+}
+
+fn keep_low_ports() -> io::Result<()> {
+    let only = CapabilitySet::NET_BIND_SERVICE;
+    let sets = CapabilitySets { effective: only, permitted: only, inheritable: only };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::configure_capability_in_ambient_set(only, true)?;
+    Ok(())
+}
+
+fn change_ids(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
     let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
     // SAFETY: plain calls on numbers and a live slice; the process has one thread.
     unsafe {

@@ -6,10 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
+use rustix::process::Pid;
+
 use super::super::Usage;
 
 /// The environment variable that marks every process of a container.
 pub(super) const MARKER: &str = "PODIUM_CONTAINER";
+
+/// The children of the thread that reads it.
+pub(super) const CHILDREN_FILE: &str = "/proc/thread-self/children";
 
 /// What `/proc/PID/stat` says of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +72,28 @@ pub(super) fn tree(processes: &[Process], roots: &[i32]) -> BTreeSet<i32> {
 }
 
 /// Processes whose environment carries a marker that begins so.
-pub(super) fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
+fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
     let needle = format!("{MARKER}={prefix}");
     let carries = |process: &&Process| {
         fs::read(format!("/proc/{}/environ", process.pid))
             .is_ok_and(|env| env.split(|&byte| byte == 0).any(|pair| pair.starts_with(needle.as_bytes())))
     };
     processes.iter().filter(|process| !process.zombie).filter(carries).map(|process| process.pid).collect()
+}
+
+/// Kills every process that carries a marker that begins so, until there is none: what a host that was killed
+/// together with its keepers left.
+pub(super) fn bury_marked(prefix: &str) {
+    loop {
+        let marked = marked(&all(), prefix);
+        if marked.is_empty() {
+            return;
+        }
+        for pid in marked.into_iter().filter_map(Pid::from_raw) {
+            super::os::signal(pid, libc::SIGKILL);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// What the processes use together.
@@ -92,20 +112,38 @@ pub(super) fn usage(processes: &[Process], members: &BTreeSet<i32>) -> Usage {
 /// What the processes under some roots use, found through their children alone: cheap enough to be asked
 /// several times a second.
 pub(super) fn memory_of_tree(roots: &[i32]) -> u64 {
-    let mut seen = BTreeSet::new();
-    let mut next = roots.to_vec();
-    let mut bytes = 0;
+    roots.iter().chain(&below(roots)).copied().collect::<BTreeSet<i32>>().into_iter().map(memory_bytes).sum()
+}
+
+/// Everything that descends from the roots, without them.
+pub(super) fn below(roots: &[i32]) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    let mut next: Vec<i32> = roots.iter().flat_map(|pid| children(*pid)).collect();
     while let Some(pid) = next.pop() {
-        if !seen.insert(pid) {
-            continue;
-        }
-        bytes += memory_bytes(pid);
-        for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            next.extend(children.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        if found.insert(pid) {
+            next.extend(children(pid));
         }
     }
-    bytes
+    found
+}
+
+/// The direct children of a process.
+pub(super) fn children(pid: i32) -> Vec<i32> {
+    if !has_children_files() {
+        return all()
+            .into_iter()
+            .filter(|process| process.parent == pid)
+            .map(|process| process.pid)
+            .collect();
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let texts = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    texts.flat_map(|text| text.split_ascii_whitespace().flat_map(str::parse).collect::<Vec<i32>>()).collect()
+}
+
+/// Whether this kernel lists children (`CONFIG_PROC_CHILDREN`); almost all do.
+pub(super) fn has_children_files() -> bool {
+    rustix::fs::access(CHILDREN_FILE, rustix::fs::Access::READ_OK).is_ok()
 }
 
 /// Resident memory of its own: pages of program files are everybody's and not counted.

@@ -19,6 +19,17 @@ pub(super) struct Ended {
     pub(super) signal: Option<i32>,
 }
 
+impl Ended {
+    /// What a wait told.
+    pub(super) fn of(status: rustix::process::WaitStatus) -> Self {
+        let signal = status.terminating_signal();
+        Self {
+            code: signal.map_or_else(|| status.exit_status().unwrap_or(255), |number| 128 + number),
+            signal,
+        }
+    }
+}
+
 /// Hands each child's end to whoever waits for it.
 #[derive(Clone, Default)]
 pub(super) struct Reaper {
@@ -33,6 +44,11 @@ impl Reaper {
         receiver
     }
 
+    /// Whether somebody waits for this child's end: whether it was started here.
+    pub(super) fn expects(&self, pid: Pid) -> bool {
+        self.waiting.borrow().contains_key(&pid)
+    }
+
     /// Reaps for ever. `signals` must have been made before the first fork.
     pub(super) async fn run(self, mut signals: Signal) {
         loop {
@@ -45,11 +61,9 @@ impl Reaper {
 
     fn reap(&self) {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-            let signal = status.terminating_signal();
-            let code = signal.map_or_else(|| status.exit_status().unwrap_or(255), |number| 128 + number);
             if let Some(waiting) = self.waiting.borrow_mut().remove(&pid) {
                 // Nobody listening any more is fine: the process is buried all the same.
-                let _ = waiting.send(Ended { code, signal });
+                let _ = waiting.send(Ended::of(status));
             }
         }
     }

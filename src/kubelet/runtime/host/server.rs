@@ -151,6 +151,14 @@ impl Host {
             }
             Ask::LogFiles(id) => Ok(Answer::Files(log_writer::files(&self.container(&id)?.log_path()))),
             Ask::Usage(uid) => Ok(Answer::Usage(self.usage(&uid))),
+            Ask::UsageOfAll => {
+                let processes = process_tree::all();
+                let pods: Vec<(PodUid, Rc<Pod>)> =
+                    self.pods.borrow().iter().map(|(uid, pod)| (uid.clone(), pod.clone())).collect();
+                let usage = pods.into_iter().map(|(uid, pod)| (uid, usage(&pod, &processes))).collect();
+                Ok(Answer::UsageOfAll(usage))
+            }
+            Ask::Listeners(uid, port) => self.listeners(&uid, port).map(Answer::Addresses),
             Ask::Shutdown => {
                 self.stop_all().await;
                 Ok(Answer::Done)
@@ -187,13 +195,7 @@ impl Host {
     }
 
     fn usage(&self, uid: &PodUid) -> BTreeMap<String, Usage> {
-        let Some(pod) = self.pod(uid) else { return BTreeMap::new() };
-        let processes = process_tree::all();
-        let of = |container: &Rc<Container>| {
-            let members = process_tree::tree(&processes, &container.roots());
-            (container.record.borrow().name.clone(), process_tree::usage(&processes, &members))
-        };
-        pod.containers.borrow().iter().filter(|container| container.is_running()).map(of).collect()
+        self.pod(uid).map(|pod| usage(&pod, &process_tree::all())).unwrap_or_default()
     }
 
     /// Kills every container and waits until all are gone.
@@ -209,4 +211,13 @@ impl Host {
             pod.stop(self).await;
         }
     }
+}
+
+/// What the pod's running containers use, by name.
+fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usage> {
+    let of = |container: &Rc<Container>| {
+        let members = process_tree::tree(processes, &container.roots());
+        (container.record.borrow().name.clone(), process_tree::usage(processes, &members))
+    };
+    pod.containers.borrow().iter().filter(|container| container.is_running()).map(of).collect()
 }

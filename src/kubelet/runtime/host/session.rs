@@ -12,11 +12,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::super::protocol::{self, Streams};
 use super::super::{ContainerId, ExecOutput, RuntimeError};
 use super::child::{Files, Stdio};
-use super::container::Container;
+use super::container::{Container, Holder};
 use super::io::END_OF_FILE;
 use super::reaper::Ended;
 use super::wire::{self, Wire};
-use super::{Host, Spawn, environment, os, process_tree};
+use super::{Born, Host, Place, Spawn, environment, os, process_tree};
 use crate::api::session::{SessionInput, SessionOutput};
 
 /// How much of a command's output is kept for probes and hooks.
@@ -60,7 +60,7 @@ fn os_error(error: &io::Error) -> RuntimeError {
 impl Host {
     /// Starts a command in a running container.
     pub(super) async fn exec(
-        &self,
+        self: &Rc<Self>,
         id: &ContainerId,
         command: &[String],
         streams: Streams,
@@ -114,10 +114,16 @@ impl Host {
             stdio,
             user: container.account.clone(),
             report,
-            pid_namespace: container.pid_namespace.as_deref(),
+            place: match (&*container.holder.borrow(), &container.pid_namespace) {
+                (Some(Holder::Init(_)), Some(namespace)) => Place::Own(namespace),
+                (_, namespace) => Place::Kept(namespace.as_deref()),
+            },
         };
-        let pid = self.spawn(spawn).map_err(|error| os_error(&error))?;
-        let ended = self.reaper.expect(pid);
+        let Born { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;
+        let mut keepers = container.exec_keepers.borrow_mut();
+        keepers.retain(|keeper| !keeper.is_gone());
+        keepers.extend(keeper);
+        drop(keepers);
         container.execs.borrow_mut().push(pid);
         let exec = Exec { container, pid, ended, input, terminal, outputs };
 
@@ -133,7 +139,7 @@ impl Host {
 
     /// Runs a command to its end and gives what it said.
     pub(super) async fn exec_sync(
-        &self,
+        self: &Rc<Self>,
         id: &ContainerId,
         command: &[String],
         timeout: Duration,

@@ -1,0 +1,201 @@
+//! metrics.k8s.io: what nodes and pods use, as the metrics server tells it (POD-12). Read only, never stored.
+//!
+//! What has not been measured yet is not listed, as there.
+
+use axum::response::Response;
+use http::{Method, StatusCode};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use serde_json::{Value, json};
+
+use super::Server;
+use super::negotiate::Form;
+use super::request::Wanted;
+use super::respond::Answer;
+use crate::api::usage::{NodeUsage, ResourceUsage};
+use crate::api::{ApiError, Selection};
+use crate::base::clock::time;
+use crate::object::time::go_duration;
+use crate::object::{Key, Kind, Object, Shared, Typed};
+
+/// The API group.
+pub(super) const GROUP: &str = "metrics.k8s.io";
+/// The version of the group.
+pub(super) const VERSION: &str = "v1beta1";
+
+/// What a path below the group names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct MetricsTarget {
+    /// `Kind::Node` or `Kind::Pod`: what was measured.
+    of: Kind,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+impl MetricsTarget {
+    /// Reads the part of the path after the version.
+    pub(super) fn parse(rest: &[&str]) -> Option<Self> {
+        let (of, namespace, name) = match rest {
+            ["nodes"] => (Kind::Node, None, None),
+            ["nodes", name] => (Kind::Node, None, Some(*name)),
+            ["pods"] => (Kind::Pod, None, None),
+            ["namespaces", namespace, "pods"] => (Kind::Pod, Some(*namespace), None),
+            ["namespaces", namespace, "pods", name] => (Kind::Pod, Some(*namespace), Some(*name)),
+            _ => return None,
+        };
+        Some(Self { of, namespace: namespace.map(Into::into), name: name.map(Into::into) })
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.of == Kind::Node { "NodeMetrics" } else { "PodMetrics" }
+    }
+}
+
+/// Answers a request below the group.
+pub(super) fn answer(
+    server: &Server,
+    target: &MetricsTarget,
+    method: &Method,
+    wanted: &Wanted,
+) -> Result<Response, ApiError> {
+    if method != Method::GET || wanted.query.flag("watch") {
+        return Err(ApiError::MethodNotAllowed(
+            "the server does not allow this method on the requested resource".into(),
+        ));
+    }
+    let measured = match &target.name {
+        Some(name) => vec![one(server, target, name)?],
+        None => all(server, target, &wanted.query.selection(target.of)?),
+    };
+    let single = target.name.is_some();
+    let body = match wanted.form {
+        Form::Table => table(&measured),
+        Form::Object if single => measured.into_iter().next().unwrap_or_default(),
+        Form::Metadata if single => partial(&measured[0]),
+        form => {
+            let listed = |kind: &str, version: &str, items: Vec<Value>| {
+                json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items})
+            };
+            match form {
+                Form::Metadata => listed(
+                    "PartialObjectMetadata",
+                    "meta.k8s.io/v1",
+                    measured.iter().map(partial).collect(),
+                ),
+                _ => listed(target.kind(), &format!("{GROUP}/{VERSION}"), measured),
+            }
+        }
+    };
+    Answer::json(StatusCode::OK, &body)
+}
+
+fn one(server: &Server, target: &MetricsTarget, name: &str) -> Result<Value, ApiError> {
+    let api = server.api();
+    let namespace = target.namespace.clone().unwrap_or_default();
+    let key = Key::new(namespace.clone(), name);
+    let (found, resource, shown) = match target.of {
+        Kind::Node => {
+            (api.get_as::<Node>(&key).ok().and_then(|n| of_node(server, &n)), "nodemetrics", name.into())
+        }
+        _ => (
+            api.get_as::<Pod>(&key).ok().and_then(|p| of_pod(server, &p)),
+            "podmetrics",
+            format!("{namespace}/{name}"),
+        ),
+    };
+    found.ok_or(ApiError::NotKnown { resource, group: GROUP, name: shown })
+}
+
+fn all(server: &Server, target: &MetricsTarget, selection: &Selection) -> Vec<Value> {
+    fn selected<T: Typed>(
+        objects: Vec<Shared<T>>,
+        selection: &Selection,
+        measure: impl Fn(&Shared<T>) -> Option<Value>,
+    ) -> Vec<Value> {
+        objects.iter().filter(|o| selection.matches(o.object())).filter_map(measure).collect()
+    }
+    let api = server.api();
+    match target.of {
+        Kind::Node => selected(api.list_as::<Node>(None), selection, |node| of_node(server, node)),
+        _ => {
+            let pods = api.list_as::<Pod>(target.namespace.as_deref());
+            selected(pods, selection, |pod| of_pod(server, pod))
+        }
+    }
+}
+
+fn of_node(server: &Server, node: &Shared<Node>) -> Option<Value> {
+    let measured = server.api().node_usage(node.name())?;
+    let mut value = head(node.object(), "NodeMetrics", &measured);
+    value["usage"] = amounts(measured.total);
+    Some(value)
+}
+
+fn of_pod(server: &Server, pod: &Shared<Pod>) -> Option<Value> {
+    let (measured, containers) = server.api().pod_usage(pod)?;
+    if containers.is_empty() {
+        return None;
+    }
+    let mut value = head(pod.object(), "PodMetrics", &measured);
+    value["containers"] =
+        containers.iter().map(|(name, usage)| json!({"name": name, "usage": amounts(*usage)})).collect();
+    Some(value)
+}
+
+fn head(of: &Object, kind: &str, measured: &NodeUsage) -> Value {
+    let mut metadata = json!({"name": of.name(), "creationTimestamp": time(measured.at)});
+    if !of.namespace().is_empty() {
+        metadata["namespace"] = of.namespace().into();
+    }
+    if let Some(labels) = &of.meta().labels {
+        metadata["labels"] = json!(labels);
+    }
+    json!({
+        "kind": kind, "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": metadata,
+        "timestamp": time(measured.at), "window": go_duration(measured.window),
+    })
+}
+
+/// In the units of the metrics server.
+fn amounts(usage: ResourceUsage) -> Value {
+    let cpu = match usage.cpu_nanocores {
+        0 => "0".to_string(),
+        nanos => format!("{nanos}n"),
+    };
+    json!({"cpu": cpu, "memory": format!("{}Ki", usage.memory_bytes.div_ceil(1024))})
+}
+
+fn partial(measured: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": measured["metadata"]})
+}
+
+fn table(measured: &[Value]) -> Value {
+    let column = |name: &str, format: &str| {
+        json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0})
+    };
+    let rows: Vec<Value> = measured
+        .iter()
+        .map(|m| {
+            let usages: Vec<&Value> = match m["containers"].as_array() {
+                Some(containers) => containers.iter().map(|c| &c["usage"]).collect(),
+                None => vec![&m["usage"]],
+            };
+            let sum = |resource: &str, unit: &str| -> String {
+                let number = |u: &&Value| -> u64 {
+                    u[resource].as_str().and_then(|t| t.trim_end_matches(unit).parse().ok()).unwrap_or(0)
+                };
+                format!("{}{unit}", usages.iter().map(number).sum::<u64>())
+            };
+            json!({
+                "cells": [m["metadata"]["name"], sum("cpu", "n"), sum("memory", "Ki"), m["window"]],
+                "object": partial(m),
+            })
+        })
+        .collect();
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
+        "columnDefinitions": [
+            column("Name", "name"), column("cpu", ""), column("memory", ""), column("Window", ""),
+        ],
+        "rows": rows,
+    })
+}

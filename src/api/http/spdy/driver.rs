@@ -1,0 +1,327 @@
+//! A SPDY connection on a socket: one task owns its state, handles to streams speak with it.
+//!
+//! A reader that stops reading holds its peer back once the connection's buffer is full; a writer waits until
+//! its bytes are on their way. When every handle is gone the connection ends in order.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+
+use super::connection::{Connection, Event, MAX_STREAMS, Side};
+use super::frame::ResetStatus;
+use super::headers::Headers;
+
+const READ_BYTES: usize = 32 << 10;
+
+/// How long the peer may take to read the end and hang up. Closing before it has, while its own bytes still
+/// come in, would make the kernel throw away what it has not read.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// The stream is gone: reset, or the whole connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the stream was closed")]
+pub(in crate::api::http) struct Gone;
+
+/// Streams the peer opens.
+pub(in crate::api::http) struct Streams {
+    offers: mpsc::Receiver<Offer>,
+    _open: mpsc::UnboundedSender<Command>,
+}
+
+impl Streams {
+    /// The next one; none when the connection is gone.
+    pub(in crate::api::http) async fn next(&mut self) -> Option<Offer> {
+        self.offers.recv().await
+    }
+}
+
+/// A stream the peer wants to open; dropping it refuses.
+pub(in crate::api::http) struct Offer {
+    /// What the peer says of it.
+    pub(in crate::api::http) headers: Headers,
+    stream: Option<(Reader, Writer)>,
+    commands: mpsc::UnboundedSender<Command>,
+    id: u32,
+}
+
+impl Offer {
+    /// The stream's number.
+    pub(in crate::api::http) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Opens it.
+    pub(in crate::api::http) fn accept(mut self) -> Option<(Reader, Writer)> {
+        let stream = self.stream.take();
+        if stream.is_some() {
+            // If the connection is gone, reading and writing say so.
+            let _ = self.commands.send(Command::Accept(self.id));
+        }
+        stream
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        if self.stream.is_some() {
+            let _ = self.commands.send(Command::Reset(self.id, ResetStatus::REFUSED_STREAM));
+        }
+    }
+}
+
+/// What comes in on a stream.
+pub(in crate::api::http) struct Reader {
+    id: u32,
+    pieces: mpsc::UnboundedReceiver<Piece>,
+    commands: mpsc::UnboundedSender<Command>,
+    ended: bool,
+}
+
+enum Piece {
+    Data(Bytes),
+    End,
+}
+
+impl Reader {
+    /// The next bytes; none after the peer's last. Cancelling loses nothing.
+    pub(in crate::api::http) async fn read(&mut self) -> Result<Option<Bytes>, Gone> {
+        if self.ended {
+            return Ok(None);
+        }
+        match self.pieces.recv().await {
+            Some(Piece::Data(bytes)) => {
+                let _ = self.commands.send(Command::Consumed(self.id, bytes.len()));
+                Ok(Some(bytes))
+            }
+            Some(Piece::End) => {
+                self.ended = true;
+                Ok(None)
+            }
+            None => Err(Gone),
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::StopReading(self.id));
+    }
+}
+
+/// What goes out on a stream; dropping it is its end.
+pub(in crate::api::http) struct Writer {
+    id: u32,
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+impl Writer {
+    /// Sends bytes; done when they are on their way.
+    pub(in crate::api::http) async fn write(&mut self, bytes: Bytes) -> Result<(), Gone> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let (sent, done) = oneshot::channel();
+        self.commands.send(Command::Write(self.id, bytes, sent)).map_err(|_| Gone)?;
+        done.await.map_err(|_| Gone)
+    }
+
+    /// Ends the stream in both directions at once.
+    pub(in crate::api::http) fn reset(self) {
+        let _ = self.commands.send(Command::Reset(self.id, ResetStatus::CANCEL));
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::Finish(self.id));
+    }
+}
+
+enum Command {
+    Accept(u32),
+    Write(u32, Bytes, oneshot::Sender<()>),
+    Finish(u32),
+    Reset(u32, ResetStatus),
+    Consumed(u32, usize),
+    StopReading(u32),
+}
+
+/// Serves SPDY on a socket: the peer's streams, and the work that must run for them to live.
+pub(in crate::api::http) fn serve<S>(socket: S) -> (Streams, impl Future<Output = ()> + Send)
+where
+    S: AsyncRead + AsyncWrite + Send,
+{
+    // Each open stream gives at most one command that is not answered by others; none is unbounded.
+    let (commands, inbox) = mpsc::unbounded_channel();
+    let (offers, offered) = mpsc::channel(MAX_STREAMS);
+    let state = Driver {
+        connection: Connection::new(Side::Server),
+        streams: HashMap::new(),
+        offers,
+        commands: commands.downgrade(),
+    };
+    (Streams { offers: offered, _open: commands }, state.drive(socket, inbox))
+}
+
+struct Driver {
+    connection: Connection,
+    streams: HashMap<u32, Handle>,
+    offers: mpsc::Sender<Offer>,
+    commands: mpsc::WeakUnboundedSender<Command>,
+}
+
+#[derive(Default)]
+struct Handle {
+    pieces: Option<mpsc::UnboundedSender<Piece>>,
+    writing: Option<oneshot::Sender<()>>,
+}
+
+impl Driver {
+    async fn drive<S>(mut self, socket: S, mut inbox: mpsc::UnboundedReceiver<Command>)
+    where
+        S: AsyncRead + AsyncWrite + Send,
+    {
+        let (mut reader, mut writer) = tokio::io::split(socket);
+        let mut buffer = vec![0; READ_BYTES];
+        let (mut unflushed, mut broken) = (false, false);
+        loop {
+            self.deliver();
+            let (reads, writes) = (self.connection.wants_input(), !self.connection.output().is_empty());
+            self.acknowledge();
+            tokio::select! {
+                command = inbox.recv() => match command {
+                    Some(command) => self.command(command),
+                    None => break,
+                },
+                read = reader.read(&mut buffer), if reads => match read {
+                    Ok(count) if count > 0 => {
+                        if let Err(error) = self.connection.receive(&buffer[..count]) {
+                            tracing::debug!("SPDY: {error}");
+                            broken = true;
+                            break;
+                        }
+                    }
+                    _ => return,
+                },
+                wrote = push(&mut writer, self.connection.output()), if writes || unflushed => match wrote {
+                    Ok(()) => unflushed = writes,
+                    Err(_) => return,
+                },
+            }
+        }
+        // What has been given to streams goes out before the connection's own end.
+        self.streams.clear();
+        drop(inbox);
+        self.connection.output();
+        self.connection.go_away(broken);
+        let ending = end(&mut reader, &mut writer, &mut self.connection, &mut buffer);
+        let _ = tokio::time::timeout(LINGER, ending).await;
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Accept(id) => {
+                if let Err(error) = self.connection.accept(id) {
+                    tracing::debug!("SPDY: {error}");
+                    self.connection.reset(id, ResetStatus::CANCEL);
+                }
+            }
+            Command::Write(id, bytes, sent) => {
+                if self.connection.send(id, bytes)
+                    && let Some(handle) = self.streams.get_mut(&id)
+                {
+                    handle.writing = Some(sent);
+                }
+            }
+            Command::Finish(id) => self.connection.finish(id),
+            Command::Reset(id, status) => self.connection.reset(id, status),
+            Command::Consumed(id, length) => self.connection.consumed(id, length),
+            Command::StopReading(id) => {
+                self.connection.stop_reading(id);
+                if let Some(handle) = self.streams.get_mut(&id) {
+                    handle.pieces = None;
+                }
+            }
+        }
+    }
+
+    /// Hands what the peer did to those it concerns.
+    fn deliver(&mut self) {
+        while let Some(event) = self.connection.next_event() {
+            match event {
+                Event::Opened { id, headers } => self.offer(id, headers),
+                Event::Data { id, bytes } => self.piece(id, Piece::Data(bytes)),
+                Event::Finished { id } => {
+                    self.piece(id, Piece::End);
+                    if let Some(handle) = self.streams.get_mut(&id) {
+                        handle.pieces = None;
+                    }
+                }
+                Event::Closed { id } => {
+                    self.streams.remove(&id);
+                }
+                Event::Accepted { .. } => {}
+            }
+        }
+    }
+
+    fn piece(&mut self, id: u32, piece: Piece) {
+        // A reader that left has said so.
+        if let Some(pieces) = self.streams.get(&id).and_then(|handle| handle.pieces.as_ref()) {
+            let _ = pieces.send(piece);
+        }
+    }
+
+    fn offer(&mut self, id: u32, headers: Headers) {
+        let Some(commands) = self.commands.upgrade() else { return };
+        let (pieces, received) = mpsc::unbounded_channel();
+        let reader = Reader { id, pieces: received, commands: commands.clone(), ended: false };
+        let writer = Writer { id, commands: commands.clone() };
+        self.streams.insert(id, Handle { pieces: Some(pieces), writing: None });
+        let offer = Offer { headers, stream: Some((reader, writer)), commands, id };
+        // Nobody takes streams any more, or too many wait: dropped, and with that refused.
+        let _ = self.offers.try_send(offer);
+    }
+
+    /// Tells writers that they may go on.
+    fn acknowledge(&mut self) {
+        for id in self.connection.take_sent() {
+            if let Some(sent) = self.streams.get_mut(&id).and_then(|handle| handle.writing.take()) {
+                let _ = sent.send(());
+            }
+        }
+    }
+}
+
+/// Writes some of the output, or makes sure that what was written leaves.
+async fn push<W: AsyncWrite + Unpin>(writer: &mut W, output: &mut BytesMut) -> io::Result<()> {
+    if output.is_empty() { writer.flush().await } else { writer.write_buf(output).await.map(drop) }
+}
+
+/// Writes what is left, hangs up, and reads until the peer does too.
+async fn end<R, W>(
+    reader: &mut R,
+    writer: &mut W,
+    connection: &mut Connection,
+    buffer: &mut [u8],
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let write = async {
+        while !connection.output().is_empty() {
+            writer.write_buf(connection.output()).await?;
+        }
+        writer.shutdown().await
+    };
+    let read = async {
+        while reader.read(buffer).await? > 0 {}
+        io::Result::Ok(())
+    };
+    tokio::try_join!(write, read).map(drop)
+}

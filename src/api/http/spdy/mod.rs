@@ -1,0 +1,18 @@
+//! SPDY/3.1, as Kubernetes' clients speak it for exec, attach and port-forward.
+//!
+//! ```text
+//!  socket ⇄ driver ⇄ connection (streams, windows) ⇄ frame (bytes) + headers (zlib, dictionary)
+//! ```
+//!
+//! `frame`, `headers` and `connection` do no I/O; [`serve`] puts them on a socket.
+//!
+//! Architecture Invariant: nothing here knows what Kubernetes sends through the streams.
+
+mod connection;
+mod dictionary;
+mod driver;
+mod frame;
+mod headers;
+
+pub(super) use driver::{Gone, Offer, Reader, Streams, Writer, serve};
+pub(super) use headers::Headers;

@@ -1,0 +1,75 @@
+//! What nodes and pods use, as their kubelets measured it last: kept in memory, never stored.
+//!
+//! The kubelets hand in a whole node's measurement at a time; `http::metrics` serves it as metrics.k8s.io,
+//! and the autoscaler reads it here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Api;
+use crate::base::clock::since;
+use crate::object::Shared;
+
+/// A measurement older than this many of its windows says nothing about now.
+const STALE_WINDOWS: u32 = 4;
+
+/// What something uses now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResourceUsage {
+    /// Billionths of a core, averaged over the window.
+    pub cpu_nanocores: u64,
+    /// Memory that belongs to it alone, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl std::ops::AddAssign for ResourceUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.cpu_nanocores = self.cpu_nanocores.saturating_add(other.cpu_nanocores);
+        self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
+    }
+}
+
+/// What the containers of a pod use, by container name.
+pub type PodUsage = BTreeMap<String, ResourceUsage>;
+
+/// One measurement of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeUsage {
+    /// When it was taken.
+    pub at: Timestamp,
+    /// The time over which cpu was averaged.
+    pub window: Duration,
+    /// All pods together.
+    pub total: ResourceUsage,
+    /// By the uid of the pod.
+    pub pods: BTreeMap<String, PodUsage>,
+}
+
+impl Api {
+    /// Replaces what is known of a node; none forgets it.
+    pub fn set_node_usage(&self, node: &str, usage: Option<NodeUsage>) {
+        let mut all = self.inner.usage.write();
+        match usage {
+            Some(usage) => all.insert(node.to_string(), Arc::new(usage)),
+            None => all.remove(node),
+        };
+    }
+
+    /// The newest measurement of a node; none when there is none or it is too old.
+    pub fn node_usage(&self, node: &str) -> Option<Arc<NodeUsage>> {
+        let usage = self.inner.usage.read().get(node).cloned()?;
+        let age = since(self.clock().now(), usage.at);
+        (age <= usage.window.saturating_mul(STALE_WINDOWS)).then_some(usage)
+    }
+
+    /// The newest measurement of a pod's node, and in it what the pod's containers use.
+    pub fn pod_usage(&self, pod: &Shared<Pod>) -> Option<(Arc<NodeUsage>, PodUsage)> {
+        let node = self.node_usage(pod.spec.as_ref()?.node_name.as_deref()?)?;
+        let containers = node.pods.get(super::node_access::runtime_uid(pod))?.clone();
+        Some((node, containers))
+    }
+}

@@ -1,0 +1,53 @@
+//! Finds out which ports the pods' programs may not bind on this machine: tried at the start, not guessed.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+
+use crate::object::low_ports::LowPorts;
+
+/// Linux' default: ports below it are root's.
+const USUAL_START: u16 = 1024;
+/// Where Linux says from which port on everybody may bind.
+const SETTING: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+
+/// The ports that programs of this user may not bind; `forced` is taken for the truth.
+pub(super) fn probe(forced: Option<u16>, ip: Ipv4Addr) -> LowPorts {
+    LowPorts::below(forced.unwrap_or_else(|| {
+        let setting = std::fs::read_to_string(SETTING).ok().and_then(|text| text.trim().parse().ok());
+        first_port(setting, |port| match TcpListener::bind((ip, port)) {
+            Ok(_) => true,
+            // Anything else, such as a port in use, comes after the permission was given.
+            Err(error) => error.kind() != ErrorKind::PermissionDenied,
+        })
+    }))
+}
+
+/// The first port that may be bound: the machine's setting, unless who we are overrides it.
+fn first_port(setting: Option<u16>, may_bind: impl Fn(u16) -> bool) -> u16 {
+    if may_bind(1) {
+        return 0;
+    }
+    setting.filter(|start| may_bind(*start)).unwrap_or(USUAL_START)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_free_port_is_found_by_trying_net_1() {
+        // The setting, the first port that can be bound indeed, and what is found.
+        for (setting, truth, found) in [
+            (Some(1024), 1, 0),
+            (Some(0), 1, 0),
+            (None, 1, 0),
+            (Some(1024), 1024, 1024),
+            (Some(80), 80, 80),
+            (Some(80), 1024, 1024),
+            (None, 1024, 1024),
+        ] {
+            assert_eq!(first_port(setting, |port| port >= truth), found, "{setting:?} {truth}");
+        }
+        assert_eq!(probe(Some(81), Ipv4Addr::LOCALHOST), LowPorts::below(81));
+    }
+}

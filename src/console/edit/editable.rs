@@ -1,0 +1,60 @@
+//! Which part of an object is typed in. What the server owns is kept beside the text and put back.
+
+use serde_json::Value;
+
+/// Metadata that only the server writes.
+const OWNED: [&str; 6] =
+    ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"];
+
+/// The object without what the server owns; status is not saved by the door the editor uses.
+pub fn strip(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in OWNED {
+            metadata.remove(field);
+        }
+    }
+    object
+}
+
+/// The typed part with the server's own fields of the version it is based on: its resourceVersion makes the
+/// server refuse it when someone else was faster, its uid when the object is another one by now.
+pub fn whole(typed: &Value, base: &Value) -> Value {
+    let mut object = typed.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["resourceVersion", "uid", "creationTimestamp", "generation"] {
+            if let Some(value) = base["metadata"].get(field) {
+                metadata.insert(field.to_owned(), value.clone());
+            }
+        }
+    }
+    if let (Some(status), Some(fields)) = (base.get("status"), object.as_object_mut()) {
+        fields.insert("status".to_owned(), status.clone());
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// CON-11: what is typed holds nothing of the server's, and nothing of it is lost.
+    #[test]
+    fn the_servers_own_fields_are_kept_beside_the_text() {
+        let object = json!({ "kind": "Pod",
+            "metadata": { "name": "web", "uid": "u1", "resourceVersion": "7", "managedFields": [{}] },
+            "spec": { "x": 1 }, "status": { "phase": "Running" } });
+        let mut typed = strip(&object);
+        assert_eq!(typed, json!({ "kind": "Pod", "metadata": { "name": "web" }, "spec": { "x": 1 } }));
+        typed["spec"]["x"] = json!(2);
+        assert_eq!(
+            whole(&typed, &object),
+            json!({ "kind": "Pod", "metadata": { "name": "web", "uid": "u1", "resourceVersion": "7" },
+                "spec": { "x": 2 }, "status": { "phase": "Running" } })
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Which images a node has, and how its Node object tells of them (`status.images`, which the scheduler's
+//! ImageLocality reads).
+//!
+//! Only names and sizes: what an image means is the catalogue's business.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ContainerImage;
+
+use super::ImageReference;
+use crate::kubelet::runtime::PulledImage;
+
+/// A kubelet's `nodeStatusMaxImages`.
+const MOST_IMAGES: usize = 50;
+/// A kubelet's `MaxNamesPerImageInNodeStatus`.
+const MOST_NAMES: usize = 5;
+
+/// The images that were pulled on one node.
+#[derive(Debug, Default)]
+pub(in crate::kubelet) struct PresentImages {
+    /// By name in its short form, with tag or digest.
+    pulled: BTreeMap<String, PulledImage>,
+}
+
+impl PresentImages {
+    /// Whether the image was pulled, under whatever spelling.
+    pub(in crate::kubelet) fn contains(&self, reference: &str) -> bool {
+        self.pulled.contains_key(&short(reference))
+    }
+
+    /// It is here now.
+    pub(in crate::kubelet) fn add(&mut self, reference: &str, image: PulledImage) {
+        self.pulled.insert(short(reference), image);
+    }
+
+    /// It is not here any more.
+    pub(in crate::kubelet) fn forget(&mut self, reference: &str) {
+        self.pulled.remove(&short(reference));
+    }
+
+    /// The Node object's list, with the `loaded` ones: largest first, bounded as a kubelet bounds it.
+    pub(in crate::kubelet) fn status(
+        &self,
+        loaded: impl IntoIterator<Item = (Vec<String>, PulledImage)>,
+    ) -> Vec<ContainerImage> {
+        let mut images: BTreeMap<String, (i64, Vec<String>)> = BTreeMap::new();
+        let pulled = self.pulled.iter().map(|(name, image)| (vec![name.clone()], image.clone()));
+        for (names, image) in pulled.chain(loaded) {
+            let size = i64::try_from(image.size_bytes).unwrap_or(i64::MAX);
+            let (known_size, known) = images.entry(image.image_id.clone()).or_default();
+            *known_size = size.max(*known_size);
+            known.extend(names);
+        }
+        let mut images: Vec<ContainerImage> = images
+            .into_iter()
+            .map(|(id, (size, tags))| {
+                let mut names: Vec<String> = tags.iter().map(|tag| digest_name(tag, &id)).collect();
+                names.extend(tags);
+                let mut seen = std::collections::HashSet::new();
+                names.retain(|name| seen.insert(name.clone()));
+                names.truncate(MOST_NAMES);
+                ContainerImage { names: Some(names), size_bytes: Some(size) }
+            })
+            .collect();
+        images.sort_by_key(|image| std::cmp::Reverse(image.size_bytes));
+        images.truncate(MOST_IMAGES);
+        images
+    }
+}
+
+/// `nginx@sha256:…` of `nginx:1.25`.
+fn digest_name(tag: &str, id: &str) -> String {
+    let name = ImageReference::parse(tag).map_or_else(|_| tag.to_owned(), |parsed| parsed.name());
+    format!("{name}@{id}")
+}
+
+/// `nginx:latest` of `docker.io/library/nginx`.
+fn short(reference: &str) -> String {
+    ImageReference::parse(reference).map_or_else(|_| reference.to_owned(), |parsed| parsed.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(id: &str, size_bytes: u64) -> PulledImage {
+        PulledImage { image_id: format!("sha256:{id}"), size_bytes }
+    }
+
+    /// SCH-4: what the Node object lists, largest first, one entry an image.
+    #[test]
+    fn a_node_lists_its_images_sch_4() {
+        let mut present = PresentImages::default();
+        present.add("nginx", image("aa", 10));
+        present.add("docker.io/library/nginx:1.25", image("aa", 10));
+        present.add("shop:v1", image("bb", 30));
+        present.add("old:v1", image("dd", 1));
+        present.forget("docker.io/library/old:v1");
+        assert!(present.contains("nginx:latest") && !present.contains("old:v1"));
+        let loaded = (vec!["me/app:1".to_owned()], image("cc", 20));
+        let shown: Vec<(Vec<String>, i64)> = present
+            .status([loaded])
+            .into_iter()
+            .map(|image| (image.names.unwrap(), image.size_bytes.unwrap()))
+            .collect();
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let expect = [
+            (names(&["shop@sha256:bb", "shop:v1"]), 30),
+            (names(&["me/app@sha256:cc", "me/app:1"]), 20),
+            (names(&["nginx@sha256:aa", "nginx:1.25", "nginx:latest"]), 10),
+        ];
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn the_list_is_bounded_as_a_kubelets() {
+        let mut present = PresentImages::default();
+        for number in 0..60 {
+            present.add(&format!("a:{number}"), image(&number.to_string(), number));
+            present.add(&format!("many:{number}"), image("one", 1000));
+        }
+        let shown = present.status([]);
+        assert_eq!(shown.len(), 50);
+        assert_eq!(shown[0].names.as_ref().unwrap().len(), 5);
+        assert_eq!(shown[1].size_bytes, Some(59));
+    }
+}

@@ -1,0 +1,213 @@
+//! Starting one container attempt: everything it is given, up to its process' first moment.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use tokio::sync::watch;
+
+use super::super::protocol::Launch;
+use super::super::{ContainerRecord, RuntimeError};
+use super::container::{Container, Holder};
+use super::io::Streams;
+use super::mounts::View;
+use super::pod::Pod;
+use super::view::target_variables;
+use super::{Host, Place, environment, os};
+use crate::kubelet::images::IMAGE_DIRECTORY;
+
+pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
+    move |error| RuntimeError::Os(format!("{what}: {error}"))
+}
+
+impl Host {
+    /// Starts an attempt and answers once it has become its program.
+    pub(super) async fn start(self: &Rc<Self>, launch: Launch) -> Result<ContainerRecord, RuntimeError> {
+        let uid = launch.spec.pod_uid.clone();
+        let pod = self.pod(&uid).filter(|pod| pod.ready.get());
+        let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
+        let same = |known: &&Rc<Container>| {
+            let record = known.record.borrow();
+            record.name == launch.spec.name && record.attempt == launch.spec.attempt
+        };
+        if let Some(known) = pod.containers.borrow().iter().find(same) {
+            return if known.starting.get() {
+                Err(RuntimeError::Host(format!("container {} is being started", launch.spec.name)))
+            } else {
+                Ok(known.record.borrow().clone())
+            };
+        }
+        let (container, report) = self.launch(&pod, launch)?;
+        let mut reason = String::new();
+        let (_open, mut over) = watch::channel(false);
+        while let Some(text) = report.next(&mut over, |text| String::from_utf8_lossy(text).into_owned()).await
+        {
+            reason.push_str(&text);
+        }
+        if reason.is_empty() {
+            container.starting.set(false);
+            container.save();
+            let record = container.record.borrow().clone();
+            if record.exit.is_some() {
+                self.pod_changed(&uid);
+            }
+            return Ok(record);
+        }
+        container.wait_gone().await;
+        pod.containers.borrow_mut().retain(|known| known.id != container.id);
+        // The attempt never was; what it leaves is only litter.
+        let _ = super::pod::remove_directory(&container.dir);
+        Err(RuntimeError::StartFailed(reason))
+    }
+
+    /// Forks the main process; everything up to the exec's own outcome.
+    fn launch(
+        self: &Rc<Self>,
+        pod: &Rc<Pod>,
+        launch: Launch,
+    ) -> Result<(Rc<Container>, super::wire::Wire), RuntimeError> {
+        let id = self.new_id();
+        let dir = pod.dir.join(&id.0);
+        for name in ["root", "tmp", "layers"] {
+            fs::create_dir_all(dir.join(name)).map_err(os_error("container directory"))?;
+        }
+        fs::write(dir.join("termination-log"), "").map_err(os_error("termination log"))?;
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let own_uid = rustix::process::getuid().as_raw();
+        let account = environment::account(&launch, &read("/etc/passwd"), &read("/etc/group"), own_uid)
+            .map_err(RuntimeError::StartFailed)?;
+        let target = launch.spec.target.as_ref().and_then(|name| {
+            pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
+        });
+        let (mut shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
+        if let Some(user) = &account.user {
+            let own = ["root", "tmp", "termination-log"].map(|name| dir.join(name));
+            // The image's program fills its own directories.
+            let image = (0..launch.directories.len()).map(|n| dir.join("directories").join(n.to_string()));
+            let image = image.flat_map(|path| [path.join(IMAGE_DIRECTORY), path]);
+            for path in own.into_iter().chain(image).filter(|path| path.exists()) {
+                std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid)).map_err(os_error("chown"))?;
+            }
+        }
+
+        let mut env = environment::base(&pod.spec.hostname, &account.home, launch.spec.tty);
+        environment::merge(&mut env, launch.image_env.iter().cloned());
+        if let Some(target) = &target {
+            environment::merge(&mut env, target.launch.image_env.iter().cloned());
+            environment::merge(&mut env, target.launch.spec.env.iter().cloned());
+            environment::merge(&mut env, target_variables(target));
+        }
+        environment::merge(&mut env, mounts_env);
+        environment::merge(&mut env, launch.spec.env.iter().cloned());
+        environment::merge(&mut env, [environment::marker(&id.0)]);
+        if let Some(directory) = self.inside_programs(&launch.programs, &mut shows) {
+            environment::extend_search_path(&mut env, &directory);
+        }
+
+        let mut working_dir = match (&target, &launch.spec.working_dir) {
+            (_, Some(own)) => own.clone(),
+            (Some(target), None) => {
+                target.launch.spec.working_dir.clone().unwrap_or_else(|| target.launch.working_dir.clone())
+            }
+            (None, None) => launch.working_dir.clone(),
+        };
+        let view = self.isolation.namespaces.then(|| View {
+            root: target.as_ref().map_or(&dir, |target| &target.dir).join("root"),
+            tmp: target.as_ref().map_or(&dir, |target| &target.dir).join("tmp"),
+            layers: dir.join("layers"),
+            shows,
+            working_dir: working_dir.clone(),
+            of_machine: launch.host_view,
+        });
+        if view.is_none() {
+            let under = |show: &&super::super::Mount| working_dir.starts_with(&show.container_path);
+            if let Some(mount) = launch.spec.mounts.iter().find(under)
+                && let Ok(rest) = working_dir.strip_prefix(&mount.container_path)
+            {
+                working_dir = mount.host_path.join(rest);
+            } else if !working_dir.is_dir() || working_dir == Path::new("/") {
+                working_dir = dir.join("root");
+            }
+        }
+
+        let streams = Streams::open(&launch.spec, dir.join("log")).map_err(os_error("streams"))?;
+        let (streams, stdio) = streams;
+        let (report_read, report_write) = super::wire::pipe().map_err(os_error("pipe"))?;
+
+        let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
+        let shared =
+            shared.or_else(|| target.as_ref().filter(|target| target.is_running())?.pid_namespace.clone());
+        let init = if self.isolation.namespaces && shared.is_none() {
+            Some(self.make_init().map_err(os_error("PID namespace"))?)
+        } else {
+            None
+        };
+        let pid_namespace = shared.or_else(|| init.as_ref().map(|init| Rc::clone(&init.namespace)));
+        let place = match &init {
+            Some(init) => Place::Own(&init.namespace),
+            None => Place::Kept(pid_namespace.as_deref()),
+        };
+        let spawn = super::Spawn {
+            argv: &launch.argv,
+            env: &env,
+            working_dir: &working_dir,
+            programs: &launch.programs,
+            pod,
+            files: view.map_or(super::child::Files::Machine, super::child::Files::Own),
+            stdio,
+            user: account.user.clone(),
+            report: report_write,
+            place,
+        };
+        let born = match self.spawn(spawn) {
+            Ok(born) => born,
+            Err(error) => {
+                if let Some(init) = init {
+                    os::signal(init.pid, libc::SIGKILL);
+                }
+                return Err(RuntimeError::Os(format!("fork: {error}")));
+            }
+        };
+        let main = born.pid;
+        let holder = match &init {
+            Some(init) => Some(Holder::Init(init.pid)),
+            None => born.keeper.map(Holder::Keeper),
+        };
+        let record = ContainerRecord {
+            id: id.clone(),
+            name: launch.spec.name.clone(),
+            attempt: launch.spec.attempt,
+            image: launch.spec.image.clone(),
+            image_id: launch.image_id.clone(),
+            pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
+            started_at: super::now(),
+            exit: None,
+        };
+        let mut launch = launch;
+        launch.spec.working_dir = Some(working_dir);
+        let container = Rc::new(Container {
+            id,
+            pod: pod.spec.pod_uid.clone(),
+            dir,
+            launch,
+            record: RefCell::new(record),
+            starting: Cell::new(true),
+            env,
+            account: account.user,
+            main: Cell::new(Some(main)),
+            holder: RefCell::new(holder),
+            pid_namespace,
+            execs: RefCell::default(),
+            exec_keepers: RefCell::default(),
+            streams,
+            out_of_memory: Cell::new(false),
+            gone: watch::Sender::new(false),
+        });
+        pod.containers.borrow_mut().push(Rc::clone(&container));
+        tokio::task::spawn_local(Rc::clone(&container).bury(Rc::clone(self), born.ended, init));
+        let report = super::wire::Wire::new(report_read).map_err(os_error("report"))?;
+        Ok((container, report))
+    }
+}

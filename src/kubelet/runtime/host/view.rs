@@ -1,0 +1,92 @@
+//! What a container sees beside the machine's own files: volumes, its pod's files, its image's directories.
+
+use std::fs;
+use std::path::Path;
+
+use super::super::RuntimeError;
+use super::super::protocol::Launch;
+use super::container::Container;
+use super::launch::os_error;
+use super::mounts::Show;
+use super::pod::Pod;
+use super::{Host, environment};
+use crate::kubelet::images::IMAGE_DIRECTORY;
+
+/// Environment: names and values, in order.
+type Variables = Vec<(String, String)>;
+
+impl Host {
+    /// What the container sees beside the machine's files; without namespaces, variables that say where.
+    pub(super) fn shows(
+        &self,
+        pod: &Pod,
+        launch: &Launch,
+        dir: &Path,
+        target: Option<&Container>,
+    ) -> Result<(Vec<Show>, Variables), RuntimeError> {
+        let mut shows = Vec::new();
+        let own_mounts = launch.spec.mounts.iter();
+        let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
+        let mounts: Vec<_> = mounts.collect();
+        let covered = |path: &Path| mounts.iter().any(|mount| mount.container_path == path);
+        for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
+            let source = dir.join("directories").join(number.to_string());
+            fs::create_dir_all(&source).map_err(os_error("image directory"))?;
+            // Tells the image's program that this is its own to fill, and no volume of the user's.
+            fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
+            shows.push(Show { source, target: path.clone(), read_only: false });
+        }
+        for mount in mounts {
+            let (source, target) = (mount.host_path.clone(), mount.container_path.clone());
+            shows.push(Show { source, target, read_only: mount.read_only });
+        }
+        let variables = shows.iter().map(|show| environment::mount_variable(&show.target, &show.source));
+        let mut env: Vec<_> = variables.collect();
+        let termination_log = dir.join("termination-log");
+        if self.isolation.namespaces {
+            env.clear();
+        } else {
+            env.push(("PODIUM_TERMINATION_LOG".to_owned(), termination_log.display().to_string()));
+        }
+        for (name, place) in
+            [("resolv.conf", "/etc/resolv.conf"), ("hosts", "/etc/hosts"), ("hostname", "/etc/hostname")]
+        {
+            let source = pod.dir.join(name);
+            if !self.isolation.namespaces && source.exists() {
+                // The machine's files stay what programs see; the built-in nslookup looks here.
+                let variable = name.to_ascii_uppercase().replace('.', "_");
+                env.push((format!("PODIUM_{variable}"), source.display().to_string()));
+            }
+            if source.exists() && Path::new(place).exists() {
+                shows.push(Show { source, target: place.into(), read_only: false });
+            }
+        }
+        let path = launch.spec.termination_message_path.clone();
+        shows.push(Show { source: termination_log, target: path, read_only: false });
+        if let Some(target) = target.filter(|target| target.dir.starts_with("/tmp")) {
+            // The machine's /tmp is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
+            shows.push(Show { source: target.dir.clone(), target: target.dir.clone(), read_only: false });
+        }
+        // Outer mount points first: they would hide inner ones.
+        shows.sort_by_key(|show| show.target.components().count());
+        Ok((shows, env))
+    }
+}
+
+/// EPH-3: where a debugger finds what it looks at.
+pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
+    let mut variables = vec![
+        ("TARGET_ROOT".to_owned(), target.dir.join("root").display().to_string()),
+        ("TARGET_LOG".to_owned(), target.log_path().display().to_string()),
+    ];
+    if let Some(main) = target.main.get() {
+        // The innermost of the numbers the process has is the one a debugger beside it sees.
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", main.as_raw_nonzero())).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let own = main.as_raw_nonzero().to_string();
+        let pid = numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()).unwrap_or(&own);
+        variables.push(("TARGET_PID".to_owned(), pid.to_owned()));
+    }
+    variables
+}

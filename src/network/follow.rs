@@ -1,0 +1,142 @@
+//! Services joined with their EndpointSlices: which of them changed, and what they are now.
+//!
+//! A follower remembers what to look at again and never what it looked like in between: whoever takes the
+//! dirty services gets the present, however many changes led to it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Weak};
+
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::api::{Change, ChangeKind};
+use crate::object::{Key, Kind, Object, Shared};
+use crate::reconcile::Caches;
+
+/// The label by which a slice names its service.
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// A service as it is now; without [`Service`] it is gone, or was never there.
+#[derive(Clone, Default)]
+pub struct Joined {
+    /// The service itself.
+    pub service: Option<Shared<Service>>,
+    /// Its slices by their keys.
+    pub slices: BTreeMap<Key, Shared<EndpointSlice>>,
+}
+
+impl Joined {
+    fn is_empty(&self) -> bool {
+        self.service.is_none() && self.slices.is_empty()
+    }
+}
+
+/// Follows all services; subscriptions of a dropped follower do nothing.
+pub struct Follower {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    joined: HashMap<Key, Joined>,
+    dirty: HashSet<Key>,
+}
+
+impl Follower {
+    /// Starts following; every service there is counts as changed.
+    pub fn start(caches: &Caches) -> Arc<Self> {
+        let follower = Arc::new(Self { state: Mutex::default(), changed: Notify::new() });
+        for kind in [Kind::Service, Kind::EndpointSlice] {
+            let weak: Weak<Self> = Arc::downgrade(&follower);
+            caches.on_any_change(kind, move |change| {
+                if let Some(follower) = weak.upgrade() {
+                    follower.apply(change);
+                }
+            });
+        }
+        follower
+    }
+
+    /// Waits for changes and takes all of them: each changed service as it is now.
+    pub async fn take(&self) -> Vec<(Key, Joined)> {
+        loop {
+            let changed = self.changed.notified();
+            let taken = self.take_now();
+            if !taken.is_empty() {
+                return taken;
+            }
+            changed.await;
+        }
+    }
+
+    /// The changed services, without waiting.
+    pub fn take_now(&self) -> Vec<(Key, Joined)> {
+        let mut state = self.state.lock();
+        let dirty = std::mem::take(&mut state.dirty);
+        let now = |key: Key| {
+            let joined = state.joined.get(&key).cloned().unwrap_or_default();
+            (key, joined)
+        };
+        dirty.into_iter().map(now).collect()
+    }
+
+    /// Marks services for another look.
+    pub fn mark(&self, keys: impl IntoIterator<Item = Key>) {
+        self.state.lock().dirty.extend(keys);
+        self.changed.notify_one();
+    }
+
+    /// Marks every service for another look.
+    pub fn mark_all(&self) {
+        {
+            let mut state = self.state.lock();
+            let State { joined, dirty } = &mut *state;
+            dirty.extend(joined.keys().cloned());
+        }
+        self.changed.notify_one();
+    }
+
+    fn apply(&self, change: &Change) {
+        self.state.lock().apply(change);
+        self.changed.notify_one();
+    }
+}
+
+impl State {
+    fn apply(&mut self, change: &Change) {
+        let now = (change.kind != ChangeKind::Deleted).then_some(&change.object);
+        if change.object.kind() == Kind::Service {
+            let key = change.object.key();
+            self.edit(key, |joined| joined.service = now.and_then(Shared::from_object));
+            return;
+        }
+        let slice = change.object.key();
+        // A slice may be given to another service.
+        let before = change.previous.as_ref().and_then(|previous| service_of(previous));
+        if let Some(before) = before {
+            self.edit(before, |joined| drop(joined.slices.remove(&slice)));
+        }
+        let Some(service) = service_of(&change.object) else { return };
+        self.edit(service, |joined| match now.and_then(Shared::from_object) {
+            Some(now) => drop(joined.slices.insert(slice, now)),
+            None => drop(joined.slices.remove(&slice)),
+        });
+    }
+
+    fn edit(&mut self, key: Key, edit: impl FnOnce(&mut Joined)) {
+        let joined = self.joined.entry(key.clone()).or_default();
+        edit(joined);
+        if joined.is_empty() {
+            self.joined.remove(&key);
+        }
+        self.dirty.insert(key);
+    }
+}
+
+fn service_of(slice: &Object) -> Option<Key> {
+    let name = slice.meta().labels.as_ref()?.get(SERVICE_NAME)?;
+    Some(Key::new(slice.namespace(), name.as_str()))
+}

@@ -1,0 +1,199 @@
+//! Which endpoint the next connection gets: round robin, the client's own, or the next after a failure.
+//!
+//! Pure but for its memory; the time is an argument.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::table::{Backend, Balance};
+
+/// Clients remembered by one place; beyond that the ones not seen for longest are forgotten.
+const CLIENTS: usize = 8192;
+
+/// Deals out the endpoints of one place.
+#[derive(Debug)]
+pub struct Balancer {
+    balance: Balance,
+    turn: usize,
+    clients: HashMap<IpAddr, Client>,
+}
+
+/// A client with affinity.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    backend: SocketAddr,
+    last_seen: Duration,
+}
+
+impl Balancer {
+    /// Nobody has asked yet.
+    pub fn new(balance: Balance) -> Self {
+        Self { balance, turn: 0, clients: HashMap::new() }
+    }
+
+    /// The endpoints have changed; clients keep those that are still there.
+    pub fn replace(&mut self, balance: Balance) {
+        self.balance = balance;
+        if self.balance.affinity.is_none() {
+            self.clients.clear();
+        }
+    }
+
+    /// Whether a client's node matters.
+    pub fn asks_for_node(&self) -> bool {
+        self.balance.of_clients_node
+    }
+
+    /// An endpoint for a client of this node, none of `tried`; none when there is no other.
+    pub fn pick(
+        &mut self,
+        client: IpAddr,
+        node: Option<&str>,
+        tried: &[SocketAddr],
+        now: Duration,
+    ) -> Option<SocketAddr> {
+        let usable: Vec<SocketAddr> = self.usable(node).filter(|b| !tried.contains(b)).collect();
+        if let Some(timeout) = self.balance.affinity
+            && let Some(known) = self.clients.get_mut(&client)
+            && now.saturating_sub(known.last_seen) < timeout
+            && usable.contains(&known.backend)
+        {
+            known.last_seen = now;
+            return Some(known.backend);
+        }
+        let picked = *usable.get(self.turn.checked_rem(usable.len())?)?;
+        self.turn = self.turn.wrapping_add(1);
+        if let Some(timeout) = self.balance.affinity {
+            self.make_room(now, timeout);
+            self.clients.insert(client, Client { backend: picked, last_seen: now });
+        }
+        Some(picked)
+    }
+
+    /// Whether an endpoint may go on getting datagrams of a client it has.
+    pub fn is_usable(&self, backend: SocketAddr, node: Option<&str>) -> bool {
+        self.usable(node).any(|usable| usable == backend)
+    }
+
+    /// The ready endpoints of the client's node, else those that still serve.
+    fn usable<'a>(&'a self, node: Option<&'a str>) -> impl Iterator<Item = SocketAddr> + 'a {
+        let node = node.filter(|_| self.balance.of_clients_node);
+        let here = move |b: &&Backend| node.is_none() || b.node.as_deref() == node;
+        let from = if self.balance.ready.iter().any(|b| here(&b)) {
+            &self.balance.ready
+        } else {
+            &self.balance.draining
+        };
+        from.iter().filter(here).map(|b| b.address)
+    }
+
+    fn make_room(&mut self, now: Duration, timeout: Duration) {
+        if self.clients.len() < CLIENTS {
+            return;
+        }
+        self.clients.retain(|_, client| now.saturating_sub(client.last_seen) < timeout);
+        if self.clients.len() >= CLIENTS {
+            let mut seen: Vec<Duration> = self.clients.values().map(|client| client.last_seen).collect();
+            let (_, median, _) = seen.select_nth_unstable(CLIENTS / 2);
+            let median = *median;
+            self.clients.retain(|_, client| client.last_seen > median);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backend(n: u8) -> Backend {
+        Backend { address: address(n), node: Some(format!("n{}", n % 2)) }
+    }
+
+    fn address(n: u8) -> SocketAddr {
+        SocketAddr::from(([127, 64, 0, n], 80))
+    }
+
+    fn balance(ready: &[u8], draining: &[u8]) -> Balance {
+        let all = |numbers: &[u8]| numbers.iter().map(|n| backend(*n)).collect();
+        Balance { ready: all(ready), draining: all(draining), ..Balance::default() }
+    }
+
+    fn client(n: u8) -> IpAddr {
+        IpAddr::from([127, 64, 9, n])
+    }
+
+    fn picks(balancer: &mut Balancer, count: usize) -> Vec<u8> {
+        let pick = |_| match balancer.pick(client(1), None, &[], Duration::ZERO)?.ip() {
+            IpAddr::V4(ip) => Some(ip.octets()[3]),
+            IpAddr::V6(_) => None,
+        };
+        (0..count).filter_map(pick).collect()
+    }
+
+    #[test]
+    fn new_connections_go_round_the_ready_ones_net_2() {
+        let mut balancer = Balancer::new(balance(&[1, 2, 3], &[4]));
+        assert_eq!(picks(&mut balancer, 6), [1, 2, 3, 1, 2, 3]);
+        balancer.replace(balance(&[2], &[1, 3]));
+        assert_eq!(picks(&mut balancer, 2), [2, 2], "terminating ones get none");
+        balancer.replace(balance(&[], &[1, 3]));
+        assert_eq!(picks(&mut balancer, 4).len(), 4, "but when nobody is ready they do");
+        assert!(balancer.is_usable(address(3), None) && !balancer.is_usable(address(2), None));
+        balancer.replace(Balance::default());
+        assert_eq!(picks(&mut balancer, 1), [0; 0]);
+    }
+
+    #[test]
+    fn an_endpoint_that_failed_is_not_asked_again_net_2() {
+        let mut balancer = Balancer::new(balance(&[1, 2], &[]));
+        let mut pick = |tried: &[SocketAddr]| balancer.pick(client(1), None, tried, Duration::ZERO);
+        let first = pick(&[]).unwrap();
+        let second = pick(&[first]).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(pick(&[first, second]), None);
+    }
+
+    #[test]
+    fn a_client_keeps_its_endpoint_until_the_timeout_svc_1() {
+        let sticky =
+            |ready: &[u8]| Balance { affinity: Some(Duration::from_secs(10)), ..balance(ready, &[]) };
+        let mut balancer = Balancer::new(sticky(&[1, 2]));
+        let pick = |balancer: &mut Balancer, who: u8, at: u64| {
+            balancer.pick(client(who), None, &[], Duration::from_secs(at)).unwrap()
+        };
+        let (first, other) = (pick(&mut balancer, 1, 0), pick(&mut balancer, 2, 0));
+        assert_ne!(first, other);
+        assert_eq!(pick(&mut balancer, 1, 9), first);
+        assert_eq!(pick(&mut balancer, 1, 18), first, "each connection counts");
+        assert_eq!(pick(&mut balancer, 3, 18), first, "the turn goes on");
+        assert_eq!(pick(&mut balancer, 1, 28), other, "after the timeout the turn decides");
+        let gone = if other == address(1) { 2 } else { 1 };
+        balancer.replace(sticky(&[gone]));
+        assert_eq!(pick(&mut balancer, 1, 29), address(gone), "its endpoint is gone");
+        let retried = balancer.pick(client(1), None, &[address(gone)], Duration::from_secs(29));
+        assert_eq!(retried, None);
+    }
+
+    #[test]
+    fn a_client_gets_its_own_nodes_endpoints_svc_1() {
+        let local = Balance { of_clients_node: true, ..balance(&[1, 2, 3], &[4, 6]) };
+        let mut balancer = Balancer::new(local);
+        let mut pick = |node| balancer.pick(client(1), node, &[], Duration::ZERO);
+        assert_eq!(pick(Some("n0")), Some(address(2)));
+        assert_eq!(pick(Some("n0")), Some(address(2)));
+        assert_eq!(pick(Some("n7")), None);
+        assert!(pick(None).is_some(), "a client of no node is everybody's");
+    }
+
+    #[test]
+    fn the_memory_of_clients_is_bounded_sec_2() {
+        let sticky = Balance { affinity: Some(Duration::from_secs(60)), ..balance(&[1, 2], &[]) };
+        let mut balancer = Balancer::new(sticky);
+        for n in 0..(2 * CLIENTS as u32) {
+            let client = IpAddr::from(std::net::Ipv4Addr::from(0x7f00_0000 + n));
+            assert!(balancer.pick(client, None, &[], Duration::from_millis(n.into())).is_some());
+            assert!(balancer.clients.len() <= CLIENTS);
+        }
+    }
+}

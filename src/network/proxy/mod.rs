@@ -1,0 +1,116 @@
+//! The service proxy: what kube-proxy is elsewhere, in user space (NET-2).
+//!
+//! [`table`] says where to listen and for whom, [`balance`] deals out endpoints; the rest opens and closes
+//! sockets. A change of endpoints replaces what an open listener deals out; connections that exist go on with
+//! the endpoint they have. A place that cannot be had (another program's port) is told in an event on the
+//! Service and tried again.
+
+pub mod balance;
+mod listening;
+pub mod table;
+mod tcp;
+mod udp;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use parking_lot::{Mutex, RwLock};
+
+use super::follow::Follower;
+use super::machine::{Machine, NodeFacts};
+use crate::api::{AddressRange, Api, Change, ChangeKind};
+use crate::base::clock::Clock;
+use crate::base::task::Tasks;
+use crate::object::low_ports::LowPorts;
+use crate::reconcile::{Caches, Recorder};
+use balance::Balancer;
+use listening::Listening;
+
+/// How the proxy is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct ProxyConfig {
+    /// Where services have their addresses.
+    pub services: AddressRange,
+    /// Which ports the proxy itself may not bind.
+    pub low_ports: LowPorts,
+}
+
+/// What every listener and connection shares.
+struct Shared {
+    clock: Clock,
+    machine: RwLock<Arc<Machine>>,
+    /// Connections live here: longer than the listener they came through.
+    connections: Tasks,
+}
+
+/// One place's endpoints, as its listener and its connections see them.
+type SharedBalancer = Arc<Mutex<Balancer>>;
+
+/// Starts the proxy; it ends with `tasks`.
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
+    let machine = Machine { nodes: std::collections::BTreeMap::new(), services: config.services };
+    let shared = Arc::new(Shared {
+        clock: api.clock().clone(),
+        machine: RwLock::new(Arc::new(machine)),
+        connections: tasks.clone(),
+    });
+    let follower = Follower::start(caches);
+    let (of_nodes, marked) = (Arc::downgrade(&shared), Arc::downgrade(&follower));
+    caches.of::<Node>().on_change(move |change| {
+        if let (Some(shared), Some(follower)) = (of_nodes.upgrade(), marked.upgrade())
+            && shared.node_changed(change)
+        {
+            follower.mark_all();
+        }
+    });
+    let (caches, recorder) = (caches.clone(), Recorder::new(api, "kube-proxy"));
+    tasks.spawn("service proxy", async move {
+        // Half a picture would refuse connections that a moment later are served.
+        tokio::join!(
+            caches.synced(crate::object::Kind::Node),
+            caches.synced(crate::object::Kind::Service),
+            caches.synced(crate::object::Kind::EndpointSlice)
+        );
+        let mut listening = Listening::new(shared, recorder, config.low_ports);
+        loop {
+            let retry = listening.next_retry();
+            tokio::select! {
+                changed = follower.take() => listening.apply(changed, &follower).await,
+                () = wait(retry) => follower.mark(listening.due()),
+            }
+        }
+    });
+}
+
+/// Waits for so long, or for ever.
+async fn wait(delay: Option<Duration>) {
+    match delay {
+        Some(delay) => tokio::time::sleep(delay).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Shared {
+    /// Takes a node's change over; false when it concerns no service, as a heartbeat does.
+    fn node_changed(&self, change: &Change) -> bool {
+        let Some(node) = change.object.get::<Node>() else { return false };
+        let name = change.object.name();
+        let facts = (change.kind != ChangeKind::Deleted).then(|| NodeFacts::of(node));
+        let mut machine = self.machine.write();
+        if machine.nodes.get(name) == facts.as_ref() {
+            return false;
+        }
+        let mut next = Machine::clone(&machine);
+        match facts {
+            Some(facts) => drop(next.nodes.insert(name.to_string(), facts)),
+            None => drop(next.nodes.remove(name)),
+        }
+        *machine = Arc::new(next);
+        true
+    }
+
+    fn machine(&self) -> Arc<Machine> {
+        self.machine.read().clone()
+    }
+}

@@ -1,0 +1,168 @@
+//! Datagrams: a client's flow sticks to one endpoint while both last.
+//!
+//! Each flow has a socket of its own towards its endpoint, so that answers find their client. A flow ends when
+//! it is idle, when its endpoint is no longer to be used, or when too many newer ones need its room.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Shared, SharedBalancer};
+
+/// How long a flow may be silent.
+const IDLE: Duration = Duration::from_secs(60);
+/// Flows of one place.
+const FLOWS: usize = 1024;
+/// The largest datagram there is.
+const DATAGRAM: usize = 65_536;
+
+/// Opens the place's socket.
+pub(super) fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = std::net::UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
+}
+
+/// One client's flow; dropping it ends it.
+struct Flow {
+    backend: SocketAddr,
+    towards: Arc<UdpSocket>,
+    last_used: Arc<AtomicU64>,
+    over: CancellationToken,
+    _end: DropGuard,
+}
+
+/// Passes datagrams on for as long as the place is wanted.
+pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared: Arc<Shared>) {
+    let socket = Arc::new(socket);
+    let mut flows: HashMap<SocketAddr, Flow> = HashMap::new();
+    let mut datagram = vec![0; DATAGRAM];
+    loop {
+        // Errors tell of answers that found no client any more: nothing to do about that.
+        let Ok((length, client)) = socket.recv_from(&mut datagram).await else { continue };
+        let node = || {
+            let machine = balancer.lock().asks_for_node().then(|| shared.machine())?;
+            machine.node_of(client.ip()).map(str::to_owned)
+        };
+        let node = node();
+        let known = flows.get(&client).filter(|flow| {
+            !flow.over.is_cancelled() && balancer.lock().is_usable(flow.backend, node.as_deref())
+        });
+        if known.is_none() {
+            flows.remove(&client);
+            make_room(&mut flows);
+            let now = shared.clock.monotonic();
+            let pick = balancer.lock().pick(client.ip(), node.as_deref(), &[], now);
+            let Some(backend) = pick else { continue };
+            // Out of descriptors: datagrams may get lost.
+            let Ok(flow) = open(backend, client, &socket, &shared).await else { continue };
+            flows.insert(client, flow);
+        }
+        if let Some(flow) = flows.get(&client) {
+            flow.last_used.store(millis(&shared), Ordering::Relaxed);
+            // A full socket loses the datagram, as a full wire does.
+            let _ = flow.towards.try_send(&datagram[..length]);
+        }
+    }
+}
+
+/// Forgets flows that are over, and the longest idle quarter when there are too many still.
+fn make_room(flows: &mut HashMap<SocketAddr, Flow>) {
+    if flows.len() < FLOWS {
+        return;
+    }
+    flows.retain(|_, flow| !flow.over.is_cancelled());
+    if flows.len() >= FLOWS {
+        let mut used: Vec<u64> = flows.values().map(|flow| flow.last_used.load(Ordering::Relaxed)).collect();
+        let (_, limit, _) = used.select_nth_unstable(FLOWS / 4);
+        let limit = *limit;
+        flows.retain(|_, flow| flow.last_used.load(Ordering::Relaxed) > limit);
+    }
+}
+
+fn millis(shared: &Shared) -> u64 {
+    shared.clock.monotonic().as_millis() as u64
+}
+
+async fn open(
+    backend: SocketAddr,
+    client: SocketAddr,
+    back: &Arc<UdpSocket>,
+    shared: &Arc<Shared>,
+) -> io::Result<Flow> {
+    let own = if backend.ip().is_loopback() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+    let towards = Arc::new(UdpSocket::bind((own, 0)).await?);
+    towards.connect(backend).await?;
+    let last_used = Arc::new(AtomicU64::new(millis(shared)));
+    let over = CancellationToken::new();
+    let answers = Answers {
+        towards: towards.clone(),
+        back: Arc::downgrade(back),
+        client,
+        last_used: last_used.clone(),
+        shared: shared.clone(),
+    };
+    let ended = over.clone();
+    shared.connections.spawn("service flow", async move {
+        tokio::select! {
+            () = ended.cancelled() => {}
+            () = answers.pass_on() => ended.cancel(),
+        }
+    });
+    Ok(Flow { backend, towards, last_used, over: over.clone(), _end: over.drop_guard() })
+}
+
+/// The way back of one flow.
+struct Answers {
+    towards: Arc<UdpSocket>,
+    /// Weak: when the place is closed it must be free at once.
+    back: Weak<UdpSocket>,
+    client: SocketAddr,
+    last_used: Arc<AtomicU64>,
+    shared: Arc<Shared>,
+}
+
+impl Answers {
+    /// Until the flow is idle, or its endpoint says that nobody listens.
+    async fn pass_on(&self) {
+        loop {
+            let idle = millis(&self.shared).saturating_sub(self.last_used.load(Ordering::Relaxed));
+            let Some(left) = IDLE.checked_sub(Duration::from_millis(idle)).filter(|left| !left.is_zero())
+            else {
+                return;
+            };
+            match tokio::time::timeout(left, self.towards.readable()).await {
+                // Used by the client meanwhile, perhaps.
+                Err(_) => {}
+                Ok(Err(_)) => return,
+                Ok(Ok(())) => {
+                    if !self.pass_one() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The buffer lives only as long as this: thousands of flows wait, few read.
+    fn pass_one(&self) -> bool {
+        let mut datagram = vec![0; DATAGRAM];
+        match self.towards.try_recv(&mut datagram) {
+            Ok(length) => {
+                self.last_used.store(millis(&self.shared), Ordering::Relaxed);
+                let back = self.back.upgrade();
+                back.is_some_and(|back| {
+                    let _ = back.try_send_to(&datagram[..length], self.client);
+                    true
+                })
+            }
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What the pods that are there ask of those that come, counted by domain.
+//!
+//! Pods of a workload carry the same terms: what a cycle looks at are the different terms, few, and not the
+//! pods that carry them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+
+use super::pod_affinity::Carried;
+use super::topology::{Domain, NodeDomains, TopologyId};
+
+/// The pods that carry one term, by domain.
+#[derive(Debug)]
+pub struct Carriers {
+    /// The term.
+    pub carried: Arc<Carried>,
+    /// Whose domains are counted.
+    pub topology: TopologyId,
+    domains: Vec<u32>,
+    /// Pods that carry it, those outside of every domain included.
+    pods: usize,
+}
+
+impl Carriers {
+    /// How many carry it in a domain.
+    pub fn pods_in(&self, domain: Domain) -> i64 {
+        self.domains.get(domain).copied().map_or(0, i64::from)
+    }
+
+    fn change(&mut self, domain: Option<Domain>, sign: i64) {
+        let Some(domain) = domain else { return };
+        if self.domains.len() <= domain {
+            self.domains.resize(domain + 1, 0);
+        }
+        self.domains[domain] = (i64::from(self.domains[domain]) + sign).max(0) as u32;
+    }
+}
+
+/// Every term that some pod carries.
+#[derive(Debug, Default)]
+pub struct CarriedTerms {
+    by_term: HashMap<Arc<Carried>, Carriers>,
+}
+
+impl CarriedTerms {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Carriers> {
+        self.by_term.values()
+    }
+
+    /// Whether nobody carries any.
+    pub fn is_empty(&self) -> bool {
+        self.by_term.is_empty()
+    }
+
+    /// Whether the term is known; otherwise its topology must be acquired before [`Self::add`].
+    pub fn knows(&self, term: &Carried) -> bool {
+        self.by_term.contains_key(term)
+    }
+
+    /// A pod on a node in these domains carries the term.
+    pub fn add(&mut self, term: &Arc<Carried>, topology: TopologyId, node: &NodeDomains) {
+        let carriers = self.by_term.entry(term.clone()).or_insert_with(|| Carriers {
+            carried: term.clone(),
+            topology,
+            domains: Vec::new(),
+            pods: 0,
+        });
+        carriers.pods += 1;
+        carriers.change(node.get(carriers.topology), 1);
+    }
+
+    /// It does so no more; answers the topology that nobody needs any longer.
+    pub fn remove(&mut self, term: &Carried, node: &NodeDomains) -> Option<TopologyId> {
+        let carriers = self.by_term.get_mut(term)?;
+        carriers.pods -= 1;
+        let domain = node.get(carriers.topology);
+        carriers.change(domain, -1);
+        let topology = carriers.topology;
+        (carriers.pods == 0).then(|| {
+            self.by_term.remove(term);
+            topology
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Everything that is counted by domain, in one place: who counts, who asks of others, and where.
+//!
+//! The [`Snapshot`](super::snapshot::Snapshot) tells what comes and goes; plugins read.
+
+use std::sync::Arc;
+
+use super::carried::CarriedTerms;
+use super::group::{Namespaces, TallyKey};
+use super::node_info::NodeInfo;
+use super::pod_affinity::Carried;
+use super::pod_info::PodInfo;
+use super::tally::{Tallies, Tally};
+use super::topology::{NodeDomains, Topologies, TopologyId};
+use crate::object::selector::Labels;
+
+/// See the file's head.
+#[derive(Debug, Default)]
+pub struct Counts {
+    topologies: Topologies,
+    tallies: Tallies,
+    carried: CarriedTerms,
+    namespaces: Namespaces,
+}
+
+impl Counts {
+    /// The counts for a key of a pod that was [prepared](super::snapshot::Snapshot::prepare).
+    pub fn tally(&self, key: &TallyKey) -> &Tally {
+        self.tallies.get(key).expect("the snapshot is prepared for a pod before its cycle")
+    }
+
+    /// What the pods that are there ask of others.
+    pub fn carried(&self) -> &CarriedTerms {
+        &self.carried
+    }
+
+    /// The labels of every namespace.
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// Sees to it that what a pod asks for is counted.
+    pub(super) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
+        let mut grown = false;
+        for key in pod.tallies() {
+            if !self.tallies.touch(key) {
+                grown = true;
+                let topology = self.acquire(&key.topology, nodes);
+                self.tallies.insert(key, topology, nodes, &self.namespaces);
+            }
+        }
+        if grown {
+            let dropped = self.tallies.shrink();
+            self.release(dropped);
+        }
+    }
+
+    fn acquire(&mut self, key: &str, nodes: &mut [NodeInfo]) -> TopologyId {
+        let (id, is_new) = self.topologies.acquire(key);
+        if is_new {
+            for node in nodes {
+                place(&mut self.topologies, id, node);
+            }
+        }
+        id
+    }
+
+    fn release(&mut self, topologies: Vec<TopologyId>) {
+        for id in topologies {
+            self.topologies.release(id);
+        }
+    }
+
+    /// A pod came to the node at this position, which has it already.
+    pub(super) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
+        self.tallies.pod_counts(pod, &nodes[position], &self.namespaces, 1);
+        for term in &pod.carried {
+            self.add_carried(term, position, nodes);
+        }
+    }
+
+    /// A pod left a node.
+    pub(super) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
+        self.tallies.pod_counts(pod, node, &self.namespaces, -1);
+        for term in &pod.carried {
+            let unused = self.carried.remove(term, &node.domains);
+            self.release(unused.into_iter().collect());
+        }
+    }
+
+    /// The node at this position is there, with its pods.
+    pub(super) fn node_added(&mut self, position: usize, nodes: &mut [NodeInfo]) {
+        for id in self.topologies.in_use() {
+            place(&mut self.topologies, id, &mut nodes[position]);
+        }
+        self.tallies.node_counts(&nodes[position], &self.namespaces, 1);
+        for pod in nodes[position].pods.clone() {
+            for term in &pod.carried {
+                self.add_carried(term, position, nodes);
+            }
+        }
+    }
+
+    fn add_carried(&mut self, term: &Arc<Carried>, position: usize, nodes: &mut [NodeInfo]) {
+        let topology = match self.topologies.id(&term.topology).filter(|_| self.carried.knows(term)) {
+            Some(topology) => topology,
+            None => self.acquire(&term.topology, nodes),
+        };
+        self.carried.add(term, topology, &nodes[position].domains);
+    }
+
+    /// A node with its pods counts no more.
+    pub(super) fn node_removed(&mut self, node: &NodeInfo) {
+        self.tallies.node_counts(node, &self.namespaces, -1);
+        for pod in &node.pods {
+            for term in &pod.carried {
+                let unused = self.carried.remove(term, &node.domains);
+                self.release(unused.into_iter().collect());
+            }
+        }
+    }
+
+    /// A namespace is new or has other labels, or is gone; true when something may count differently.
+    pub(super) fn set_namespace(&mut self, name: &str, labels: Option<Labels>) -> bool {
+        let before = match &labels {
+            Some(labels) => self.namespaces.insert(name.into(), labels.clone()),
+            None => self.namespaces.remove(name),
+        };
+        if before.unwrap_or_default() == labels.unwrap_or_default() {
+            return false;
+        }
+        let dropped = self.tallies.drop_where(|tally| tally.key().pods.selects_namespaces());
+        self.release(dropped);
+        true
+    }
+
+    /// Forgets numbers of domains that are long gone, when there are many.
+    pub(super) fn compact(&mut self, nodes: &mut [NodeInfo]) {
+        if self.topologies.widest() <= nodes.len() * 4 + 1024 {
+            return;
+        }
+        let namespaces = std::mem::take(&mut self.namespaces);
+        *self = Self { namespaces, ..Self::default() };
+        for node in &mut *nodes {
+            node.domains = NodeDomains::default();
+        }
+        for position in 0..nodes.len() {
+            self.node_added(position, nodes);
+        }
+    }
+}
+
+fn place(topologies: &mut Topologies, id: TopologyId, node: &mut NodeInfo) {
+    let NodeInfo { domains, name, node, .. } = node;
+    let labels = node.metadata.labels.as_ref();
+    topologies.place(id, domains, name, |key| labels.and_then(|l| l.get(key)).map(String::as_str));
+}

@@ -1,0 +1,136 @@
+//! The filters of one cycle: every plugin's check of the pod, asked of one node after another.
+//!
+//! A node is also asked as it would be with the pods for which it is kept; and, by preemption, as it would
+//! be without some of its pods.
+
+use std::sync::Arc;
+
+use super::framework::{NodeCheck, PluginId, PreFilter};
+use super::node_info::{NodeInfo, NodeName};
+use super::pod_info::PodInfo;
+use super::profile::Profile;
+use super::reason::Refusal;
+use super::snapshot::Snapshot;
+
+/// The filters that have something to say about a pod.
+pub struct Filters<'a> {
+    pod: &'a PodInfo,
+    snapshot: &'a Snapshot,
+    checks: Vec<(PluginId, Box<dyn NodeCheck + 'a>)>,
+    only: Option<(PluginId, Vec<usize>)>,
+    rejected: Option<(PluginId, Refusal)>,
+}
+
+impl<'a> Filters<'a> {
+    /// Asks every plugin of the profile about the pod.
+    pub fn new(pod: &'a PodInfo, snapshot: &'a Snapshot, profile: &'a Profile) -> Self {
+        let checks = Vec::with_capacity(8);
+        let mut filters = Self { pod, snapshot, checks, only: None, rejected: None };
+        for plugin in profile.filters() {
+            let id = plugin.id();
+            match plugin.pre_filter(pod, snapshot) {
+                PreFilter::Skip => {}
+                PreFilter::Check(check) => filters.checks.push((id, check)),
+                PreFilter::CheckOnly(names, check) => {
+                    filters.checks.push((id, check));
+                    filters.narrow(id, &names);
+                }
+                PreFilter::Reject(refusal) => {
+                    filters.rejected = Some((id, refusal));
+                    break;
+                }
+            }
+        }
+        filters
+    }
+
+    fn narrow(&mut self, id: PluginId, names: &[NodeName]) {
+        let mut positions: Vec<usize> = names.iter().filter_map(|name| self.snapshot.position(name)).collect();
+        if let Some((_, others)) = &self.only {
+            positions.retain(|position| others.contains(position));
+        }
+        self.only = Some((id, positions));
+    }
+
+    /// The pod is refused as a whole.
+    pub fn rejected(&self) -> Option<&(PluginId, Refusal)> {
+        self.rejected.as_ref()
+    }
+
+    /// The only nodes to look at, by position, and who said so.
+    pub fn only(&self) -> Option<&(PluginId, Vec<usize>)> {
+        self.only.as_ref()
+    }
+
+    /// The plugins that have something to say of a node, in order.
+    pub fn plugins(&self) -> impl Iterator<Item = PluginId> {
+        self.checks.iter().map(|(id, _)| *id)
+    }
+
+    /// Whether the node at this position takes the pod, and would take it beside those it is kept for.
+    pub fn accept(&mut self, position: usize) -> bool {
+        let node = &self.snapshot.nodes()[position];
+        self.accept_on(node)
+    }
+
+    /// The same of a node that differs from the snapshot's.
+    pub fn accept_on(&mut self, node: &NodeInfo) -> bool {
+        self.passes(node) && self.beside_rivals(node, |filters, node| filters.passes(node)).unwrap_or(true)
+    }
+
+    /// What each check says of a node; of a node kept for others what it says when these are there, too.
+    pub fn refusals(&mut self, node: &NodeInfo) -> Vec<Option<Refusal>> {
+        let mut alone = self.ask(node);
+        if let Some(beside) = self.beside_rivals(node, |filters, node| filters.ask(node)) {
+            for (refusal, beside) in alone.iter_mut().zip(beside) {
+                *refusal = refusal.take().or(beside);
+            }
+        }
+        alone
+    }
+
+    fn ask(&self, node: &NodeInfo) -> Vec<Option<Refusal>> {
+        self.checks.iter().map(|(_, check)| check.check(node).err()).collect()
+    }
+
+    fn passes(&self, node: &NodeInfo) -> bool {
+        self.checks.iter().all(|(_, check)| check.check(node).is_ok())
+    }
+
+    /// Asks as if the pods that the node is kept for were there; none when it is kept for nobody.
+    fn beside_rivals<T>(&mut self, node: &NodeInfo, ask: impl Fn(&Self, &NodeInfo) -> T) -> Option<T> {
+        if self.snapshot.nominated().is_empty() {
+            return None;
+        }
+        let rivals: Vec<Arc<PodInfo>> =
+            self.snapshot.nominated().rivals(self.pod, &node.name).cloned().collect();
+        if rivals.is_empty() {
+            return None;
+        }
+        let mut with = node.clone();
+        for rival in &rivals {
+            self.add(rival, &mut with);
+        }
+        let answer = ask(self, &with);
+        for rival in &rivals {
+            self.remove(rival, &mut with);
+        }
+        Some(answer)
+    }
+
+    /// Supposes that a pod is on the node, too.
+    pub fn add(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
+        node.add(pod.clone());
+        for (_, check) in &mut self.checks {
+            check.added(pod, node);
+        }
+    }
+
+    /// Supposes that a pod is not on the node.
+    pub fn remove(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
+        node.remove(&pod.uid().to_string());
+        for (_, check) in &mut self.checks {
+            check.removed(pod, node);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Groups of pods and of nodes: what spread constraints and affinity terms count, and where.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use k8s_openapi::api::core::v1::Toleration;
+
+use super::node_info::NodeInfo;
+use super::pod_info::PodInfo;
+use crate::object::node_selector::RequiredNodes;
+use crate::object::selector::{Labels, Operator, Selector};
+use crate::object::taint::untolerated;
+
+/// The labels of every namespace, for terms that select namespaces.
+pub type Namespaces = HashMap<String, Labels>;
+
+/// The namespaces a term looks at: those named, and those selected.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NamespaceSet {
+    /// By name.
+    pub names: BTreeSet<String>,
+    /// By labels.
+    pub selector: Option<Selector>,
+}
+
+impl NamespaceSet {
+    /// One namespace.
+    pub fn only(name: &str) -> Self {
+        Self { names: [name.to_string()].into(), selector: None }
+    }
+
+    /// Whether a namespace is one of them. One that is not known (yet) has no labels.
+    pub fn contains(&self, name: &str, namespaces: &Namespaces) -> bool {
+        self.names.contains(name)
+            || self.selector.as_ref().is_some_and(|selector| selector.matches(namespaces.get(name)))
+    }
+}
+
+/// Pods of some namespaces with some labels.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PodTerm {
+    /// Where.
+    pub namespaces: NamespaceSet,
+    /// Which.
+    pub selector: Selector,
+}
+
+impl PodTerm {
+    /// Whether a pod is one of them.
+    pub fn matches(&self, pod: &PodInfo, namespaces: &Namespaces) -> bool {
+        self.selector.matches(pod.pod.metadata.labels.as_ref())
+            && self.namespaces.contains(pod.pod.namespace(), namespaces)
+    }
+}
+
+/// The pods that are counted: those that every term matches.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PodGroup {
+    /// At least one.
+    pub terms: Vec<PodTerm>,
+    /// Whether pods that are being deleted count as well.
+    pub terminating: bool,
+}
+
+impl PodGroup {
+    /// Whether a pod counts.
+    pub fn matches(&self, pod: &PodInfo, namespaces: &Namespaces) -> bool {
+        (self.terminating || !pod.is_terminating())
+            && self.terms.iter().all(|term| term.matches(pod, namespaces))
+    }
+
+    /// Whether it depends on the labels of namespaces.
+    pub fn selects_namespaces(&self) -> bool {
+        self.terms.iter().any(|term| term.namespaces.selector.is_some())
+    }
+
+    /// A label and value that all of its pods have, if there is one.
+    pub fn common_label(&self) -> Option<(&str, &str)> {
+        self.terms.iter().flat_map(|term| term.selector.requirements()).find_map(|requirement| {
+            match &requirement.operator {
+                Operator::In(values) if values.len() == 1 => Some((&*requirement.key, &*values[0])),
+                _ => None,
+            }
+        })
+    }
+}
+
+/// The nodes whose pods are counted, and whose domains are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeGroup {
+    /// Labels that a node must have, all of them.
+    pub keys: Vec<String>,
+    /// What a pod requires of its node.
+    pub required: RequiredNodes,
+    /// Taints that these do not tolerate exclude a node; none = taints do not matter.
+    pub tolerations: Option<Vec<Toleration>>,
+}
+
+impl NodeGroup {
+    /// Whether a node is one of them.
+    pub fn contains(&self, node: &NodeInfo) -> bool {
+        self.keys.iter().all(|key| node.label(key).is_some())
+            && (self.required.is_any() || self.required.matches(&node.node))
+            && self.tolerations.as_ref().is_none_or(|t| untolerated(&node.taints, Some(t)).is_none())
+    }
+}
+
+/// What a tally counts: pods, by the domains of a topology, on some nodes.
+#[derive(Debug)]
+pub struct TallyKey {
+    /// The pods.
+    pub pods: PodGroup,
+    /// The node label whose values are the domains, or [`super::topology::BY_NODE`].
+    pub topology: String,
+    /// The nodes.
+    pub nodes: NodeGroup,
+    hash: u64,
+}
+
+impl TallyKey {
+    /// A key; its hash is made once, since it is looked up in every cycle.
+    pub fn new(pods: PodGroup, topology: &str, nodes: NodeGroup) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (&pods, topology, &nodes.keys, &nodes.required).hash(&mut hasher);
+        Self { pods, topology: topology.into(), nodes, hash: hasher.finish() }
+    }
+}
+
+impl PartialEq for TallyKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+            && self.topology == other.topology
+            && self.pods == other.pods
+            && self.nodes == other.nodes
+    }
+}
+
+impl Eq for TallyKey {}
+
+impl Hash for TallyKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}

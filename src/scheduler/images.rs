@@ -1,0 +1,47 @@
+//! Which images are on how many nodes: what ImageLocality weighs.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::core::v1::Node;
+
+use super::node_info::images_of;
+
+/// For each name of an image the number of nodes that have it.
+#[derive(Debug, Default)]
+pub struct Images {
+    nodes: HashMap<String, usize>,
+}
+
+impl Images {
+    /// How many nodes have an image of this name.
+    pub fn nodes_with(&self, name: &str) -> usize {
+        self.nodes.get(name).copied().unwrap_or(0)
+    }
+
+    /// A node has its images.
+    pub(super) fn note(&mut self, node: &Node) {
+        for name in names(node) {
+            *self.nodes.entry(name.clone()).or_default() += 1;
+        }
+    }
+
+    /// It has them no more.
+    pub(super) fn forget(&mut self, node: &Node) {
+        for name in names(node) {
+            if let Some(count) = self.nodes.get_mut(name) {
+                *count -= 1;
+                if *count == 0 {
+                    self.nodes.remove(name);
+                }
+            }
+        }
+    }
+}
+
+/// Every name of every image of a node, each once.
+fn names(node: &Node) -> Vec<&String> {
+    let mut names: Vec<&String> = images_of(node).iter().flat_map(|image| image.names.iter().flatten()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}

@@ -1,0 +1,234 @@
+//! InterPodAffinity: pods seek and shun one another, within the domains of a topology.
+//!
+//! Both ways: what the pod asks of those that are there, and what those ask of it.
+
+use crate::scheduler::carried::Carriers;
+use crate::scheduler::framework::{
+    ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
+};
+use crate::scheduler::group::Namespaces;
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::pod_affinity::Demand;
+use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::reason::{Reason, Refusal};
+use crate::scheduler::snapshot::Snapshot;
+use crate::scheduler::tally::{Supposed, Tally, bump};
+
+/// See the file's head.
+pub(super) struct InterPodAffinity {
+    /// What a term that a pod requires is worth to a pod that matches it (`hardPodAffinityWeight`).
+    pub(super) hard_weight: i64,
+    /// Only what the pod itself prefers counts.
+    pub(super) ignore_preferred_of_existing: bool,
+}
+
+impl Default for InterPodAffinity {
+    fn default() -> Self {
+        Self { hard_weight: 1, ignore_preferred_of_existing: false }
+    }
+}
+
+/// Pods that shun the pod, with those supposed to be there or not.
+struct Shunning<'a> {
+    carriers: &'a Carriers,
+    changed: Vec<(usize, i64)>,
+}
+
+impl Shunning<'_> {
+    fn suppose(&mut self, other: &PodInfo, node: &NodeInfo, sign: i64) {
+        let term = &self.carriers.carried;
+        if let Some(domain) = node.domains.get(self.carriers.topology)
+            && other.carried.iter().any(|carried| carried == term)
+        {
+            bump(&mut self.changed, domain, sign);
+        }
+    }
+
+    fn pods_on(&self, node: &NodeInfo) -> i64 {
+        let Some(domain) = node.domains.get(self.carriers.topology) else { return 0 };
+        let supposed = self.changed.iter().filter(|(d, _)| *d == domain).map(|(_, sign)| sign).sum::<i64>();
+        self.carriers.pods_in(domain) + supposed
+    }
+}
+
+struct Check<'a> {
+    required: Vec<Supposed<'a>>,
+    forbidden: Vec<Supposed<'a>>,
+    shunning: Vec<Shunning<'a>>,
+    /// The pod is of those it requires: where there is none yet it may be the first.
+    may_be_first: bool,
+    namespaces: &'a Namespaces,
+}
+
+impl<'a> Check<'a> {
+    fn new(pod: &'a PodInfo, snapshot: &'a Snapshot) -> Option<Self> {
+        let counts = snapshot.counts();
+        let namespaces = counts.namespaces();
+        let shuns = |carriers: &&Carriers| {
+            carriers.carried.demand == Demand::KeepOut && carriers.carried.term.matches(pod, namespaces)
+        };
+        let shunning: Vec<Shunning<'a>> = counts
+            .carried()
+            .iter()
+            .filter(shuns)
+            .map(|carriers| Shunning { carriers, changed: Vec::new() })
+            .collect();
+        let affinity = &pod.affinity;
+        if shunning.is_empty() && !affinity.is_required() {
+            return None;
+        }
+        let suppose = |key| counts.tally(key).suppose();
+        Some(Self {
+            required: affinity.required.iter().map(|key| suppose(key)).collect(),
+            forbidden: affinity.forbidden.iter().map(|key| suppose(key)).collect(),
+            shunning,
+            may_be_first: affinity.required_terms.iter().all(|term| term.matches(pod, namespaces)),
+            namespaces,
+        })
+    }
+
+    fn finds_required(&self, node: &NodeInfo) -> bool {
+        let mut all_there = true;
+        for counts in &self.required {
+            let Some(domain) = node.domains.get(counts.tally().topology()) else { return false };
+            all_there &= counts.pods_in(domain) > 0;
+        }
+        all_there || (self.may_be_first && self.required.iter().all(|counts| counts.total() == 0))
+    }
+
+    fn finds_forbidden(&self, node: &NodeInfo) -> bool {
+        self.forbidden.iter().any(|counts| {
+            node.domains.get(counts.tally().topology()).is_some_and(|domain| counts.pods_in(domain) > 0)
+        })
+    }
+
+    fn suppose(&mut self, other: &PodInfo, node: &NodeInfo, sign: i64) {
+        for counts in self.required.iter_mut().chain(&mut self.forbidden) {
+            counts.suppose(other, node, self.namespaces, sign);
+        }
+        for shunning in &mut self.shunning {
+            shunning.suppose(other, node, sign);
+        }
+    }
+}
+
+impl NodeCheck for Check<'_> {
+    fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
+        if !self.finds_required(node) {
+            return Err(Refusal::unresolvable(Reason::PodAffinity));
+        }
+        if self.finds_forbidden(node) {
+            return Err(Refusal::resolvable(Reason::PodAntiAffinity));
+        }
+        if self.shunning.iter().any(|shunning| shunning.pods_on(node) > 0) {
+            return Err(Refusal::resolvable(Reason::ExistingAntiAffinity));
+        }
+        Ok(())
+    }
+
+    fn added(&mut self, other: &PodInfo, node: &NodeInfo) {
+        self.suppose(other, node, 1);
+    }
+
+    fn removed(&mut self, other: &PodInfo, node: &NodeInfo) {
+        self.suppose(other, node, -1);
+    }
+}
+
+struct Score<'a> {
+    wished: Vec<(i64, &'a Tally)>,
+    wishing: Vec<(i64, &'a Carriers)>,
+}
+
+impl NodeScore for Score<'_> {
+    /// The weights of all wishes for and against pods in the node's domains, the pod's own and theirs.
+    fn score(&self, node: &NodeInfo) -> i64 {
+        let wished = self.wished.iter().filter_map(|(weight, counts)| {
+            Some(weight * counts.pods_in(node.domains.get(counts.topology())?))
+        });
+        let wishing = self.wishing.iter().filter_map(|(weight, carriers)| {
+            Some(weight * carriers.pods_in(node.domains.get(carriers.topology)?))
+        });
+        wished.chain(wishing).sum()
+    }
+
+    fn normalize(&self, scores: &mut [i64]) {
+        let (least, most) = (scores.iter().min().copied(), scores.iter().max().copied());
+        let (Some(least), Some(most)) = (least, most) else { return };
+        for score in scores {
+            *score = if most > least {
+                (MAX_SCORE as f64 * ((*score - least) as f64 / (most - least) as f64)) as i64
+            } else {
+                0
+            };
+        }
+    }
+}
+
+impl Plugin for InterPodAffinity {
+    fn id(&self) -> PluginId {
+        PluginId::InterPodAffinity
+    }
+
+    fn pre_filter<'a>(&'a self, pod: &'a PodInfo, snapshot: &'a Snapshot) -> PreFilter<'a> {
+        match Check::new(pod, snapshot) {
+            Some(check) => PreFilter::Check(Box::new(check)),
+            None => PreFilter::Skip,
+        }
+    }
+
+    fn pre_score<'a>(
+        &'a self,
+        pod: &'a PodInfo,
+        snapshot: &'a Snapshot,
+        _: &[usize],
+    ) -> Option<Box<dyn NodeScore + 'a>> {
+        let counts = snapshot.counts();
+        let wished: Vec<_> =
+            pod.affinity.preferred.iter().map(|(weight, key)| (*weight, counts.tally(key))).collect();
+        if wished.is_empty() && (self.ignore_preferred_of_existing || counts.carried().is_empty()) {
+            return None;
+        }
+        let weigh = |carriers: &'a Carriers| {
+            let weight = match carriers.carried.demand {
+                Demand::KeepOut => return None,
+                Demand::Requires => self.hard_weight,
+                Demand::Welcome(_) if self.ignore_preferred_of_existing => return None,
+                Demand::Welcome(weight) => weight,
+            };
+            let welcome = weight != 0 && carriers.carried.term.matches(pod, counts.namespaces());
+            welcome.then_some((weight, carriers))
+        };
+        let wishing: Vec<_> = counts.carried().iter().filter_map(weigh).collect();
+        if wished.is_empty() && wishing.is_empty() {
+            return None;
+        }
+        Some(Box::new(Score { wished, wishing }))
+    }
+
+    fn wakes_on(&self) -> &'static [ChangeType] {
+        use ChangeType::{NamespaceChanged, NodeAdded, NodeUpdated, PodPlaced, PodRemoved};
+        &[NodeAdded, NodeUpdated, PodPlaced, PodRemoved, NamespaceChanged]
+    }
+
+    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, snapshot: &Snapshot) -> bool {
+        let namespaces = snapshot.counts().namespaces();
+        let affinity = &pod.affinity;
+        match change {
+            ClusterChange::PodPlaced(_, other) => {
+                let terms = &affinity.required_terms;
+                !terms.is_empty() && terms.iter().all(|term| term.matches(other, namespaces))
+            }
+            ClusterChange::PodRemoved(_, other) => {
+                let shunned = affinity.forbidden.iter().any(|key| key.pods.matches(other, namespaces));
+                // The last of those it requires may have gone: then it may be the first.
+                let required = !affinity.required.is_empty()
+                    && affinity.required_terms.iter().all(|term| term.matches(other, namespaces));
+                shunned || required || other.carried.iter().any(|carried| carried.term.matches(pod, namespaces))
+            }
+            ClusterChange::NodeAdded(_) | ClusterChange::NamespaceChanged => true,
+            ClusterChange::NodeUpdated(_, difference) => difference.labels,
+            ClusterChange::NodeRemoved(_) => false,
+        }
+    }
+}

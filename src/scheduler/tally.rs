@@ -1,0 +1,291 @@
+//! Tallies: how many pods of a group are in each domain, kept up to date pod by pod.
+//!
+//! Topology spread and pod affinity ask the same counts for every pod of a workload. Counting them anew in
+//! every cycle costs as much as the cluster is large; a tally costs what changes.
+//!
+//! Architecture Invariant: a tally is a cache. It may be dropped at any time, and one made from scratch
+//! shows the same.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::group::{Namespaces, TallyKey};
+use super::node_info::NodeInfo;
+use super::pod_info::PodInfo;
+use super::topology::{Domain, TopologyId};
+
+/// The pods and nodes of one domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    pods: i64,
+    nodes: u32,
+}
+
+/// The counts of one [`TallyKey`].
+#[derive(Debug)]
+pub struct Tally {
+    key: Arc<TallyKey>,
+    topology: TopologyId,
+    domains: Vec<Count>,
+    /// How many domains have how many pods: the fewest are at the front.
+    levels: BTreeMap<i64, usize>,
+    total: i64,
+    used: u64,
+}
+
+/// What a tally would show if some pods came or went.
+#[derive(Clone, Debug)]
+pub struct Supposed<'t> {
+    tally: &'t Tally,
+    /// Few: the domains where something differs.
+    changed: Vec<(Domain, i64)>,
+}
+
+impl Tally {
+    fn new(key: Arc<TallyKey>, topology: TopologyId) -> Self {
+        Self { key, topology, domains: Vec::new(), levels: BTreeMap::new(), total: 0, used: 0 }
+    }
+
+    /// The topology its domains are of.
+    pub fn topology(&self) -> TopologyId {
+        self.topology
+    }
+
+    /// What it counts.
+    pub fn key(&self) -> &TallyKey {
+        &self.key
+    }
+
+    /// How many of the pods are in a domain.
+    pub fn pods_in(&self, domain: Domain) -> i64 {
+        self.domains.get(domain).map_or(0, |count| count.pods)
+    }
+
+    /// How many of the pods there are.
+    pub fn total(&self) -> i64 {
+        self.total
+    }
+
+    /// How many domains have a node that counts.
+    pub fn domain_count(&self) -> i64 {
+        self.levels.values().sum::<usize>() as i64
+    }
+
+    /// The same with pods added and removed that are only supposed.
+    pub fn suppose(&self) -> Supposed<'_> {
+        Supposed { tally: self, changed: Vec::new() }
+    }
+
+    fn change(&mut self, domain: Domain, nodes: i64, pods: i64) {
+        if self.domains.len() <= domain {
+            self.domains.resize(domain + 1, Count::default());
+        }
+        let before = self.domains[domain];
+        let after = Count {
+            pods: before.pods + pods,
+            nodes: (i64::from(before.nodes) + nodes).max(0) as u32,
+        };
+        if before.nodes > 0
+            && let Some(domains) = self.levels.get_mut(&before.pods)
+        {
+            *domains -= 1;
+            if *domains == 0 {
+                self.levels.remove(&before.pods);
+            }
+        }
+        if after.nodes > 0 {
+            *self.levels.entry(after.pods).or_default() += 1;
+        }
+        self.domains[domain] = after;
+        self.total += pods;
+    }
+
+    /// The domain in which a node counts.
+    fn domain_of(&self, node: &NodeInfo) -> Option<Domain> {
+        node.domains.get(self.topology).filter(|_| self.key.nodes.contains(node))
+    }
+
+    fn pods_on(&self, node: &NodeInfo, namespaces: &Namespaces) -> i64 {
+        node.pods.iter().filter(|pod| self.key.pods.matches(pod, namespaces)).count() as i64
+    }
+
+    fn node_counts(&mut self, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
+        if let Some(domain) = self.domain_of(node) {
+            let pods = self.pods_on(node, namespaces);
+            self.change(domain, sign, sign * pods);
+        }
+    }
+}
+
+impl Supposed<'_> {
+    /// A pod is supposed to come to a node (1), or to leave it (-1).
+    pub fn suppose(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
+        let Some(domain) = self.tally.domain_of(node) else { return };
+        if !self.tally.key.pods.matches(pod, namespaces) {
+            return;
+        }
+        bump(&mut self.changed, domain, sign);
+    }
+
+    /// The tally it starts from.
+    pub fn tally(&self) -> &Tally {
+        self.tally
+    }
+
+    /// How many of the pods are in a domain.
+    pub fn pods_in(&self, domain: Domain) -> i64 {
+        let more = self.changed.iter().find(|(d, _)| *d == domain).map_or(0, |(_, more)| *more);
+        self.tally.pods_in(domain) + more
+    }
+
+    /// How many of the pods there are.
+    pub fn total(&self) -> i64 {
+        self.tally.total + self.changed.iter().map(|(_, more)| more).sum::<i64>()
+    }
+
+    /// How many pods the emptiest domain has; 0 when there is no domain.
+    pub fn fewest(&self) -> i64 {
+        let changed: Vec<i64> = self.changed.iter().map(|(domain, _)| self.pods_in(*domain)).collect();
+        let untouched = self.tally.levels.iter().find_map(|(level, domains)| {
+            let touched = self.changed.iter().filter(|(d, _)| self.tally.pods_in(*d) == *level).count();
+            (*domains > touched).then_some(*level)
+        });
+        changed.into_iter().chain(untouched).min().unwrap_or(0)
+    }
+}
+
+/// Notes a pod more or less in a domain; what cancels out is forgotten.
+pub(super) fn bump(changed: &mut Vec<(Domain, i64)>, domain: Domain, sign: i64) {
+    if let Some(position) = changed.iter().position(|(d, _)| *d == domain) {
+        changed[position].1 += sign;
+        if changed[position].1 == 0 {
+            changed.swap_remove(position);
+        }
+    } else {
+        changed.push((domain, sign));
+    }
+}
+
+/// More tallies than this are not kept: those not used for longest go.
+const TALLIES_KEPT: usize = 1024;
+/// Nor more domains in all of them together.
+const DOMAINS_KEPT: usize = 4_000_000;
+
+/// The tallies in use.
+#[derive(Debug, Default)]
+pub struct Tallies {
+    slots: Vec<Option<Tally>>,
+    free: Vec<usize>,
+    by_key: HashMap<Arc<TallyKey>, usize>,
+    /// The tallies all of whose pods have this label.
+    by_label: HashMap<(String, String), Vec<usize>>,
+    /// Those whose pods have none in common.
+    unlabelled: Vec<usize>,
+    turn: u64,
+}
+
+impl Tallies {
+    /// The counts for a key, if they are there.
+    pub fn get(&self, key: &TallyKey) -> Option<&Tally> {
+        self.slots.get(*self.by_key.get(key)?)?.as_ref()
+    }
+
+    /// Notes that a tally is asked for; false when it has to be [made](Self::insert) first.
+    pub fn touch(&mut self, key: &TallyKey) -> bool {
+        let Some(slot) = self.by_key.get(key) else { return false };
+        self.turn += 1;
+        if let Some(tally) = &mut self.slots[*slot] {
+            tally.used = self.turn;
+        }
+        true
+    }
+
+    /// Counts for a new key.
+    pub fn insert(
+        &mut self,
+        key: &Arc<TallyKey>,
+        topology: TopologyId,
+        nodes: &[NodeInfo],
+        namespaces: &Namespaces,
+    ) {
+        self.turn += 1;
+        let mut tally = Tally::new(key.clone(), topology);
+        tally.used = self.turn;
+        for node in nodes {
+            tally.node_counts(node, namespaces, 1);
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.by_key.insert(key.clone(), slot);
+        self.indexed(key).push(slot);
+        self.slots[slot] = Some(tally);
+    }
+
+    fn indexed(&mut self, key: &TallyKey) -> &mut Vec<usize> {
+        match key.pods.common_label() {
+            Some((label, value)) => self.by_label.entry((label.into(), value.into())).or_default(),
+            None => &mut self.unlabelled,
+        }
+    }
+
+    /// A pod came to a node (1), or left it (-1).
+    pub fn pod_counts(&mut self, pod: &PodInfo, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
+        if self.by_key.is_empty() {
+            return;
+        }
+        let Self { slots, by_label, unlabelled, .. } = self;
+        let labels = pod.pod.metadata.labels.iter().flatten();
+        let labelled = labels.filter_map(|(k, v)| by_label.get(&(k.clone(), v.clone()))).flatten();
+        for slot in labelled.chain(unlabelled.iter()) {
+            let Some(tally) = slots[*slot].as_mut() else { continue };
+            if let Some(domain) = tally.domain_of(node)
+                && tally.key.pods.matches(pod, namespaces)
+            {
+                tally.change(domain, 0, sign);
+            }
+        }
+    }
+
+    /// A node with its pods is there (1), or no more (-1).
+    pub fn node_counts(&mut self, node: &NodeInfo, namespaces: &Namespaces, sign: i64) {
+        for tally in self.slots.iter_mut().flatten() {
+            tally.node_counts(node, namespaces, sign);
+        }
+    }
+
+    /// Drops the tallies for which this holds; answers their topologies.
+    pub fn drop_where(&mut self, mut stale: impl FnMut(&Tally) -> bool) -> Vec<TopologyId> {
+        let mut topologies = Vec::new();
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].as_ref().is_some_and(&mut stale)
+                && let Some(tally) = self.slots[slot].take()
+            {
+                self.by_key.remove(&tally.key);
+                let same_label = self.indexed(&tally.key);
+                same_label.retain(|other| *other != slot);
+                if same_label.is_empty()
+                    && let Some((label, value)) = tally.key.pods.common_label()
+                {
+                    self.by_label.remove(&(label.into(), value.into()));
+                }
+                self.free.push(slot);
+                topologies.push(tally.topology);
+            }
+        }
+        topologies
+    }
+
+    /// Drops those not used for longest when there are too many; answers their topologies.
+    pub fn shrink(&mut self) -> Vec<TopologyId> {
+        let domains = || self.slots.iter().flatten().map(|tally| tally.domains.len()).sum::<usize>();
+        if self.by_key.len() <= TALLIES_KEPT && (self.by_key.len() < 64 || domains() <= DOMAINS_KEPT) {
+            return Vec::new();
+        }
+        let mut used: Vec<u64> = self.slots.iter().flatten().map(|tally| tally.used).collect();
+        used.sort_unstable();
+        let since = used[used.len() / 2];
+        self.drop_where(|tally| tally.used < since)
+    }
+}

@@ -1,0 +1,145 @@
+//! Domains as small numbers, so that what is counted by domain is a vector and not a map of texts.
+//!
+//! A topology is a node label (or the node itself); its domains are the values nodes have for it. Only the
+//! topologies that somebody counts by are kept.
+
+use std::collections::HashMap;
+
+/// The topology in which every node is a domain of its own, whatever its labels say.
+pub const BY_NODE: &str = "";
+
+/// A domain of a topology.
+pub type Domain = usize;
+
+/// A topology in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TopologyId(usize);
+
+/// The domains one node is in, by topology.
+#[derive(Clone, Debug, Default)]
+pub struct NodeDomains(Vec<u32>);
+
+const NONE: u32 = u32::MAX;
+
+impl NodeDomains {
+    /// The node's domain; none when it lacks the label.
+    pub fn get(&self, topology: TopologyId) -> Option<Domain> {
+        self.0.get(topology.0).copied().filter(|domain| *domain != NONE).map(|domain| domain as usize)
+    }
+
+    fn set(&mut self, topology: TopologyId, domain: Option<u32>) {
+        if self.0.len() <= topology.0 {
+            self.0.resize(topology.0 + 1, NONE);
+        }
+        self.0[topology.0] = domain.unwrap_or(NONE);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    key: String,
+    domains: HashMap<String, u32>,
+    users: usize,
+}
+
+/// The topologies that something is counted by.
+#[derive(Debug, Default)]
+pub struct Topologies {
+    slots: Vec<Slot>,
+    by_key: HashMap<String, TopologyId>,
+    free: Vec<TopologyId>,
+}
+
+impl Topologies {
+    /// The topology of this label, if it is in use.
+    pub fn id(&self, key: &str) -> Option<TopologyId> {
+        self.by_key.get(key).copied()
+    }
+
+    /// One user more. True when the topology was not in use before: every node must then be
+    /// [placed](Self::place) in it.
+    pub fn acquire(&mut self, key: &str) -> (TopologyId, bool) {
+        if let Some(id) = self.id(key) {
+            self.slots[id.0].users += 1;
+            return (id, false);
+        }
+        let slot = Slot { key: key.into(), domains: HashMap::new(), users: 1 };
+        let id = if let Some(id) = self.free.pop() {
+            self.slots[id.0] = slot;
+            id
+        } else {
+            self.slots.push(slot);
+            TopologyId(self.slots.len() - 1)
+        };
+        self.by_key.insert(key.into(), id);
+        (id, true)
+    }
+
+    /// One user less.
+    pub fn release(&mut self, id: TopologyId) {
+        let slot = &mut self.slots[id.0];
+        slot.users -= 1;
+        if slot.users == 0 {
+            self.by_key.remove(&slot.key);
+            *slot = Slot::default();
+            self.free.push(id);
+        }
+    }
+
+    /// Notes which domain of the topology a node of this name and these labels is in.
+    pub fn place<'l>(
+        &mut self,
+        id: TopologyId,
+        domains: &mut NodeDomains,
+        name: &'l str,
+        label: impl Fn(&str) -> Option<&'l str>,
+    ) {
+        let slot = &mut self.slots[id.0];
+        let value = if slot.key == BY_NODE { Some(name) } else { label(&slot.key) };
+        let domain = value.map(|value| match slot.domains.get(value) {
+            Some(domain) => *domain,
+            None => {
+                let domain = slot.domains.len() as u32;
+                slot.domains.insert(value.into(), domain);
+                domain
+            }
+        });
+        domains.set(id, domain);
+    }
+
+    /// All topologies in use.
+    pub fn in_use(&self) -> Vec<TopologyId> {
+        self.by_key.values().copied().collect()
+    }
+
+    /// The most domains that a topology has ever had; more than there are nodes when nodes came and went.
+    pub fn widest(&self) -> usize {
+        self.slots.iter().map(|slot| slot.domains.len()).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topology_is_kept_while_it_is_used_and_its_number_reused() {
+        let mut topologies = Topologies::default();
+        let (zone, new) = topologies.acquire("zone");
+        assert!(new && !topologies.acquire("zone").1);
+        let (node, _) = topologies.acquire(BY_NODE);
+        let mut domains: Vec<NodeDomains> = vec![NodeDomains::default(); 3];
+        for (n, (name, value)) in [("a", Some("x")), ("b", Some("x")), ("c", None)].into_iter().enumerate() {
+            topologies.place(zone, &mut domains[n], name, |_| value);
+            topologies.place(node, &mut domains[n], name, |_| None);
+        }
+        let in_zone: Vec<_> = domains.iter().map(|d| d.get(zone)).collect();
+        assert_eq!(in_zone, [Some(0), Some(0), None]);
+        assert_eq!(domains.iter().map(|d| d.get(node)).collect::<Vec<_>>(), [Some(0), Some(1), Some(2)]);
+        topologies.release(zone);
+        assert!(topologies.id("zone").is_some(), "one of two users is left");
+        topologies.release(zone);
+        assert_eq!(topologies.id("zone"), None);
+        assert_eq!(topologies.acquire("rack"), (zone, true));
+    }
+}

@@ -1,0 +1,203 @@
+//! The editor: complaints at their lines, the difference before it is saved, and two changes made one (CON-11).
+
+use podium::console::edit::{Answer, Loaded, Problem};
+use podium::console::message::{Data, Message};
+use podium::console::model::Job;
+use serde_json::{Value, json};
+
+use super::stage::{Stage, cluster};
+
+fn shows(screen: &str, wanted: &[&str]) {
+    for want in wanted {
+        assert!(screen.contains(want), "{want:?} is not in\n{screen}");
+    }
+}
+
+fn web(version: &str, replicas: i32, image: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": { "name": "web", "namespace": "default", "uid": "deploy-web", "resourceVersion": version,
+            "generation": 3, "managedFields": [{ "manager": "x" }] },
+        "spec": { "replicas": replicas, "template": { "spec": { "containers": [
+            { "name": "main", "image": image }] } } },
+        "status": { "replicas": replicas },
+    })
+}
+
+fn tell(stage: &mut Stage, loaded: Loaded) -> Vec<Job> {
+    let screen = stage.model.top().0;
+    stage.send(Message::Data(screen, Data::Edit(loaded)))
+}
+
+/// The editor of `web` with `spec.replicas: 3`; the cursor is at `spec:`.
+fn editor() -> Stage {
+    let mut stage = Stage::new(100, 24);
+    stage.feed(cluster());
+    stage.press("d \"/web\" enter e");
+    tell(&mut stage, Loaded::Object(Box::new(web("7", 3, "nginx:1.27"))));
+    stage
+}
+
+/// Types `spec.replicas: 5`; the text is number three then: loaded, one letter less, one letter more.
+fn five(stage: &mut Stage) -> Vec<Job> {
+    stage.press("down end backspace 5")
+}
+
+fn starts(jobs: &[Job]) -> usize {
+    jobs.iter().filter(|job| matches!(job, Job::Start(_))).count()
+}
+
+#[test]
+fn con_11_only_what_can_be_changed_is_typed_in() {
+    let mut stage = editor();
+    let screen = stage.screen();
+    shows(&screen, &["Deployment default/web edit unchanged", "  replicas: 3", "<ctrl-s>save"]);
+    for hidden in ["managedFields", "resourceVersion", "status:", "uid:"] {
+        assert!(!screen.contains(hidden), "{hidden} is the server's:\n{screen}");
+    }
+    assert_eq!(starts(&stage.press("ctrl-s")), 0, "nothing was changed");
+}
+
+#[test]
+fn con_11_each_pause_asks_the_server_and_its_complaints_stand_at_their_lines() {
+    let mut stage = editor();
+    assert_eq!(starts(&five(&mut stage)), 2, "each change asks anew");
+    shows(&stage.screen(), &["edit changed"]);
+    let said = "spec.replicas: Invalid value: 5: must be less than or equal to 4, because the quota of this \
+                namespace says so, and that is a long story which is told to its end";
+    let wrong = || {
+        let problem = Problem { line: Some(7), text: said.to_owned() };
+        Answer::Wrong(vec![problem, Problem::general("and the moon is full")])
+    };
+    tell(&mut stage, Loaded::Checked(2, wrong()));
+    shows(&stage.screen(), &["edit changed"]);
+    tell(&mut stage, Loaded::Checked(3, wrong()));
+    let screen = stage.screen();
+    shows(
+        &screen,
+        &["✖ 2 problems", " 7✖   replicas: 5", "╰ spec.replicas: Invalid value: 5", "told to its end"],
+    );
+    shows(&screen, &["✖ and the moon is full"]);
+    let line = |what: &str| screen.lines().position(|line| line.contains(what)).expect("on the screen");
+    assert_eq!(line("╰ spec.replicas"), line("replicas: 5") + 1, "it stands below its line");
+    // The next letter makes it another text.
+    stage.press("backspace");
+    assert!(!stage.screen().contains("problem"));
+}
+
+#[test]
+fn con_11_the_difference_is_shown_before_it_is_saved() {
+    let mut stage = editor();
+    five(&mut stage);
+    assert_eq!(starts(&stage.press("ctrl-s")), 1, "the server is asked at once");
+    shows(&stage.screen(), &["the server checks it"]);
+    tell(&mut stage, Loaded::Checked(3, Answer::Good));
+    shows(
+        &stage.screen(),
+        &["✔ the server would take this", "-   replicas: 3", "+   replicas: 5", "<enter>save"],
+    );
+    stage.press("esc");
+    shows(&stage.screen(), &["<ctrl-s>save", "  replicas: 5"]);
+    assert_eq!(starts(&stage.press("ctrl-s")), 0, "the answer about this text is known");
+    assert_eq!(starts(&stage.press("enter")), 1, "now it is saved");
+    tell(&mut stage, Loaded::Saved);
+    shows(&stage.screen(), &["Deployments"]);
+}
+
+#[test]
+fn con_11_a_newer_version_is_merged_and_shown_first() {
+    let mut stage = editor();
+    five(&mut stage);
+    stage.press("ctrl-s");
+    let jobs = tell(&mut stage, Loaded::Checked(3, Answer::Newer(Box::new(web("9", 3, "nginx:1.28")))));
+    assert_eq!(starts(&jobs), 1, "the merged text is checked in its turn");
+    tell(&mut stage, Loaded::Checked(4, Answer::Good));
+    let screen = stage.screen();
+    shows(
+        &screen,
+        &[
+            "Changed by someone else meanwhile",
+            "spec.template.spec.containers[main].image: nginx:1.27 → nginx:1.28",
+            "-   replicas: 3",
+            "+   replicas: 5",
+        ],
+    );
+    assert!(!screen.contains("- image: nginx:1.27"), "what they changed is not my change:\n{screen}");
+    stage.press("esc");
+    shows(&stage.screen(), &["replicas: 5", "image: nginx:1.28"]);
+}
+
+#[test]
+fn con_11_what_only_the_server_writes_is_no_conflict() {
+    let mut stage = editor();
+    five(&mut stage);
+    let mut newer = web("9", 3, "nginx:1.27");
+    newer["status"]["replicas"] = json!(2);
+    let jobs = tell(&mut stage, Loaded::Checked(3, Answer::Newer(Box::new(newer))));
+    assert_eq!(starts(&jobs), 1, "asked again on top of the newer version");
+    let screen = stage.screen();
+    shows(&screen, &["edit changed ─", "replicas: 5"]);
+}
+
+#[test]
+fn con_11_the_same_field_changed_twice_is_for_the_user_to_decide() {
+    for (key, then, wins) in [("m", 5, "+   replicas: 5"), ("t", 6, "spec.replicas: 3 → 4")] {
+        let mut stage = editor();
+        five(&mut stage);
+        stage.press("down down down down end backspace 9 ctrl-s");
+        let theirs = web("9", 4, "nginx:1.27");
+        let number = 5;
+        tell(&mut stage, Loaded::Checked(number, Answer::Newer(Box::new(theirs))));
+        shows(
+            &stage.screen(),
+            &[
+                "✖ changed by someone else too",
+                "spec.replicas",
+                "it was  3",
+                "yours   5",
+                "theirs  4",
+                "<m>take mine",
+            ],
+        );
+        stage.press("esc");
+        shows(&stage.screen(), &["replicas: 5", "<ctrl-s>save"]);
+        stage.press("ctrl-s");
+        tell(&mut stage, Loaded::Checked(number, Answer::Newer(Box::new(web("9", 4, "nginx:1.27")))));
+        assert_eq!(starts(&stage.press(key)), 1, "what was picked is checked");
+        tell(&mut stage, Loaded::Checked(then, Answer::Good));
+        shows(&stage.screen(), &[wins, "image: nginx:1.29", "would take this"]);
+    }
+}
+
+#[test]
+fn con_11_leaving_with_changes_asks() {
+    let mut stage = editor();
+    five(&mut stage);
+    stage.press("esc");
+    shows(&stage.screen(), &["Leave the editor", "are not saved", "▸ Cancel      Discard"]);
+    stage.press("enter");
+    shows(&stage.screen(), &["replicas: 5"]);
+    stage.press("esc right enter");
+    shows(&stage.screen(), &["Deployments"]);
+}
+
+#[test]
+fn con_11_what_comes_back_from_the_external_editor_is_checked() {
+    let mut stage = editor();
+    let jobs = stage.press("ctrl-o");
+    let text = jobs.iter().find_map(|job| match job {
+        Job::Editor(_, text) => Some(text.clone()),
+        _ => None,
+    });
+    let text = text.expect("the terminal is handed over");
+    assert!(text.contains("replicas: 3"), "{text}");
+    assert_eq!(
+        starts(&tell(&mut stage, Loaded::External("\n".to_owned()))),
+        0,
+        "an emptied file is no change"
+    );
+    let jobs = tell(&mut stage, Loaded::External(text.replace("replicas: 3", "replicas: 8")));
+    assert_eq!(starts(&jobs), 1);
+    tell(&mut stage, Loaded::Checked(2, Answer::Good));
+    shows(&stage.screen(), &["+   replicas: 8"]);
+}

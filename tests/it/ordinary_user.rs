@@ -1,0 +1,138 @@
+//! Most users are not root: the tour works for them too, ports below 1024 included (NET-1, NET-4, POD-5, POD-16).
+
+use std::process::Command;
+
+use crate::instance::{Home, Instance, wait_for};
+
+/// A web server whose probes and hook speak of port 80 by number and by name.
+const WEB: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: nginx
+    image: nginx:1.7.9
+    ports: [{name: http, containerPort: 80}]
+    startupProbe: {tcpSocket: {port: 80}, periodSeconds: 1, failureThreshold: 60}
+    readinessProbe: {httpGet: {path: /, port: http}, periodSeconds: 1}
+    lifecycle: {preStop: {httpGet: {path: /, port: 80}}}
+"#;
+
+fn ready(instance: &Instance, pod: &str) {
+    let condition = ["wait", "--for=condition=Ready", "--timeout=60s"];
+    instance.kubectl(&[&condition[..], &[&format!("pod/{pod}")]].concat());
+}
+
+/// The first line that a pod's port answers.
+fn answer(instance: &Instance, pod: &str, port: u16) -> Option<String> {
+    use std::io::{Read, Write};
+    let ip = instance.kubectl(&["get", "pod", pod, "-o", "jsonpath={.status.podIP}"]);
+    let mut stream = std::net::TcpStream::connect((ip.as_str(), port)).ok()?;
+    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.lines().next().map(ToString::to_string)
+}
+
+/// Applies the pod and looks at it from every side.
+fn check_web(home: &Home, instance: &Instance, port: u16) {
+    let manifest = home.path("web.yaml");
+    std::fs::write(&manifest, WEB).unwrap();
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    ready(instance, "web");
+    assert_eq!(answer(instance, "web", port).as_deref(), Some("HTTP/1.0 200 OK"));
+    let declared = "jsonpath={.spec.containers[0].ports[0].containerPort}";
+    assert_eq!(
+        instance.kubectl(&["get", "pod", "web", "-o", declared]),
+        "80",
+        "objects keep what was declared"
+    );
+    wait_for("the event", || {
+        let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
+        (events.contains("Port 80 is root's alone") == (port != 80)).then_some(())
+    });
+    instance.kubectl(&["delete", "pod", "web"]);
+    wait_for("the hook to have asked where the server is", || {
+        let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].reason}"]);
+        assert!(!events.contains("FailedPreStopHook"), "{events}");
+        events.contains("Killing").then_some(())
+    });
+}
+
+#[test]
+fn where_low_ports_are_roots_a_pods_port_is_served_8000_higher_net_1_pod_5() {
+    let home = Home::new();
+    let config = home.path("config.yaml");
+    std::fs::write(&config, "unprivilegedPortStart: 1024\n").unwrap();
+    let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
+    let said = "jsonpath={.metadata.annotations.podium\\.dev/unprivileged-port-start}";
+    assert_eq!(instance.kubectl(&["get", "node", "node-1", "-o", said]), "1024");
+    check_web(&home, &instance, 8080);
+    instance.stop();
+}
+
+/// Whether this machine lets anybody make user namespaces is tried both ways by `namespaces` of the config.
+#[test]
+fn the_tour_works_as_an_ordinary_user_net_4() {
+    if !rustix::process::geteuid().is_root() {
+        // Then every other test is this one.
+        return;
+    }
+    for namespaces in [true, false] {
+        let home = Home::for_everyone();
+        let config = home.path("config.yaml");
+        std::fs::write(&config, format!("namespaces: {namespaces}\n")).unwrap();
+        let (kubeconfig, manifests) = (home.path("kubeconfig"), home.path("manifests"));
+        std::fs::create_dir(&manifests).unwrap();
+        for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/sample-manifests")).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), manifests.join(file.file_name())).unwrap();
+        }
+        let instance = Home::start_command(
+            Command::new("setpriv")
+                .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+                .arg(home.program())
+                .args(["serve", "--nodes", "2", "--listen", "127.0.0.1:0", "--data-dir"])
+                .arg(home.data_dir())
+                .arg("--kubeconfig")
+                .arg(&kubeconfig)
+                .arg("--config")
+                .arg(&config)
+                .arg("-f")
+                .arg(&manifests)
+                .env("HOME", home.path("")),
+            &kubeconfig,
+        );
+        let isolation = "jsonpath={.items[0].metadata.annotations.podium\\.dev/isolation}";
+        let isolation = instance.kubectl(&["get", "nodes", "-o", isolation]);
+        // A machine may forbid user namespaces; the tour must work there too.
+        assert!(isolation == "processes" || (namespaces && isolation == "user-namespace"), "{isolation}");
+        instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
+        instance.kubectl(&["set", "image", "deploy/web", "nginx=nginx:1.9.1"]);
+        instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
+        wait_for("the migration to have used its volumes", || {
+            let phase = instance.kubectl(&["get", "pod", "migration", "-o", "jsonpath={.status.phase}"]);
+            (phase == "Succeeded").then_some(())
+        });
+        assert_eq!(instance.kubectl(&["exec", "deploy/web", "--", "id", "-u"]).trim(), "65534");
+        instance.kubectl(&["drain", "node-1", "--force", "--delete-emptydir-data", "--timeout=60s"]);
+        instance.stop();
+    }
+}
+
+#[test]
+fn a_container_of_another_user_may_bind_port_80_where_the_node_may_pod_16() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "1"]);
+    let user = r#"{"spec": {"securityContext": {"runAsUser": 65534, "runAsGroup": 65534}}}"#;
+    instance.kubectl(&["run", "other", "--image=nginx:1.9.1", "--overrides", user]);
+    ready(&instance, "other");
+    wait_for("an answer", || answer(&instance, "other", 80).filter(|line| line == "HTTP/1.0 200 OK"));
+    assert_eq!(instance.kubectl(&["exec", "other", "--", "id", "-u"]).trim(), "65534");
+    instance.stop();
+}

@@ -1,0 +1,96 @@
+//! A container's life: started, asked, killed, remembered, found again.
+
+use std::collections::BTreeSet;
+
+use podium::kubelet::runtime::{ContainerSpec, HostLife, Runtime};
+
+use super::node::{BOTH, Node, alive, runtime, shell, until, words};
+
+#[tokio::test]
+async fn containers_run_exit_and_are_remembered() {
+    for namespaces in BOTH {
+        let mut node = Node::new(namespaces).await;
+        let mut spec = shell("main", "echo out $GREETING; echo err >&2; exit 3");
+        spec.env = vec![("GREETING".to_owned(), "hello".to_owned())];
+        let record = node.start(spec.clone()).await;
+        let exit = node.exit(&record.id).await;
+        assert_eq!((exit.exit_code, exit.signal, exit.oom_killed), (3, None, false));
+        let log = node.log(&record.id).await;
+        assert!(log.contains(" stdout F out hello\n") && log.contains(" stderr F err\n"), "{log}");
+        assert_eq!(node.start(spec).await.id, record.id, "asking twice starts once");
+        node.runtime.remove_container(&record.id).await.unwrap();
+        node.runtime.remove_container(&record.id).await.unwrap();
+        node.runtime.remove_sandbox(&"pod".to_owned()).await.unwrap();
+        assert!(node.runtime.list().await.unwrap().is_empty());
+        node.shutdown().await;
+    }
+}
+
+/// POD-13: nothing of the control plane's environment gets in.
+#[tokio::test]
+async fn the_environment_is_the_pods_alone() {
+    let mut node = Node::new(true).await;
+    let record = node.start(ContainerSpec { command: words(&["env"]), ..shell("main", "") }).await;
+    node.exit(&record.id).await;
+    let log = node.log(&record.id).await;
+    let names: BTreeSet<&str> =
+        log.lines().filter_map(|line| line.split(" stdout F ").nth(1)?.split('=').next()).collect();
+    assert_eq!(names, BTreeSet::from(["HOME", "HOSTNAME", "PATH", "PODIUM_CONTAINER", "PWD"]));
+    node.shutdown().await;
+}
+
+/// POD-7: the main process is no pid 1 that ignores what it does not handle.
+#[tokio::test]
+async fn asking_ends_a_plain_program_and_killing_ends_a_deaf_one() {
+    for namespaces in BOTH {
+        let mut node = Node::new(namespaces).await;
+        let plain = node.start(ContainerSpec { command: words(&["sleep", "1000"]), ..shell("a", "") }).await;
+        node.runtime.terminate_container(&plain.id).await.unwrap();
+        let exit = node.exit(&plain.id).await;
+        assert_eq!((exit.exit_code, exit.signal), (143, Some(15)));
+
+        let deaf = node.start(shell("b", "trap '' TERM; echo ready; while :; do sleep 1000; done")).await;
+        node.log_has(&deaf.id, "ready").await;
+        node.runtime.terminate_container(&deaf.id).await.unwrap();
+        assert!(alive(deaf.pid.unwrap()));
+        node.runtime.kill_container(&deaf.id).await.unwrap();
+        let exit = node.exit(&deaf.id).await;
+        assert_eq!((exit.exit_code, exit.signal), (137, Some(9)));
+        node.shutdown().await;
+    }
+}
+
+/// SAFE-7: a new control plane finds the same processes, and exits that nobody watched.
+#[tokio::test]
+async fn a_new_control_plane_finds_its_containers() {
+    let node = Node::with_life(HostLife::Own, true).await;
+    let fifo = node.directory.path().join("fifo");
+    let wait = format!("cat {} >/dev/null; exit 7", fifo.display());
+    std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    let mut ends = shell("ends", &wait);
+    ends.image = "host".to_owned();
+    let ends = node.start(ends).await;
+    let stays = node.start(shell("stays", "sleep 1000")).await;
+    let Node { runtime: first, directory, .. } = node;
+    drop(first);
+    std::fs::write(&fifo, "go").unwrap();
+
+    let second = runtime(&directory.path().join("node"), HostLife::Own, true).await;
+    let events = second.events();
+    let mut node = Node { runtime: second, events, directory, namespaces: true };
+    assert_eq!(node.record(&stays.id).await, stays);
+    assert_eq!(node.exit(&ends.id).await.exit_code, 7);
+    assert!(alive(stays.pid.unwrap()));
+    node.shutdown().await;
+}
+
+#[tokio::test]
+async fn with_a_lifeline_everything_ends_with_the_control_plane() {
+    let node = Node::with_life(HostLife::OfControlPlane, true).await;
+    let record = node.sh("sleep 1000").await;
+    let Node { runtime, directory, .. } = node;
+    drop(runtime);
+    until("all gone", || !alive(record.pid.unwrap())).await;
+    let socket = directory.path().join("node/host.sock");
+    until("host gone", || !socket.exists()).await;
+}
