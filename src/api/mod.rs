@@ -12,6 +12,7 @@ mod deletion;
 mod error;
 pub mod http;
 pub mod node_access;
+mod node_ports;
 mod options;
 pub mod patch;
 mod rules;
@@ -74,6 +75,7 @@ struct Inner {
     config: ApiConfig,
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
     addresses: addresses::Allocator,
+    node_ports: node_ports::NodePorts,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
 }
@@ -88,6 +90,7 @@ impl Api {
             config,
             nodes: RwLock::default(),
             addresses,
+            node_ports: node_ports::NodePorts::default(),
             usage: RwLock::default(),
         };
         let api = Self { inner: Arc::new(inner) };

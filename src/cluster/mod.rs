@@ -6,6 +6,7 @@ mod bootstrap;
 pub mod client;
 mod config;
 mod data_dir;
+mod fixed_services;
 mod housekeeping;
 mod images;
 mod kubeconfig;

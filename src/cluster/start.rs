@@ -122,7 +122,8 @@ impl Cluster {
             disabled_admission: config.disabled.clone(),
         };
         let api = Api::new(store.clone(), clock, api_config);
-        bootstrap::bootstrap(&api, address, addresses.services())?;
+        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
+        bootstrap::bootstrap(&api, reachable, addresses.services())?;
 
         let (base, actors) = (Tasks::new(), Tasks::new());
         housekeeping::start(&api, &base);
@@ -136,7 +137,6 @@ impl Cluster {
         ])?;
         serve_tls(server.clone(), listener, tls, &base);
 
-        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
         let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
         write_private(&kubeconfig_path, &text)?;
@@ -144,11 +144,10 @@ impl Cluster {
 
         let caches = Caches::new(&api, &actors);
         let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
-        let low_ports = super::low_ports::probe(None, addresses.node(0));
-        super::network::start(&api, &caches, &actors, &config, &addresses, low_ports);
+        let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
-            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;
+            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir).await?;
         Ok(Self {
             api,
             server,

@@ -16,6 +16,7 @@ mod pod_ips;
 pub mod probe;
 pub mod runtime;
 mod sandbox;
+mod service_names;
 pub mod spec;
 pub mod status;
 mod sync_loop;
@@ -108,6 +109,9 @@ impl Kubelets {
                     Err(error) => tracing::warn!(pod = uid, "a stray pod was not removed: {error}"),
                 }
             });
+        }
+        if sandbox::needs_service_lines(&node.config) {
+            node.tasks.spawn("service names", service_names::follow(engine.clone(), node.clone()));
         }
         let follower = (engine.clone(), node.clone());
         node.tasks.spawn("runtime events", follower.0.follow_runtime(follower.1));

@@ -291,7 +291,11 @@ impl Pass<'_> {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
         }
-        let spec = super::sandbox::spec(&self.pod, ip, &self.node.config);
+        let services = super::service_names::lines_for(self.engine, self.node, self.pod.namespace());
+        let (spec, warnings) = super::sandbox::spec(&self.pod, ip, &self.node.config, &services);
+        for warning in warnings {
+            self.event(EventType::Warning, "DNSConfigForming", warning);
+        }
         self.state.stale = true;
         let result = self.node.runtime.run_sandbox(spec).await;
         if let Err(error) = &result {

@@ -15,7 +15,7 @@ use super::negotiate::Form;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
 use super::table::{self, IncludeObject, TableMeta};
-use super::{Server, body, list, logs, sessions, watch};
+use super::{Server, body, list, logs, port_forward, sessions, watch};
 use crate::api::write::Part;
 use crate::api::{ApiError, Cause, DeleteOptions, Deleted, Propagation, WriteOptions};
 use crate::object::{Key, Kind, Object, Revision, Subresource};
@@ -85,6 +85,9 @@ async fn subresource(
         (Subresource::Log, Method::GET) => logs::answer(server, key, &wanted.query).await,
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
             sessions::answer(server, key, part, request, &wanted.query).await
+        }
+        (Subresource::PortForward, Method::GET | Method::POST) => {
+            port_forward::answer(server, key, request, &wanted.query).await
         }
         _ => Err(not_allowed()),
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::builtin::{BUILTINS, Builtin, Stand, called};
+use super::builtin::{BUILTINS, Builtin, Stand, TOOLS, called};
 use super::{ImageEntry, ImageReference};
 use crate::kubelet::runtime::RuntimeError;
 
@@ -181,7 +181,7 @@ impl Catalogue {
         parsed: ImageReference,
         image: &'static Builtin,
     ) -> Result<ResolvedImage, ResolveError> {
-        let (path, programs) = match image.stand {
+        let (path, mut programs) = match image.stand {
             Stand::Inside(program) => {
                 let names = called(program).iter();
                 let programs =
@@ -199,6 +199,9 @@ impl Catalogue {
             }
             Stand::AsGiven => (None, Vec::new()),
         };
+        if matches!(image.stand, Stand::Tools | Stand::HostProgram(_)) {
+            programs.extend(self.tools_that_lack());
+        }
         let identity = format!("{}:{}", image.name, parsed.tag.as_deref().unwrap_or_default());
         let (image_id, size_bytes) = self.identify(&identity, path.as_deref(), &parsed)?;
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
@@ -242,6 +245,12 @@ impl Catalogue {
             (None, Some(sh)) => vec![((*shell).to_owned(), Program::Path(sh))],
             _ => Vec::new(),
         }
+    }
+
+    /// Tools that everybody's manifests call and this binary has, where the machine has none.
+    fn tools_that_lack(&self) -> impl Iterator<Item = (String, Program)> {
+        let lacking = TOOLS.iter().filter(|name| find_program(name, &self.search_path).is_none());
+        lacking.map(|&name| (name.to_owned(), Program::Inside(name.to_owned())))
     }
 
     fn check_tag<'a>(

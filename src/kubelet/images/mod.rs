@@ -7,6 +7,7 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod entry;
+mod nslookup;
 mod present;
 mod program;
 pub mod reference;
@@ -16,7 +17,7 @@ mod web_server;
 pub use catalogue::{Catalogue, Program, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv};
 pub(super) use present::PresentImages;
-pub use program::image_program_main;
+pub use program::{image_program_main, is_image_program};
 pub use reference::{ImageReference, InvalidReference};
 
 /// The file that marks a directory as brought along by an image and not filled yet.

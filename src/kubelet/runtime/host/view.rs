@@ -52,6 +52,11 @@ impl Host {
             [("resolv.conf", "/etc/resolv.conf"), ("hosts", "/etc/hosts"), ("hostname", "/etc/hostname")]
         {
             let source = pod.dir.join(name);
+            if !self.isolation.namespaces && source.exists() {
+                // The machine's files stay what programs see; the built-in nslookup looks here.
+                let variable = name.to_ascii_uppercase().replace('.', "_");
+                env.push((format!("PODIUM_{variable}"), source.display().to_string()));
+            }
             if source.exists() && Path::new(place).exists() {
                 shows.push(Show { source, target: place.into(), read_only: false });
             }
