@@ -74,6 +74,8 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// How hollow nodes behave.
     pub hollow: HollowConfig,
+    /// The scheduler's profiles: a KubeSchedulerConfiguration.
+    pub scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
@@ -87,6 +89,7 @@ impl Default for ConfigFile {
             timings: Timings::default(),
             images: Vec::new(),
             hollow: HollowConfig::default(),
+            scheduler: None,
             namespaces: true,
             unprivileged_port_start: None,
         }

@@ -22,6 +22,7 @@ use crate::base::task::Tasks;
 use crate::object::Kind;
 use crate::object::node::is_ready;
 use crate::reconcile::Caches;
+use crate::scheduler::config::ConfigError as SchedulerConfigError;
 use crate::store::{Store, StoreError};
 
 /// The API's port unless another is asked for.
@@ -55,6 +56,9 @@ pub enum StartError {
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
+    /// The config file's `scheduler` cannot be used.
+    #[error("the config file's scheduler: {0}")]
+    Scheduler(#[from] SchedulerConfigError),
     /// A file of the image catalogue cannot be used.
     #[error("{}: {reason}", file.display())]
     Image {
@@ -139,7 +143,7 @@ impl Cluster {
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
+        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem)?;
         let low_ports = super::low_ports::probe(None, addresses.node(0));
         super::network::start(&api, &caches, &actors, &config, &addresses, low_ports);
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
