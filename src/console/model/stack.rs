@@ -37,6 +37,8 @@ impl Model {
                 Effect::Back => jobs.extend(self.back(now)),
                 Effect::Ask(dialog) => self.dialog = Some((id, dialog)),
                 Effect::Toast(toast) => self.toast(toast, now),
+                Effect::News(toast) if self.top().0 != id => self.toast(toast, now),
+                Effect::News(_) => {}
                 Effect::Scope(scope) => jobs.extend(self.rescope(scope, now)),
                 Effect::Resume(parked) => jobs.extend(self.resume(parked, now)),
                 Effect::Task(mut task) => {

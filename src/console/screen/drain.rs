@@ -158,10 +158,7 @@ impl Drain {
             return vec![Effect::Back];
         }
         self.stage = Stage::Stopped;
-        vec![
-            Effect::Cancel("drain"),
-            Effect::Toast(Toast::note("drain stopped; evicted pods stay evicted, nodes stay cordoned")),
-        ]
+        vec![Effect::Cancel("drain")]
     }
 
     fn toggle(&mut self, cx: &Context<'_>) -> Vec<Effect> {
@@ -237,7 +234,7 @@ impl Drain {
             }
             Loaded::Over => {
                 self.stage = Stage::Over;
-                return vec![Effect::Toast(self.summary())];
+                return vec![Effect::News(self.summary())];
             }
         }
         Vec::new()

@@ -291,7 +291,10 @@ fn foot_line(drain: &Drain, cx: &Context<'_>) -> Line<'static> {
     let text = match drain.stage {
         Stage::Preview => format!("nothing has happened yet · {start} starts · esc leaves"),
         Stage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
-        Stage::Stopped => format!("{start} resumes · {} uncordons", key(Command::DrainUncordon)),
+        Stage::Stopped => {
+            let uncordon = key(Command::DrainUncordon);
+            format!("evicted pods stay evicted, nodes cordoned · {start} resumes · {uncordon} uncordons")
+        }
         Stage::Over => format!("{} uncordons · {start} drains again", key(Command::DrainUncordon)),
     };
     Line::styled(text, cx.theme.body.dim)

@@ -73,8 +73,8 @@ pub trait View {
 
     /// Filters or searches, at each key of the `/` prompt; an error is shown in the prompt. An empty
     /// text ends it.
-    fn set_query(&mut self, _cx: &Context<'_>, _query: &str) -> Result<(), String> {
-        Ok(())
+    fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
+        if query.is_empty() { Ok(()) } else { Err("there is nothing to filter here".to_owned()) }
     }
 }
 
