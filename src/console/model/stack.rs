@@ -133,7 +133,7 @@ impl Model {
     }
 
     /// Leaves every screen above the first.
-    pub(super) fn to_the_first(&mut self, now: Timestamp) -> Vec<Job> {
+    pub(super) fn back_to_the_first(&mut self, now: Timestamp) -> Vec<Job> {
         let mut jobs = Vec::new();
         while self.screens.len() > 1 {
             jobs.extend(self.back(now));

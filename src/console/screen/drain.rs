@@ -3,6 +3,7 @@
 //! Until it is started the rows follow the live stores; from then on they are the drain's own. It goes on
 //! in the background when it is left, and its result stays readable.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
@@ -87,6 +88,8 @@ pub struct Drain {
     pub(super) stage: Stage,
     /// When it was started first: pods made since are replacements.
     pub(super) started: Option<Timestamp>,
+    /// Lines of the options and what is below them, as last drawn.
+    pub(super) foot: Cell<u16>,
 }
 
 impl Drain {
@@ -101,6 +104,7 @@ impl Drain {
             cursor: Cursor::Option(0),
             stage: Stage::Preview,
             started: None,
+            foot: Cell::new(0),
         }
     }
 

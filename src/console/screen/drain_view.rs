@@ -47,6 +47,7 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         Constraint::Length(1),
     ])
     .areas(inner);
+    drain.foot.set(rule.height + below.height + foot.height);
     let (lines, cursor) = list_lines(drain, cx, &rows, usize::from(list.width));
     let skip = (cursor + 1).saturating_sub(usize::from(list.height));
     frame.render_widget(Paragraph::new(lines.into_iter().skip(skip).collect::<Vec<_>>()), list);
