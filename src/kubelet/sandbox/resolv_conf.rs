@@ -125,6 +125,8 @@ mod tests {
             low_ports,
             dns: dns.then(|| [127, 32, 0, 10].into()),
             domain: "cluster.local".into(),
+            static_pods: Vec::new(),
+            eviction: crate::kubelet::eviction::EvictionConfig::default(),
         }
     }
 
