@@ -49,18 +49,8 @@ impl PodPorts for Ports {
 
     fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>> {
         async move {
-            let listeners = match self.node.runtime.listeners(&self.sandbox, port).await {
-                Ok(listeners) => listeners,
-                Err(RuntimeError::NotFound(_)) => {
-                    return Err(Unreachable(format!(
-                        "sandbox container \"{}\" is not running",
-                        self.sandbox
-                    )));
-                }
-                Err(error) => return Err(Unreachable(error.to_string())),
-            };
             let mut last = None;
-            for address in listeners {
+            for address in self.listeners(port).await? {
                 match TcpStream::connect(address).await {
                     Ok(stream) => {
                         // Small writes are somebody's keystrokes.
