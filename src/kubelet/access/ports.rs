@@ -12,8 +12,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::net::TcpStream;
 
-use crate::base::dial_error::dial_error;
 use crate::api::node_access::{Duplex, PodPorts, Unreachable};
+use crate::base::dial_error::dial_error;
 use crate::kubelet::node::Node;
 use crate::kubelet::runtime::{PodUid, RuntimeError};
 
@@ -33,7 +33,10 @@ impl Ports {
             match self.node.runtime.listeners(&self.sandbox, port).await {
                 Ok(listeners) => found.extend(listeners),
                 Err(RuntimeError::NotFound(_)) => {
-                    return Err(Unreachable(format!("sandbox container \"{}\" is not running", self.sandbox)));
+                    return Err(Unreachable(format!(
+                        "sandbox container \"{}\" is not running",
+                        self.sandbox
+                    )));
                 }
                 Err(error) => return Err(Unreachable(error.to_string())),
             }

@@ -11,8 +11,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use http::header::{
-    AUTHORIZATION, CONNECTION, HOST, HeaderName, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, HOST, HeaderName, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use hyper::upgrade::OnUpgrade;
@@ -167,7 +167,8 @@ async fn send(server: &Server, socket: Box<dyn Duplex>, mut request: Request) ->
 
 /// The answer as the client sees it.
 fn homeward(mut response: Response, prefix: &str, place: &Place) -> Response {
-    let upgrade = upgrade_of(response.headers()).filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
+    let upgrade =
+        upgrade_of(response.headers()).filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     strip(headers);
     if let Some(upgrade) = upgrade {
@@ -202,12 +203,9 @@ mod tests {
     #[test]
     fn paths_are_passed_on_as_they_were_sent_api_3() {
         let root = "/api/v1/namespaces/a/pods/b:80/proxy";
-        for (path, rest) in [
-            ("", ""),
-            ("/", "/"),
-            ("/x%2Fy//z/", "/x%2Fy//z/"),
-            ("/proxy/proxy", "/proxy/proxy"),
-        ] {
+        for (path, rest) in
+            [("", ""), ("/", "/"), ("/x%2Fy//z/", "/x%2Fy//z/"), ("/proxy/proxy", "/proxy/proxy")]
+        {
             assert_eq!(split(&format!("{root}{path}")), (root, rest), "{path}");
         }
     }
@@ -231,7 +229,9 @@ mod tests {
     #[test]
     fn what_is_about_a_connection_stays_there_api_3() {
         let mut headers = HeaderMap::new();
-        for (name, value) in [("connection", "close, x-own"), ("x-own", "1"), ("te", "trailers"), ("accept", "*/*")] {
+        for (name, value) in
+            [("connection", "close, x-own"), ("x-own", "1"), ("te", "trailers"), ("accept", "*/*")]
+        {
             headers.append(name, HeaderValue::from_static(value));
         }
         strip(&mut headers);
