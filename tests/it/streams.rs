@@ -182,8 +182,6 @@ async fn channels(instance: &Instance) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    drop(stream);
-    forward.join().await.unwrap();
 
     let mut forward = pods.portforward("box", &[80]).await.unwrap();
     let error = forward.take_error(80).unwrap().await.unwrap();
