@@ -13,4 +13,5 @@ mod layers;
 mod ordinary_user;
 mod runtime;
 mod stopping;
+mod streams;
 mod terminal;

@@ -17,6 +17,7 @@ pub mod openapi;
 mod patching;
 mod port_forward;
 pub mod protobuf;
+mod proxy;
 mod request;
 mod resource;
 mod respond;

@@ -100,6 +100,8 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget,
         [plural] => (plural, None, None),
         [plural, name] => (plural, Some(*name), None),
         [plural, name, sub] => (plural, Some(*name), Some(*sub)),
+        // What follows is a path of somebody else's.
+        [plural, name, "proxy", ..] => (plural, Some(*name), Some("proxy")),
         _ => return Err(ApiError::NoSuchResource),
     };
     let kind = Kind::from_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
@@ -242,6 +244,11 @@ mod tests {
                 "/apis/apps/v1/namespaces/a/deployments/d/scale",
                 Some((Kind::Deployment, text("a"), text("d"), Some(Subresource::Scale))),
             ),
+            (
+                "/api/v1/namespaces/a/pods/http:b:80/proxy/x//y/",
+                Some((Kind::Pod, text("a"), text("http:b:80"), Some(Subresource::Proxy))),
+            ),
+            ("/api/v1/namespaces/a/pods/b/log/x", None),
             ("/api/v1/pods/b", None),
             ("/api/v1/namespaces/a/nodes/n", None),
             ("/api/v1/namespaces/a/nosuch", None),

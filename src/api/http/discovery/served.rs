@@ -139,6 +139,7 @@ fn stored(info: &'static KindInfo) -> Resource {
 
 fn subresource(of: &'static KindInfo, part: Subresource) -> ResourcePart {
     const STREAM: &[&str] = &["create", "get"];
+    const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
     let (group, version, kind, verbs): (_, _, _, &'static [&'static str]) = match part {
         Subresource::Status | Subresource::EphemeralContainers => (of.group, of.version, of.name, CHANGE),
         Subresource::Scale => ("autoscaling", "v1", "Scale", CHANGE),
@@ -150,6 +151,8 @@ fn subresource(of: &'static KindInfo, part: Subresource) -> ResourcePart {
         Subresource::Exec => ("", "v1", "PodExecOptions", STREAM),
         Subresource::Attach => ("", "v1", "PodAttachOptions", STREAM),
         Subresource::PortForward => ("", "v1", "PodPortForwardOptions", STREAM),
+        Subresource::Proxy if of.kind == Kind::Pod => ("", "v1", "PodProxyOptions", PROXY),
+        Subresource::Proxy => ("", "v1", "ServiceProxyOptions", PROXY),
     };
     ResourcePart { name: part.path(), group, version, kind, verbs }
 }
