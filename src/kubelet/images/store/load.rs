@@ -169,7 +169,7 @@ impl ImageStore {
         // All names first: nothing is unpacked for an archive that cannot be loaded.
         let names = names(&images, tag.as_ref())?;
         for (image, names) in images.into_iter().zip(names) {
-            told(&self.load_one(&archive, image, names, options, &scratch.0)?);
+            told(&self.load_one(&archive, image, &names, options, &scratch.0)?);
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl ImageStore {
         &self,
         archive: &Archive,
         packed: Packed,
-        names: Vec<ImageReference>,
+        names: &[ImageReference],
         options: &LoadOptions,
         scratch: &Path,
     ) -> Result<Loaded, LoadError> {
@@ -194,19 +194,18 @@ impl ImageStore {
         let known =
             self.index().images.get(&packed.id).filter(|_| directory.join("rootfs").is_dir()).cloned();
         let is_known = known.is_some();
-        let image = match known {
-            Some(image) => image,
-            None => {
-                let making = scratch.join(&packed.id[7..]);
-                let image = unpack(archive, packed, &making, options, &mut notes)?;
-                let at = || LoadError::io(directory.display().to_string());
-                if directory.exists() {
-                    // Half of it, put there by hands: it would be in the way.
-                    fs::remove_dir_all(&directory).map_err(at())?;
-                }
-                fs::rename(&making, &directory).map_err(at())?;
-                image
+        let image = if let Some(image) = known {
+            image
+        } else {
+            let making = scratch.join(&packed.id[7..]);
+            let image = unpack(archive, packed, &making, options, &mut notes)?;
+            let at = || LoadError::io(directory.display().to_string());
+            if directory.exists() {
+                // Half of it, put there by hands: it would be in the way.
+                fs::remove_dir_all(&directory).map_err(at())?;
             }
+            fs::rename(&making, &directory).map_err(at())?;
+            image
         };
         let mut tags = self.index().tags.clone();
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
