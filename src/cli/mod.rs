@@ -9,6 +9,8 @@ mod serve;
 mod signals;
 mod up;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -66,10 +68,17 @@ fn told(error: &anyhow::Error) -> String {
 
 /// The programs this binary is for itself: before any thread or runtime exists, because they fork.
 fn hidden_program() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
-    match arguments.next()?.to_str()? {
-        "node-host" => Some(crate::kubelet::runtime::node_host_main(arguments)),
-        "image-program" => Some(crate::kubelet::images::image_program_main(arguments)),
+    use crate::kubelet::images::{image_program_main, is_image_program};
+    let mut arguments = std::env::args_os();
+    let called = PathBuf::from(arguments.next()?);
+    let called = called.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let rest: Vec<OsString> = arguments.collect();
+    match rest.first().and_then(|first| first.to_str()) {
+        Some("node-host") => Some(crate::kubelet::runtime::node_host_main(rest.into_iter().skip(1))),
+        Some("image-program") => Some(image_program_main(rest.into_iter().skip(1))),
+        _ if is_image_program(&called) => {
+            Some(image_program_main(std::iter::once(OsString::from(called)).chain(rest)))
+        }
         _ => None,
     }
 }

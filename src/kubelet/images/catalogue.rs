@@ -20,7 +20,7 @@ pub use list::{CatalogueImage, ImageOrigin};
 pub use program::DEFAULT_PATH;
 use program::{find_program, with_search_path};
 
-use super::builtin::{BUILTINS, Builtin, Stand, called};
+use super::builtin::{BUILTINS, Builtin, Stand, TOOLS, called};
 use super::entry::{UserImageSource, UserImages};
 use super::signal::signal_number;
 use super::store::{ImageStore, StoredImage};
@@ -248,7 +248,7 @@ impl Catalogue {
         parsed: ImageReference,
         image: &'static Builtin,
     ) -> Result<ResolvedImage, ResolveError> {
-        let (path, programs) = match image.stand {
+        let (path, mut programs) = match image.stand {
             Stand::Inside(program) => {
                 let names = called(program).iter();
                 let programs =
@@ -266,6 +266,9 @@ impl Catalogue {
             }
             Stand::AsGiven => (None, Vec::new()),
         };
+        if matches!(image.stand, Stand::Tools | Stand::HostProgram(_)) {
+            programs.extend(self.tools_that_lack());
+        }
         let identity = format!("{}:{}", image.name, parsed.tag.as_deref().unwrap_or_default());
         let (image_id, size_bytes) = self.identify(&identity, path.as_deref(), &parsed)?;
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
@@ -310,6 +313,12 @@ impl Catalogue {
             (None, Some(sh)) => vec![((*shell).to_owned(), Program::Path(sh))],
             _ => Vec::new(),
         }
+    }
+
+    /// Tools that everybody's manifests call and this binary has, where the machine has none.
+    fn tools_that_lack(&self) -> impl Iterator<Item = (String, Program)> {
+        let lacking = TOOLS.iter().filter(|name| find_program(name, &self.search_path).is_none());
+        lacking.map(|&name| (name.to_owned(), Program::Inside(name.to_owned())))
     }
 
     fn check_tag<'a>(

@@ -7,6 +7,7 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod entry;
+mod nslookup;
 mod present;
 mod program;
 pub mod reference;
@@ -17,7 +18,7 @@ mod web;
 pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, Program, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
 pub(super) use present::PresentImages;
-pub use program::image_program_main;
+pub use program::{image_program_main, is_image_program};
 pub use reference::{ImageReference, InvalidReference};
 pub(super) use store::Beneath;
 pub use store::{ImageStore, StoredImage};

@@ -9,6 +9,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::web::{self, Flavour};
 
+/// Programs that are called by their own names too: links to this binary, or mounts of it.
+const CALLED: &[&str] = &["nginx", "httpd", "nslookup"];
+
+/// Whether this binary was called as one of its programs.
+pub fn is_image_program(name: &str) -> bool {
+    CALLED.contains(&name)
+}
+
 /// Runs a built-in image's program; the arguments begin with its name.
 pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<String> =
@@ -25,6 +33,7 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
         "pause" => run(pause()),
         "nginx" => web_server(&Flavour::nginx(), arguments),
         "httpd" => web_server(&Flavour::httpd(), arguments),
+        "nslookup" => return super::nslookup::run(arguments),
         other => {
             eprintln!("image-program: {other:?} is none");
             return ExitCode::from(2);

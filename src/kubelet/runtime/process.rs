@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{DirBuilder, File};
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -369,7 +370,8 @@ async fn run_session(
     let sending = async {
         while let Some(input) = inputs.recv().await {
             if protocol::write_input(&mut writer, &input).await.is_err() {
-                return;
+                // A process that ended without reading all its input: what it said is still to be read.
+                return std::future::pending::<()>().await;
             }
         }
         // No more input is not "gone": that is when nobody wants the output.
@@ -467,6 +469,21 @@ impl Runtime for ProcessRuntime {
         async { self.shared.ask(Ask::StopSandbox(pod.clone())).await.map(drop) }.boxed()
     }
 
+    fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        let path = self.shared.config.state_dir.join("pods").join(pod).join("hosts");
+        async move {
+            // In place: containers have the file itself mounted. What is written is never shorter for a moment
+            // than both texts have in common, which is all but the services.
+            let write = || -> std::io::Result<()> {
+                let mut file = std::fs::OpenOptions::new().write(true).open(&path)?;
+                std::io::Write::write_all(&mut file, text.as_bytes())?;
+                file.set_len(text.len() as u64)
+            };
+            write().map_err(|error| RuntimeError::Os(format!("{}: {error}", path.display())))
+        }
+        .boxed()
+    }
+
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async { self.shared.ask(Ask::RemoveSandbox(pod.clone())).await.map(drop) }.boxed()
     }
@@ -538,6 +555,20 @@ impl Runtime for ProcessRuntime {
             .boxed()
     }
 
+    fn listeners<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async move {
+            match self.shared.ask(Ask::Listeners(pod.clone(), port)).await? {
+                Answer::Addresses(addresses) => Ok(addresses),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
         async {
             match self.shared.ask(Ask::LogFiles(id.clone())).await? {
@@ -546,6 +577,10 @@ impl Runtime for ProcessRuntime {
             }
         }
         .boxed()
+    }
+
+    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf> {
+        Some(self.shared.config.state_dir.join("pods").join(pod).join(&id.0))
     }
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {

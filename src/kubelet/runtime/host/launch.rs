@@ -113,7 +113,7 @@ impl Host {
         let target = launch.spec.target.as_ref().and_then(|name| {
             pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
         });
-        let (shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
+        let (mut shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
         if let Some(user) = &account.user {
             let own = ["root", "tmp", "termination-log"].map(|name| dir.join(name));
             // The image's program fills its own directories.
@@ -134,6 +134,9 @@ impl Host {
         environment::merge(&mut env, mounts_env);
         environment::merge(&mut env, launch.spec.env.iter().cloned());
         environment::merge(&mut env, [environment::marker(&id.0)]);
+        if let Some(directory) = self.inside_programs(&launch.programs, &mut shows) {
+            environment::extend_search_path(&mut env, &directory);
+        }
 
         let mut working_dir = match (&target, &launch.spec.working_dir) {
             (_, Some(own)) => own.clone(),

@@ -53,6 +53,11 @@ impl Host {
             [("resolv.conf", "/etc/resolv.conf"), ("hosts", "/etc/hosts"), ("hostname", "/etc/hostname")]
         {
             let (source, machines) = (pod.dir.join(name), Path::new(place));
+            if !self.isolation.namespaces && source.exists() {
+                // The machine's files stay what programs see; the built-in nslookup looks here.
+                let variable = name.to_ascii_uppercase().replace('.', "_");
+                env.push((format!("PODIUM_{variable}"), source.display().to_string()));
+            }
             // An image has none of its own that would be right here.
             let of_image = launch.image_root.is_some();
             let source = if of_image && !source.exists() { machines.to_path_buf() } else { source };
