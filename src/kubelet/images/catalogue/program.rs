@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Adds a search path that also finds the image's own program, when the usual one would not.
-pub(super) fn with_search_path(mut env: Vec<(String, String)>, program: Option<&Path>) -> Vec<(String, String)> {
+pub(super) fn with_search_path(
+    mut env: Vec<(String, String)>,
+    program: Option<&Path>,
+) -> Vec<(String, String)> {
     let Some(directory) = program.and_then(Path::to_str) else { return env };
     let usual = DEFAULT_PATH.split(':').any(|known| known == directory);
     if !usual && !env.iter().any(|(name, _)| name == "PATH") {

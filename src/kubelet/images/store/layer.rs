@@ -112,7 +112,7 @@ impl<'a> Unpacking<'a> {
             if matches!(gone, "" | "." | "..") {
                 return Err(LoadError::unsafe_path(layer, path, "it takes away no file").into());
             }
-            return Ok(self.take_away(path.with_file_name(gone), own)?);
+            return Ok(self.take_away(&path.with_file_name(gone), own)?);
         }
         let place = self.root.place(path)?;
         let replaces = place.stat()?.is_some();

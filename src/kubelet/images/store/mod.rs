@@ -20,6 +20,7 @@ mod platform;
 mod remove;
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 use std::collections::BTreeMap;
 use std::fs;
