@@ -138,11 +138,13 @@ impl Catalogue {
         })?;
         let user = self.user.current();
         let candidates = candidates(&user.entries, &parsed);
-        if let Some(entry) = fitting(&candidates, &parsed) {
-            return self.resolve_user_entry(entry, &parsed);
-        }
-        if let Some(image) = self.loaded(&parsed) {
+        let entry = fitting(&candidates, &parsed);
+        // A digest means one image and no other, whatever else has the name.
+        if let Some(image) = self.loaded(&parsed).filter(|_| entry.is_none() || parsed.digest.is_some()) {
             return Ok(self.resolve_loaded(&image, parsed));
+        }
+        if let Some(entry) = entry {
+            return self.resolve_user_entry(entry, &parsed);
         }
         let builtin = BUILTINS.iter().find(|image| image.name == parsed.base_name());
         if let Some(image) = builtin {
@@ -171,7 +173,7 @@ impl Catalogue {
         let parsed = ImageReference::parse(reference).ok()?;
         let user = self.user.current();
         let declared = fitting(&candidates(&user.entries, &parsed), &parsed).is_some();
-        self.loaded(&parsed).filter(|_| !declared)
+        self.loaded(&parsed).filter(|_| !declared || parsed.digest.is_some())
     }
 
     /// Every loaded image with its names.
