@@ -214,7 +214,7 @@ fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backen
         return None;
     }
     // Through the proxy once more would be a loop.
-    if machine.services.contains(IpAddr::V4(ip)) || (is_of_node(ip, machine) && NODE_PORTS.contains(&number))
+    if machine.services.contains(IpAddr::V4(ip)) || (NODE_PORTS.contains(&number) && is_of_node(ip, machine))
     {
         return None;
     }
