@@ -93,7 +93,7 @@ pub(super) struct ClusterArgs {
     /// What the log tells: error, warn, info, debug, trace.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(super) log_level: tracing::Level,
-    /// Leave a component out (repeatable): scheduler, kubelet, an admission plugin, or a controller.
+    /// Leave a component out (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller.
     #[arg(long, value_name = "NAME")]
     pub(super) disable: Vec<String>,
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::nearest::nearest;
 use crate::kubelet::images::ImageEntry;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
 use crate::object::config::{Seconds, Timings};
@@ -13,12 +14,19 @@ pub type ComponentName = String;
 
 /// A name of no component.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no component \"{name}\"; there are {}", known.join(", "))]
+#[error("there is no component \"{name}\"{}; there are {}", self.hint(), known.join(", "))]
 pub struct UnknownComponent {
     /// As given.
     pub name: String,
     /// What there is.
     pub known: Vec<String>,
+}
+
+impl UnknownComponent {
+    fn hint(&self) -> String {
+        let near = nearest(&self.name, self.known.iter().map(String::as_str));
+        near.map(|near| format!(", did you mean {near}?")).unwrap_or_default()
+    }
 }
 
 /// How a cluster is started.

@@ -4,27 +4,21 @@ use std::path::{Path, PathBuf};
 
 use super::start::StartError;
 use crate::kubelet::images::{Catalogue, ImageEntry};
-use crate::manifest;
-
-/// A file holds one entry or a list of them.
-#[derive(serde::Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    Many(Vec<ImageEntry>),
-    One(Box<ImageEntry>),
-}
+use crate::manifest::ConfigText;
 
 /// The catalogue of a cluster; the config file's entries come first.
 pub(super) fn catalogue(configured: &[ImageEntry], data_dir: &Path) -> Result<Catalogue, StartError> {
     let directory = data_dir.join("images");
     let mut entries = configured.to_vec();
     for file in files(&directory) {
-        let text = std::fs::read_to_string(&file).map_err(|e| failed(&file, &e))?;
-        // A syntax error names its line; one of an entry's fields names the field.
-        let value = manifest::from_yaml(&text).map_err(|e| failed(&file, &e))?;
-        match serde_json::from_value(value).map_err(|e| failed(&file, &e))? {
-            OneOrMany::Many(many) => entries.extend(many),
-            OneOrMany::One(one) => entries.push(*one),
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| StartError::Image { file: file.clone(), reason: error.to_string() })?;
+        let text = ConfigText::parse(&text, &file.display().to_string())?;
+        // A file holds one entry or a list of them.
+        if text.value().is_array() {
+            entries.extend(text.decode::<Vec<ImageEntry>>()?.into_iter().flatten());
+        } else {
+            entries.extend(text.decode::<ImageEntry>()?);
         }
     }
     Ok(Catalogue::new(entries, directory.join("*.yaml").display().to_string()))
@@ -41,10 +35,6 @@ fn files(directory: &Path) -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
-}
-
-fn failed(file: &Path, error: &dyn std::fmt::Display) -> StartError {
-    StartError::Image { file: file.to_path_buf(), reason: error.to_string() }
 }
 
 #[cfg(test)]
@@ -66,6 +56,14 @@ mod tests {
         assert!(known.resolve("b").is_ok());
         write("broken.yaml", "name: [\n");
         let error = catalogue(&[], data.path()).err().unwrap().to_string();
-        assert!(error.contains("broken.yaml"), "{error}");
+        assert!(error.contains("broken.yaml:1:7: "), "{error}");
+        write("broken.yaml", "- name: c\n  entrypoin: [sh]\n");
+        let error = catalogue(&[], data.path()).err().unwrap().to_string();
+        assert!(
+            error.ends_with(
+                "broken.yaml:2:3: [0].entrypoin: unknown field \"entrypoin\", did you mean entrypoint?"
+            ),
+            "{error}"
+        );
     }
 }

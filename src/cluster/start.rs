@@ -19,6 +19,7 @@ use crate::api::http::{CertificateAuthority, Credentials, Server, TlsError, serv
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
+use crate::manifest::ManifestError;
 use crate::object::Kind;
 use crate::object::node::is_ready;
 use crate::reconcile::Caches;
@@ -55,7 +56,10 @@ pub enum StartError {
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
-    /// A file of the image catalogue cannot be used.
+    /// A file of the image catalogue says what cannot be.
+    #[error(transparent)]
+    Config(#[from] ManifestError),
+    /// A file of the image catalogue cannot be read.
     #[error("{}: {reason}", file.display())]
     Image {
         /// The file.

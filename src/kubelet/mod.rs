@@ -32,7 +32,7 @@ use std::sync::Arc;
 use crate::api::{Api, ApiError};
 use crate::base::task::Tasks;
 use crate::reconcile::Caches;
-use node::Node;
+use node::{Closing, Node};
 pub use node::NodeConfig;
 use runtime::{Runtime, RuntimeError};
 use sync_loop::{Engine, Note};
@@ -144,7 +144,7 @@ impl Kubelet {
     /// Ends every pod within its grace (POD-7) and answers when all are gone; tells how many are left each
     /// time it changes. The pods' objects stay: they come back with the next start.
     pub async fn shutdown(&self, mut progress: impl FnMut(usize)) {
-        self.engine.note_all(self.name(), &Note::Shutdown { force: false });
+        self.close(Closing::Gracefully);
         let mut told = None;
         loop {
             let fewer = self.engine.fewer.notified();
@@ -165,7 +165,12 @@ impl Kubelet {
 
     /// Cuts the grace of a running [`Kubelet::shutdown`] short: everything is killed now.
     pub fn force(&self) {
-        self.engine.note_all(self.name(), &Note::Shutdown { force: true });
+        self.close(Closing::ByForce);
+    }
+
+    fn close(&self, how: Closing) {
+        self.node.close(how);
+        self.engine.note_all(self.name(), &Note::Look);
     }
 
     /// Stops the kubelet and leaves what runs alone; the next start finds it again (SAFE-7).

@@ -67,6 +67,16 @@ pub(super) struct Node {
     /// What its containers used when it was last looked.
     pub(super) meter: Mutex<Meter>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
+    closing: Mutex<Option<Closing>>,
+}
+
+/// How a node ends its pods when it stops: those it has, and any that is bound to it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// Each within its grace.
+    Gracefully,
+    /// At once.
+    ByForce,
 }
 
 impl Node {
@@ -78,10 +88,20 @@ impl Node {
             images: Mutex::default(),
             meter: Mutex::default(),
             events: Mutex::new(Some(events)),
+            closing: Mutex::default(),
             runtime,
             tasks,
             config,
         }
+    }
+
+    /// The node stops; every pass over one of its pods from now on ends the pod.
+    pub(super) fn close(&self, how: Closing) {
+        *self.closing.lock() = Some(how);
+    }
+
+    pub(super) fn closing(&self) -> Option<Closing> {
+        *self.closing.lock()
     }
 
     pub(super) fn take_events(&self) -> Option<mpsc::Receiver<RuntimeEvent>> {

@@ -41,8 +41,6 @@ pub(super) enum Note {
     Probe { container: String, id: ContainerId, kind: ProbeKind, outcome: ProbeOutcome },
     /// A config map or secret that its volumes show has changed.
     Refresh,
-    /// The control plane stops; with `force`, without grace.
-    Shutdown { force: bool },
 }
 
 /// What a pass works on: all that the kubelet knows of a pod, out of the table while the pass runs.

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::adopt::adopt;
-use super::node::Node;
+use super::node::{Closing, Node};
 use super::observed::{AttemptMemory, ContainerStop, HookState, PodStop, Prepared, StopCause};
 use super::plan::{Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
@@ -64,6 +64,9 @@ impl Pass<'_> {
     /// Does all that is to be done now.
     pub(super) async fn run(mut self, notes: Vec<Note>) -> PassEnd {
         self.take_notes(notes);
+        if let Some(how) = self.node.closing() {
+            self.shut_down(how);
+        }
         if self.gone {
             self.stop_orphan();
         }
@@ -224,6 +227,22 @@ impl Pass<'_> {
             _ => now,
         };
         self.state.observed.stop = Some(PodStop { cause, began, grace });
+    }
+
+    /// The node stops: the pod's processes end, its object stays for the next start.
+    fn shut_down(&mut self, how: Closing) {
+        let now = self.now();
+        let grace = if how == Closing::ByForce { Duration::ZERO } else { spec::grace(&self.pod) };
+        let stop = &mut self.state.observed.stop;
+        match stop {
+            // What already ends goes on ending; force only shortens it.
+            Some(stop) if stop.cause != StopCause::Completed => {
+                if how == Closing::ByForce {
+                    (stop.began, stop.grace) = (now, grace);
+                }
+            }
+            _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
+        }
     }
 
     /// The object is gone: the processes follow within a small grace (POD-8, SAFE-3).

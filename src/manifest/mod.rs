@@ -3,6 +3,7 @@
 //! Architecture Invariant: the only user of YAML; everything else sees JSON values. Nothing here talks to
 //! the API, and nothing a text holds makes it use unbounded memory.
 
+mod config_text;
 mod document;
 mod error;
 mod files;
@@ -14,6 +15,7 @@ mod scalar;
 mod tests;
 mod write;
 
+pub use config_text::ConfigText;
 pub use document::Document;
 pub use error::{ManifestError, Position};
 pub use files::{Source, collect};

@@ -35,6 +35,13 @@ const ALL: [Suite; 5] = [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Su
 pub(super) fn run(suites: &[Suite]) -> Result<()> {
     let suites = if suites.is_empty() { &ALL } else { suites };
     super::serve::runtime()?.block_on(async {
+        if in_memory(&std::env::temp_dir()) {
+            let place = std::env::temp_dir();
+            eprintln!(
+                "{} is in memory, and so are its durable writes; name a disk with TMPDIR",
+                place.display()
+            );
+        }
         Report::heading();
         for suite in suites {
             match suite {
@@ -47,6 +54,11 @@ pub(super) fn run(suites: &[Suite]) -> Result<()> {
         }
         Ok(())
     })
+}
+
+/// Whether a directory's files are on no disk.
+fn in_memory(directory: &std::path::Path) -> bool {
+    rustix::fs::statfs(directory).is_ok_and(|fs| fs.f_type == libc::TMPFS_MAGIC)
 }
 
 async fn start() -> Result<()> {

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -469,6 +470,14 @@ impl Runtime for HollowRuntime {
         _id: &'a ContainerId,
         _streams: SessionStreams,
     ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
+        async { no_process() }.boxed()
+    }
+
+    fn listeners<'a>(
+        &'a self,
+        _pod: &'a PodUid,
+        _port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
         async { no_process() }.boxed()
     }
 

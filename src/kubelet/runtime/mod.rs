@@ -16,7 +16,7 @@ pub use host::node_host_main;
 pub use process::{HostLife, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -301,6 +301,13 @@ pub trait Runtime: Send + Sync + 'static {
         id: &'a ContainerId,
         streams: SessionStreams,
     ) -> BoxFuture<'a, Result<Session, RuntimeError>>;
+
+    /// Where processes of the pod listen for TCP connections to a port, the most specific address first.
+    fn listeners<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
 
     /// The container's log files, oldest first. Lines are CRI's:
     /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.

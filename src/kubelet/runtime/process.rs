@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{DirBuilder, File};
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -368,7 +369,8 @@ async fn run_session(
     let sending = async {
         while let Some(input) = inputs.recv().await {
             if protocol::write_input(&mut writer, &input).await.is_err() {
-                return;
+                // A process that ended without reading all its input: what it said is still to be read.
+                return std::future::pending::<()>().await;
             }
         }
         // No more input is not "gone": that is when nobody wants the output.
@@ -540,6 +542,20 @@ impl Runtime for ProcessRuntime {
     ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
         async move { self.shared.session(Purpose::Attach { id: id.clone(), streams: streams.into() }).await }
             .boxed()
+    }
+
+    fn listeners<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async move {
+            match self.shared.ask(Ask::Listeners(pod.clone(), port)).await? {
+                Answer::Addresses(addresses) => Ok(addresses),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
     }
 
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {

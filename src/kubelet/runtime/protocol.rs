@@ -5,6 +5,7 @@
 //! `kind, length, bytes`. Version and kind of a connection are settled by its first frame.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -116,6 +117,8 @@ pub(super) enum Ask {
     LogFiles(ContainerId),
     Usage(PodUid),
     UsageOfAll,
+    /// Where processes of the pod listen on a TCP port.
+    Listeners(PodUid, u16),
     /// Kill everything and end.
     Shutdown,
 }
@@ -131,6 +134,7 @@ pub(super) enum Answer {
     Files(Vec<PathBuf>),
     Usage(BTreeMap<String, Usage>),
     UsageOfAll(BTreeMap<PodUid, BTreeMap<String, Usage>>),
+    Addresses(Vec<SocketAddr>),
 }
 
 /// One frame from the host on a control connection.

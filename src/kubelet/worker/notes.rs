@@ -1,9 +1,7 @@
 //! What notes change in the memory of a pod.
 
-use std::time::Duration;
-
 use super::Pass;
-use crate::kubelet::observed::{HookState, PodStop, StopCause};
+use crate::kubelet::observed::HookState;
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
 use crate::kubelet::runtime::ContainerId;
 use crate::kubelet::spec;
@@ -31,7 +29,6 @@ impl Pass<'_> {
                 Note::Probe { container, id, kind, outcome } => {
                     self.probe_over(&container, &id, kind, &outcome);
                 }
-                Note::Shutdown { force } => self.shut_down(force),
             }
         }
     }
@@ -76,21 +73,6 @@ impl Pass<'_> {
         }
         if let Some(attempt) = self.attempt_mut(container, id) {
             attempt.probes.answered(kind, outcome, now);
-        }
-    }
-
-    fn shut_down(&mut self, force: bool) {
-        let now = self.now();
-        let grace = if force { Duration::ZERO } else { spec::grace(&self.pod) };
-        let stop = &mut self.state.observed.stop;
-        match stop {
-            // What already ends goes on ending; force only shortens it.
-            Some(stop) if stop.cause != StopCause::Completed => {
-                if force {
-                    (stop.began, stop.grace) = (now, grace);
-                }
-            }
-            _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
         }
     }
 }

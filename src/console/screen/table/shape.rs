@@ -53,6 +53,8 @@ impl Widths {
 pub(super) struct Shape {
     /// Index of a column, `None` for the namespace; and its width.
     pub(super) columns: Vec<(Option<usize>, usize)>,
+    /// How many more there would be on the right.
+    pub(super) hidden: usize,
 }
 
 struct Wanted {
@@ -67,6 +69,7 @@ impl Shape {
     /// For so many terminal columns.
     pub(super) fn of(table: &Table, cx: &Context<'_>, room: usize) -> Self {
         let mut wanted = wanted(table, cx);
+        let mut hidden = 0;
         let used = |wanted: &[Wanted]| {
             (wanted.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
         };
@@ -75,7 +78,8 @@ impl Shape {
             if over == 0 {
                 break;
             }
-            // Wishes go first, then long columns are cut, then whole columns go, the lightest first.
+            // Wishes go first, then long columns are cut, then whole columns go, the lightest first. Who asked
+            // for all of them finds the others on the right.
             if let Some(column) = wanted.iter_mut().max_by_key(|column| column.width - column.least)
                 && column.width > column.least
             {
@@ -88,7 +92,8 @@ impl Shape {
             } else if wanted.len() > 1
                 && let Some((at, _)) = wanted.iter().enumerate().min_by_key(|(_, column)| column.weight)
             {
-                wanted.remove(at);
+                hidden += usize::from(table.wide);
+                wanted.remove(if table.wide { wanted.len() - 1 } else { at });
             } else {
                 break;
             }
@@ -106,7 +111,7 @@ impl Shape {
         {
             *width += spare;
         }
-        Self { columns: wanted.into_iter().map(|column| (column.column, column.width)).collect() }
+        Self { columns: wanted.into_iter().map(|column| (column.column, column.width)).collect(), hidden }
     }
 }
 
@@ -145,6 +150,7 @@ impl Cell {
         match self {
             Self::Text(text) | Self::Dim(text) => text.width(),
             Self::Status(text, look) => text.width() + look.glyph().width() + 1,
+            Self::Warning(text) => text.width() + 2,
             Self::Age(Some(_)) => AGE,
             Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),
             Self::Age(None) => "<unknown>".len(),

@@ -15,6 +15,7 @@ mod io;
 mod isolation;
 mod keeper;
 mod launch;
+mod listeners;
 pub(super) mod log_writer;
 mod mounts;
 mod os;
