@@ -21,6 +21,13 @@ const HOSTS: &str = "/etc/hosts";
 /// The port of DNS, which resolv.conf cannot name another than.
 const DNS_PORT: u16 = 53;
 
+/// What about a sandbox could not be done as asked: the reason and message of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Warning {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
 /// Whether pods of this node cannot ask the cluster's DNS: it may not have the one port that they know.
 pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
     node.dns.is_some() && !node.hollow && node.low_ports.served(DNS_PORT) != DNS_PORT
@@ -29,7 +36,7 @@ pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
 /// The sandbox of a pod with this address, and what about it could not be done as asked.
 ///
 /// `services` are lines for its hosts file, where the cluster's DNS cannot be asked.
-pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> (SandboxSpec, Vec<String>) {
+pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> (SandboxSpec, Vec<Warning>) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
     let read = |path: &str| if node.hollow { String::new() } else { std::fs::read_to_string(path).unwrap_or_default() };
     let names = Names::of(pod, &node.domain);

@@ -146,3 +146,55 @@ fn no_request_fails_while_the_pods_are_replaced_svc_1_net_2() {
     });
     instance.stop();
 }
+
+/// Prints its own hosts file once it has the second service, which came after it.
+const ASKING: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: asking}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: main
+    image: busybox
+    command: ['sh', '-c', 'until nslookup mydb; do sleep 0.2; done;
+      until grep mydb ${PODIUM_HOSTS:-/etc/hosts}; do sleep 0.2; done; echo port $LOW_SERVICE_PORT']
+"#;
+
+const LOW: &str = r"
+apiVersion: v1
+kind: Service
+metadata: {name: low}
+spec: {ports: [{port: 80}]}
+";
+
+#[test]
+fn services_have_names_and_ports_where_low_ports_are_not_to_be_had_net_1_net_3() {
+    let home = Home::new();
+    let config = home.path("config.yaml");
+    std::fs::write(&config, "unprivilegedPortStart: 1024\n").unwrap();
+    let instance = home.start(&["--ephemeral", "--nodes", "1", "--config", config.to_str().unwrap()]);
+    let apply = |name: &str, text: &str| {
+        let path = home.path(name);
+        std::fs::write(&path, text).unwrap();
+        instance.kubectl(&["apply", "-f", path.to_str().unwrap()]);
+    };
+    apply("low.yaml", LOW);
+    apply("pod.yaml", ASKING);
+    wait_for("it asks", || {
+        let log = instance.kubectl_output(&["logs", "asking"]);
+        String::from_utf8_lossy(&log.stdout).contains("Server:").then_some(())
+    });
+    apply("services.yaml", SERVICES);
+    wait_for("it is done", || {
+        let phase = output(&instance, "{.status.phase}", &["get", "pod", "asking"]);
+        (phase == "Succeeded").then_some(())
+    });
+    let log = instance.kubectl(&["logs", "asking"]);
+    let address = output(&instance, "{.spec.clusterIP}", &["get", "service", "mydb"]);
+    assert!(log.contains(&format!("{address}\tmydb.default.svc.cluster.local")), "{log}");
+    assert!(log.contains("port 8080"), "{log}");
+    let dns = output(&instance, "{.subsets[0].ports[0].port}", &["-n", "kube-system", "get", "ep", "kube-dns"]);
+    assert_eq!(dns, "8053");
+    instance.stop();
+}

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Pod, PodDNSConfig};
 
-use super::DNS_PORT;
+use super::{DNS_PORT, Warning};
 use crate::base::resolv_conf::ResolvConf;
 use crate::kubelet::node::NodeConfig;
 use crate::kubelet::spec;
@@ -14,7 +14,7 @@ const SEARCHES: usize = 32;
 const SEARCH_LETTERS: usize = 2048;
 
 /// The file's text, none where the machine's own is right; and what had to be left out.
-pub(super) fn resolv_conf(pod: &Pod, node: &NodeConfig, machine: &ResolvConf) -> (Option<String>, Vec<String>) {
+pub(super) fn resolv_conf(pod: &Pod, node: &NodeConfig, machine: &ResolvConf) -> (Option<String>, Vec<Warning>) {
     let spec = spec::spec(pod);
     let own = spec.dns_config.as_ref();
     let host_network = spec.host_network == Some(true);
@@ -23,19 +23,23 @@ pub(super) fn resolv_conf(pod: &Pod, node: &NodeConfig, machine: &ResolvConf) ->
         "ClusterFirst" => !host_network,
         _ => false,
     };
+    let mut warnings = Vec::new();
+    if wants_cluster && node.dns.is_none() {
+        warnings.push(missing(pod));
+    }
     let mut conf = if spec.dns_policy.as_deref() == Some("None") {
         ResolvConf::default()
     } else if wants_cluster && node.dns.is_some() {
         cluster_first(pod.metadata.namespace.as_deref().unwrap_or_default(), node, machine)
     } else if own.is_none() {
-        return (None, Vec::new());
+        return (None, warnings);
     } else {
         machine.clone()
     };
     if let Some(own) = own {
         merge(&mut conf, own);
     }
-    let warnings = limit(&mut conf);
+    warnings.extend(limit(&mut conf));
     (Some(conf.text()).filter(|text| !text.is_empty()), warnings)
 }
 
@@ -76,16 +80,34 @@ fn add_new(to: &mut Vec<String>, more: &[String]) {
     }
 }
 
+fn missing(pod: &Pod) -> Warning {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let meta = &pod.metadata;
+    let pod_name = format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid));
+    let policy = spec::spec(pod).dns_policy.as_deref().unwrap_or("ClusterFirst");
+    Warning {
+        reason: "MissingClusterDNS",
+        message: format!(
+            "pod: {pod_name:?}. kubelet does not have ClusterDNS IP configured and cannot create Pod using \
+             {policy:?} policy. Falling back to \"Default\" policy."
+        ),
+    }
+}
+
+fn forming(message: String) -> Warning {
+    Warning { reason: "DNSConfigForming", message }
+}
+
 /// Cuts what libc would not look at; says so in the kubelet's words.
-fn limit(conf: &mut ResolvConf) -> Vec<String> {
+fn limit(conf: &mut ResolvConf) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if conf.nameservers.len() > SERVERS {
         conf.nameservers.truncate(SERVERS);
-        warnings.push(format!(
+        warnings.push(forming(format!(
             "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line \
              is: {}",
             conf.nameservers.join(" ")
-        ));
+        )));
     }
     let count = conf.searches.len();
     conf.searches.truncate(SEARCHES);
@@ -93,11 +115,11 @@ fn limit(conf: &mut ResolvConf) -> Vec<String> {
         conf.searches.pop();
     }
     if conf.searches.len() < count {
-        warnings.push(format!(
+        warnings.push(forming(format!(
             "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: \
              {}",
             conf.searches.join(" ")
-        ));
+        )));
     }
     warnings
 }
@@ -128,7 +150,7 @@ mod tests {
         }
     }
 
-    fn text(spec: &Value, node: &NodeConfig) -> (String, Vec<String>) {
+    fn text(spec: &Value, node: &NodeConfig) -> (String, Vec<Warning>) {
         let mut value = json!({"metadata": {"name": "p", "namespace": "shop"}, "spec": {"containers": []}});
         json_patch::merge(&mut value["spec"], spec);
         let pod: Pod = serde_json::from_value(value).unwrap();
@@ -158,7 +180,9 @@ mod tests {
         ] {
             assert_eq!(text(&spec, &node(true, LowPorts::default())), (expected, Vec::new()), "{spec}");
         }
-        assert_eq!(text(&json!({}), &node(false, LowPorts::default())).0, "the machine's");
+        let (without, warnings) = text(&json!({}), &node(false, LowPorts::default()));
+        assert_eq!((without.as_str(), warnings[0].reason), ("the machine's", "MissingClusterDNS"));
+        assert!(warnings[0].message.starts_with("pod: \"p_shop()\". kubelet does not have ClusterDNS IP"));
         let moved = format!("{first}|nameserver 127.32.0.10|nameserver 192.0.2.1|options ndots:5|");
         assert_eq!(text(&json!({}), &node(true, LowPorts::below(1024))).0, moved);
     }
@@ -172,10 +196,10 @@ mod tests {
         assert_eq!(cut.matches("nameserver").count(), 3);
         assert!(cut.contains(" s31|") && !cut.contains("s32"), "{cut}");
         assert_eq!(
-            warnings[0],
+            warnings[0].message,
             "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line \
              is: 192.0.2.0 192.0.2.1 192.0.2.2"
         );
-        assert!(warnings[1].starts_with("Search Line limits were exceeded, some search paths have been omitted"));
+        assert!(warnings[1].message.starts_with("Search Line limits were exceeded, some search paths have been omitted"));
     }
 }

@@ -21,7 +21,7 @@ fn running() -> Net {
         &net.api,
         &net.caches,
         &net.tasks,
-        ProxyConfig { services: net.services, low_ports: LowPorts::default() },
+        ProxyConfig { services: net.services, low_ports: LowPorts::default(), connections: 1000 },
     );
     net
 }
