@@ -49,6 +49,11 @@ pub(super) enum Command {
         #[command(flatten)]
         instance: InstanceArgs,
     },
+    /// Images: list them, load an archive, remove a loaded one.
+    Image {
+        #[command(subcommand)]
+        command: super::image::ImageCommand,
+    },
     /// Measure this build on this machine, each figure beside a limit or a peer.
     Bench {
         /// What to measure [default: everything].

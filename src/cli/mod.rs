@@ -3,6 +3,7 @@
 mod apply;
 mod args;
 mod bench;
+mod image;
 mod logging;
 mod serve;
 mod signals;
@@ -36,6 +37,7 @@ pub fn main() -> ExitCode {
         Some(Command::Apply(request)) => apply::apply(&request),
         Some(Command::Delete(request)) => apply::delete(&request),
         Some(Command::Kubeconfig { instance }) => apply::print_kubeconfig(&instance),
+        Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites }) => bench::run(&suites),
         Some(Command::Completions { shell }) => {
             args::print_completions(shell);

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::base::nearest::nearest;
+use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
 use crate::object::config::{Seconds, Timings};
@@ -82,6 +83,11 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// How hollow nodes behave.
     pub hollow: HollowConfig,
+    /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
+    /// directory `nodes/NAME/manifests` below the data directory.
+    pub static_pod_path: Option<std::path::PathBuf>,
+    /// When pods are evicted because their node is short of something.
+    pub eviction: EvictionConfig,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
@@ -95,6 +101,8 @@ impl Default for ConfigFile {
             timings: Timings::default(),
             images: Vec::new(),
             hollow: HollowConfig::default(),
+            static_pod_path: None,
+            eviction: EvictionConfig::default(),
             namespaces: true,
             unprivileged_port_start: None,
         }

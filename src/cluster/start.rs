@@ -16,6 +16,7 @@ use super::config::ClusterConfig;
 use super::data_dir::{DataDir, DataDirError, write_private};
 use super::{bootstrap, client, housekeeping, kubeconfig};
 use crate::api::http::{CertificateAuthority, Credentials, Server, TlsError, serve_tls};
+use crate::api::identity::Signer;
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
@@ -53,18 +54,16 @@ pub enum StartError {
     /// Certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The key of service account tokens cannot be used.
+    #[error("{0}; remove the file sa.key of the data directory to have a new one made")]
+    TokenKey(String),
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
-    /// A file of the image catalogue says what cannot be.
-    #[error(transparent)]
-    Config(#[from] ManifestError),
-    /// A file of the image catalogue cannot be read.
-    #[error("{}: {reason}", file.display())]
+    /// A file of the image catalogue cannot be used.
+    #[error("{reason}")]
     Image {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
+        /// Which, where in it, and what is wrong.
         reason: String,
     },
     /// A node's kubelet could not be started.
@@ -116,7 +115,9 @@ impl Cluster {
 
         let store = open_store(&data_dir, config.ephemeral).await?;
         let clock = Clock::machine();
+        let token_key = data_dir.secret("sa.key", Signer::generate_key)?;
         let api_config = ApiConfig {
+            token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
             timings: config.file.timings.clone(),
             service_range: addresses.services(),
             disabled_admission: config.disabled.clone(),

@@ -14,7 +14,7 @@ use super::logs;
 use super::node::Node;
 use super::runtime::{ContainerRecord, PodUid, RuntimeError};
 use crate::api::ApiError;
-use crate::api::node_access::{LogRequest, NodeAccess, PodPorts};
+use crate::api::node_access::{LogRequest, NodeAccess, PodPorts, runtime_uid};
 use crate::api::session::{Session, SessionOutput, SessionStreams};
 use crate::object::Shared;
 
@@ -35,7 +35,7 @@ impl Access {
     }
 
     async fn running(&self, pod: &Shared<Pod>, container: &str) -> Result<ContainerRecord, ApiError> {
-        let attempts = self.attempts(&pod.uid().to_string(), container).await?;
+        let attempts = self.attempts(&runtime_uid(pod).to_string(), container).await?;
         attempts
             .into_iter()
             .next_back()
@@ -59,7 +59,7 @@ impl NodeAccess for Access {
     ) -> BoxFuture<'_, Result<mpsc::Receiver<Bytes>, ApiError>> {
         async move {
             let name = request.container.clone();
-            let uid = pod.uid().to_string();
+            let uid = runtime_uid(&pod).to_string();
             let mut attempts = self.attempts(&uid, &name).await?;
             let wanted = if request.previous {
                 attempts.pop();

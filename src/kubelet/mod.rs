@@ -4,8 +4,10 @@
 //! face: one per process, with any number of nodes.
 
 mod access;
+mod admit;
 mod adopt;
 pub mod environment;
+pub mod eviction;
 mod hooks;
 pub mod images;
 mod logs;
@@ -18,6 +20,7 @@ pub mod runtime;
 mod sandbox;
 mod service_names;
 pub mod spec;
+mod static_pods;
 pub mod status;
 mod sync_loop;
 #[cfg(test)]
@@ -35,6 +38,7 @@ use crate::reconcile::Caches;
 use node::{Closing, Node};
 pub use node::NodeConfig;
 use runtime::{Runtime, RuntimeError};
+pub use static_pods::StaticManifest;
 use sync_loop::{Engine, Note};
 
 /// A node could not be started.
@@ -85,7 +89,9 @@ impl Kubelets {
             node.ips.lock().reserve(sandbox.spec.ip);
             for container in &sandbox.containers {
                 // What became unknown meanwhile is pulled again when it is needed.
-                if let Ok(image) = node.runtime.pull_image(&container.image).await {
+                if let Ok(image) = node.runtime.pull_image(&container.image).await
+                    && !node.runtime.has_image(&container.image)
+                {
                     node.images.lock().add(&container.image, image);
                 }
             }
@@ -95,6 +101,8 @@ impl Kubelets {
         engine.config_maps.synced().await;
         engine.secrets.synced().await;
         engine.services.synced().await;
+        let manifests = node.config.static_pods.clone();
+        static_pods::set(engine, &node, &manifests);
         engine.add_node(&node);
         // What the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
@@ -134,6 +142,17 @@ impl Kubelet {
     /// The node's name.
     pub fn name(&self) -> &str {
         &self.node.config.name
+    }
+
+    /// Brings the node's static pods in line with these manifests, which are all it has (POD-15).
+    pub fn set_static_pods(&self, manifests: &[StaticManifest]) {
+        static_pods::set(&self.engine, &self.node, manifests);
+    }
+
+    /// From now on the machine under the node is taken to be in this state; none = as it is. For faults and
+    /// simulations: a hollow node has no machine of its own.
+    pub fn pretend(&self, observations: Option<eviction::Observations>) {
+        self.node.eviction.pretend(observations);
     }
 
     /// How many pods still have something on the node.

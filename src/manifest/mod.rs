@@ -20,7 +20,7 @@ pub use document::Document;
 pub use error::{ManifestError, Position};
 pub use files::{Source, collect};
 pub use order::in_apply_order;
-pub use parse::{from_yaml, parse, parse_bytes};
+pub use parse::{from_yaml, parse, parse_bytes, parse_values};
 pub use write::to_yaml;
 
 /// Reads every manifest below these paths (`-` is standard input), in apply order; documents that cannot

@@ -51,6 +51,19 @@ pub fn parse(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
     results
 }
 
+/// Reads a config file's values: every document of a text, and each item of one that is a list. What they are
+/// is for the caller to say.
+pub fn parse_values(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
+    let source: Arc<str> = source.into();
+    if text.len() > MAX_TEXT_BYTES {
+        return vec![Err(ManifestError::of_file(&source, "the text is too large"))];
+    }
+    match trees(text.strip_prefix(BOM).unwrap_or(text), 0) {
+        Ok(roots) => roots.iter().flat_map(|root| document::values(&source, root)).collect(),
+        Err(fault) => vec![Err(error(&source, fault))],
+    }
+}
+
 /// Reads a text that is one document, as an editor's or a config file's; an empty one is null.
 pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
     ConfigText::parse(text, "yaml").map(ConfigText::into_value)

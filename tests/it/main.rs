@@ -6,6 +6,7 @@ mod bench;
 mod console;
 mod controllers;
 mod crash;
+mod images;
 mod instance;
 mod kubectl;
 mod layers;

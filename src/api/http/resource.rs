@@ -82,6 +82,7 @@ async fn subresource(
         (Subresource::Eviction, Method::POST) => evict(server, key, request, wanted).await,
         (Subresource::Binding, Method::POST) => bind(server, key, request).await,
         (Subresource::Finalize, Method::PUT) => finalize(server, key, request, wanted).await,
+        (Subresource::Token, Method::POST) => issue_token(server, key, request).await,
         (Subresource::Log, Method::GET) => logs::answer(server, key, &wanted.query).await,
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
             sessions::answer(server, key, part, request, &wanted.query).await
@@ -449,6 +450,13 @@ async fn bind(server: &Server, key: &Key, request: Request) -> Result<Response, 
         StatusCode::CREATED,
         &Status { status: Some("Success".into()), code: Some(201), ..Status::default() },
     )
+}
+
+async fn issue_token(server: &Server, account: &Key, request: Request) -> Result<Response, ApiError> {
+    let body = body::read_value(request).await?.value;
+    let request = serde_json::from_value(body)
+        .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
+    Answer::json(StatusCode::CREATED, &server.api().issue_token(account, request)?)
 }
 
 async fn finalize(

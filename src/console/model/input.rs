@@ -11,6 +11,7 @@ use crate::console::message::ScreenMessage;
 use crate::console::palette;
 use crate::console::prompt::{Ask, Prompt, Reply};
 use crate::console::screen::View;
+use crate::console::toast::Toast;
 
 impl Model {
     pub(super) fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Job> {

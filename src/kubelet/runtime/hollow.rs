@@ -489,6 +489,10 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
+    fn container_dir(&self, _pod: &PodUid, _id: &ContainerId) -> Option<PathBuf> {
+        None
+    }
+
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
         async {
             let (now, state) = ((self.wall)(), self.state.lock());

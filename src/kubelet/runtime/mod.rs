@@ -8,11 +8,13 @@
 pub mod hollow;
 #[cfg(target_os = "linux")]
 mod host;
+mod image_users;
 mod process;
 mod protocol;
 
 #[cfg(target_os = "linux")]
 pub use host::node_host_main;
+pub use image_users::containers_with_root;
 pub use process::{HostLife, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
@@ -312,6 +314,10 @@ pub trait Runtime: Send + Sync + 'static {
     /// The container's log files, oldest first. Lines are CRI's:
     /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
+
+    /// The directory with all that a container writes outside its volumes, logs included; none when there is
+    /// no such thing.
+    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf>;
 
     /// What each running container of every pod uses: the whole node in one look.
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>>;

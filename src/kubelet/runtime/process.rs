@@ -31,7 +31,7 @@ use super::{
     RuntimeEvent, SandboxRecord, SandboxSpec, Usage,
 };
 use crate::api::session::{Session, SessionInput, SessionOutput, SessionStreams};
-use crate::kubelet::images::{Catalogue, ResolvedImage};
+use crate::kubelet::images::{Catalogue, ResolvedImage, StoredImage};
 
 /// What becomes of a host when its control plane goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +131,7 @@ impl ProcessRuntime {
             programs: image.programs,
             directories: image.directories,
             host_view: image.host_view,
+            image_root: image.root,
             spec,
         }
     }
@@ -450,6 +451,16 @@ impl Runtime for ProcessRuntime {
         .boxed()
     }
 
+    fn has_image(&self, reference: &str) -> bool {
+        self.catalogue.find_loaded(reference).is_some()
+    }
+
+    fn loaded_images(&self) -> Vec<(Vec<String>, PulledImage)> {
+        let pulled = |image: StoredImage| PulledImage { image_id: image.id, size_bytes: image.size_bytes };
+        let loaded = self.catalogue.all_loaded().into_iter();
+        loaded.filter(|(_, names)| !names.is_empty()).map(|(image, names)| (names, pulled(image))).collect()
+    }
+
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>> {
         async { self.shared.ask(Ask::RunSandbox(spec)).await.map(drop) }.boxed()
     }
@@ -566,6 +577,10 @@ impl Runtime for ProcessRuntime {
             }
         }
         .boxed()
+    }
+
+    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf> {
+        Some(self.shared.config.state_dir.join("pods").join(pod).join(&id.0))
     }
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {

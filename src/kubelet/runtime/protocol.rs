@@ -88,6 +88,9 @@ pub(super) struct Launch {
     pub(super) programs: Vec<(String, Program)>,
     pub(super) directories: Vec<PathBuf>,
     pub(super) host_view: bool,
+    /// The image's own root file system, to be seen instead of the machine's files.
+    #[serde(default)]
+    pub(super) image_root: Option<PathBuf>,
 }
 
 /// One request on a control connection.

@@ -1,11 +1,13 @@
 //! What notes change in the memory of a pod.
 
+use std::time::Duration;
+
 use super::Pass;
-use crate::kubelet::observed::HookState;
+use crate::kubelet::observed::{HookState, Prepared, StopCause};
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
 use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::spec;
 use crate::kubelet::sync_loop::Note;
+use crate::kubelet::{plan, spec};
 use crate::reconcile::EventType;
 
 impl Pass<'_> {
@@ -13,7 +15,13 @@ impl Pass<'_> {
         for note in notes {
             match note {
                 Note::Look => self.state.stale = true,
-                Note::Refresh => self.state.refresh = true,
+                Note::Refresh => {
+                    self.state.refresh = true;
+                    // It may be what the volumes waited for.
+                    if matches!(self.state.observed.prepared, Prepared::Blocked { .. }) {
+                        self.state.observed.prepared = Prepared::No;
+                    }
+                }
                 Note::Hook { container, id, post_start: true, result } => {
                     self.post_start_over(&container, &id, result);
                 }
@@ -29,6 +37,7 @@ impl Pass<'_> {
                 Note::Probe { container, id, kind, outcome } => {
                     self.probe_over(&container, &id, kind, &outcome);
                 }
+                Note::Evict { message, grace, disrupted } => self.evict(message, grace, disrupted),
             }
         }
     }
@@ -73,6 +82,15 @@ impl Pass<'_> {
         }
         if let Some(attempt) = self.attempt_mut(container, id) {
             attempt.probes.answered(kind, outcome, now);
+        }
+    }
+
+    fn evict(&mut self, message: String, grace: Duration, disrupted: bool) {
+        // What already ends needs no push.
+        let ends = self.state.observed.stop.is_some() || self.pod.metadata.deletion_timestamp.is_some();
+        if !ends && !plan::is_terminal(&self.pod) {
+            self.event(EventType::Warning, "Evicted", message.clone());
+            self.stop_pod(StopCause::Failed { reason: "Evicted".into(), message, disrupted }, grace);
         }
     }
 }

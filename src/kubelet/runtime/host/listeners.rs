@@ -32,7 +32,6 @@ impl Host {
         let mut members = BTreeSet::new();
         for container in pod.containers.borrow().iter().filter(|container| container.is_running()) {
             members.extend(process_tree::tree(&processes, &container.roots()));
-            members.extend(process_tree::marked(&processes, &container.id.0));
         }
         let sockets: HashSet<u64> = members.into_iter().flat_map(sockets).collect();
         let own = pod.spec.ip;

@@ -10,6 +10,7 @@
 mod child;
 mod container;
 mod environment;
+mod image_root;
 mod inside;
 mod io;
 mod isolation;
