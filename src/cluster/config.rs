@@ -88,6 +88,8 @@ pub struct ConfigFile {
     pub static_pod_path: Option<std::path::PathBuf>,
     /// When pods are evicted because their node is short of something.
     pub eviction: EvictionConfig,
+    /// The scheduler's profiles: a KubeSchedulerConfiguration.
+    pub scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
@@ -103,6 +105,7 @@ impl Default for ConfigFile {
             hollow: HollowConfig::default(),
             static_pod_path: None,
             eviction: EvictionConfig::default(),
+            scheduler: None,
             namespaces: true,
             unprivileged_port_start: None,
         }

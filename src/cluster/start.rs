@@ -20,10 +20,10 @@ use crate::api::identity::Signer;
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
-use crate::manifest::ManifestError;
 use crate::object::Kind;
 use crate::object::node::is_ready;
 use crate::reconcile::Caches;
+use crate::scheduler::config::ConfigError as SchedulerConfigError;
 use crate::store::{Store, StoreError};
 
 /// The API's port unless another is asked for.
@@ -60,6 +60,9 @@ pub enum StartError {
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
+    /// The config file's `scheduler` cannot be used.
+    #[error("the config file's scheduler: {0}")]
+    Scheduler(#[from] SchedulerConfigError),
     /// A file of the image catalogue cannot be used.
     #[error("{reason}")]
     Image {
@@ -144,7 +147,7 @@ impl Cluster {
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
+        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem)?;
         let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =

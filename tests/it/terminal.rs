@@ -112,10 +112,11 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
 fn a_broken_manifest_leaves_the_terminal_as_it_was_and_says_where_cli_6() {
     let home = Home::new();
     let manifest = home.path("broken.yaml");
-    for (text, expected) in [
-        ("apiVersion: v1\nkind: Pod\nmetadata: [\n", "broken.yaml:3:11: "),
+    for (name, text, expected) in [
+        ("syntax", "apiVersion: v1\nkind: Pod\nmetadata: [\n", "broken.yaml:3:11: "),
         // Refused by the API: by then the cluster runs, and has to end again.
         (
+            "field",
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  restartPolicy: Sometimes\n  containers: \
              [{name: c, image: busybox}]\n",
             "broken.yaml:5:3: spec.restartPolicy: ",
@@ -128,7 +129,7 @@ fn a_broken_manifest_leaves_the_terminal_as_it_was_and_says_where_cli_6() {
             home.path("").display(),
             env!("CARGO_BIN_EXE_podium")
         );
-        let terminal = Terminal::run("broken", &command);
+        let terminal = Terminal::run(name, &command);
         terminal.shows("exit=1");
         assert!(terminal.screen().contains(expected), "{}", terminal.screen());
         terminal.is_as_it_was();

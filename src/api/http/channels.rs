@@ -71,7 +71,10 @@ mod tests {
         assert_eq!(text("éYWI="), None);
 
         for framing in [Framing::of("v4.channel.k8s.io"), Framing::of("v4.base64.channel.k8s.io")] {
-            assert_eq!(framing.content(framing.message(3, b"\xff\0")), Some((3, Bytes::from_static(b"\xff\0"))));
+            assert_eq!(
+                framing.content(framing.message(3, b"\xff\0")),
+                Some((3, Bytes::from_static(b"\xff\0")))
+            );
         }
     }
 }

@@ -50,7 +50,9 @@ impl Upgrade {
             let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &())
                 .await
                 .map_err(|rejection| ApiError::BadRequest(format!("unable to upgrade: {rejection}")))?;
-            return Ok(Self::WebSocket(Box::new(upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE))));
+            return Ok(Self::WebSocket(Box::new(
+                upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE),
+            )));
         }
         if asks(&parts, SPDY)
             && let Some(on_upgrade) = parts.extensions.remove::<OnUpgrade>()
@@ -63,9 +65,12 @@ impl Upgrade {
 
 fn asks(parts: &Parts, protocol: &str) -> bool {
     let lists = |name: HeaderName, word: &str| {
-        parts.headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).any(|v| {
-            v.split(',').any(|one| one.trim().eq_ignore_ascii_case(word))
-        })
+        parts
+            .headers
+            .get_all(name)
+            .iter()
+            .filter_map(|v| v.to_str().ok())
+            .any(|v| v.split(',').any(|one| one.trim().eq_ignore_ascii_case(word)))
     };
     lists(CONNECTION, "upgrade") && lists(UPGRADE, protocol)
 }
@@ -86,7 +91,8 @@ impl SpdyUpgrade {
     /// The protocol to speak inside SPDY, or the answer that refuses.
     pub(super) fn choose(&self, served: &[&'static str]) -> Result<&'static str, Box<Response>> {
         let values = self.headers.get_all(PROTOCOL_VERSION).iter().filter_map(|v| v.to_str().ok());
-        let asked: Vec<&str> = values.flat_map(|v| v.split(',')).map(str::trim).filter(|v| !v.is_empty()).collect();
+        let asked: Vec<&str> =
+            values.flat_map(|v| v.split(',')).map(str::trim).filter(|v| !v.is_empty()).collect();
         if asked.is_empty() {
             let text = "unable to upgrade: X-Stream-Protocol-Version is required";
             return Err(Box::new(plain(StatusCode::BAD_REQUEST, text)));
@@ -183,7 +189,10 @@ mod tests {
     #[test]
     fn the_clients_order_decides_api_3() {
         let served = ["v4.channel.k8s.io", "v3.channel.k8s.io", "channel.k8s.io"];
-        assert_eq!(choose(&["v5.channel.k8s.io", "v3.channel.k8s.io", "v4.channel.k8s.io"], &served), Ok(served[1]));
+        assert_eq!(
+            choose(&["v5.channel.k8s.io", "v3.channel.k8s.io", "v4.channel.k8s.io"], &served),
+            Ok(served[1])
+        );
         assert_eq!(
             choose(&["v9.channel.k8s.io", "x"], &served[..2]),
             Err("unable to upgrade: unable to negotiate protocol: client supports [v9.channel.k8s.io x], \

@@ -8,6 +8,7 @@ mod disk;
 mod instance;
 mod pods;
 mod report;
+mod scheduler;
 
 use anyhow::Result;
 
@@ -27,9 +28,12 @@ pub(super) enum Suite {
     Scale,
     /// 200 pods of one process each.
     Pods,
+    /// Pods a second from created to bound.
+    Scheduler,
 }
 
-const ALL: [Suite; 5] = [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Suite::Pods];
+const ALL: [Suite; 6] =
+    [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Suite::Pods, Suite::Scheduler];
 
 /// Runs the suites (all, when none is named) and prints each as it is done.
 pub(super) fn run(suites: &[Suite]) -> Result<()> {
@@ -50,6 +54,7 @@ pub(super) fn run(suites: &[Suite]) -> Result<()> {
                 Suite::Api => api::run().await?,
                 Suite::Scale => pods::scale().await?,
                 Suite::Pods => pods::real().await?,
+                Suite::Scheduler => scheduler::run().await?,
             }
         }
         Ok(())

@@ -32,7 +32,10 @@ impl PodPorts for Ports {
             let listeners = match self.node.runtime.listeners(&self.sandbox, port).await {
                 Ok(listeners) => listeners,
                 Err(RuntimeError::NotFound(_)) => {
-                    return Err(Unreachable(format!("sandbox container \"{}\" is not running", self.sandbox)));
+                    return Err(Unreachable(format!(
+                        "sandbox container \"{}\" is not running",
+                        self.sandbox
+                    )));
                 }
                 Err(error) => return Err(Unreachable(error.to_string())),
             };

@@ -234,7 +234,7 @@ fn say(stage: &mut Stage, lines: &[&str]) {
     let source: Arc<str> = Arc::from("web-new-a/main");
     let lines = lines.iter().map(|line| LogLine::parse(&source, line.as_bytes())).collect();
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(lines))));
+    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, lines))));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn con_10_where_there_are_no_lines_the_events_tell_more() {
     stage.press("p \"/cart-1-a\" enter l");
     let note = LogLine::note(&Arc::from("cart-1-a/main"), "main waits: ImagePullBackOff");
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(vec![note]))));
+    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, vec![note]))));
     shows(
         &stage.screen(),
         &[
@@ -287,6 +287,31 @@ fn con_10_dropped_lines_are_told_where_they_were() {
     stage.press("g");
     let screen = stage.screen();
     shows(&screen, &["… 250 lines dropped here", "line 250"]);
+}
+
+#[test]
+fn con_10_what_is_looked_at_stays_while_lines_flood_in() {
+    let mut stage = logs(100, 20);
+    let flood = |stage: &mut Stage, range: std::ops::Range<u32>| {
+        let many: Vec<String> = range.map(|n| format!("line {n}")).collect();
+        say(stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    flood(&mut stage, 0..50_000);
+    stage.press("g");
+    shows(&stage.screen(), &["line 0", "‖ held"]);
+    assert!(!stage.screen().contains("reading waits"), "there is room");
+    flood(&mut stage, 50_000..95_000);
+    shows(&stage.screen(), &["line 0", "reading waits"]);
+    stage.press("G");
+    flood(&mut stage, 95_000..95_001);
+    let screen = stage.screen();
+    shows(&screen, &["line 95000", "● following"]);
+    // What an earlier reading sends late is not mixed into the new one.
+    stage.press("1");
+    let screen = stage.model.top().0;
+    let late = LogLine::parse(&Arc::from("p/c"), b"too late");
+    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, vec![late]))));
+    assert!(!stage.screen().contains("too late"));
 }
 
 #[test]

@@ -92,8 +92,10 @@ impl<T> Pairs<T> {
             }
             Some(half) if half.role.of == role.of => {
                 let which = if role.of == Use::Data { "data" } else { "error" };
-                let why =
-                    format!("error processing stream for request {}: {which} stream already assigned", role.request);
+                let why = format!(
+                    "error processing stream for request {}: {which} stream already assigned",
+                    role.request
+                );
                 self.waiting.insert(role.request, half);
                 Added::Twice(stream, why)
             }

@@ -139,3 +139,6 @@ async fn copy(connection: Box<dyn Duplex>, mut reader: Reader, mut writer: Write
     // The client's reset or departure ends both directions at once.
     let _ = tokio::try_join!(upwards, downwards);
 }
+
+#[cfg(test)]
+mod tests;

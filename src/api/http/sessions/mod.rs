@@ -64,6 +64,7 @@ pub(super) async fn answer(
     query: &Query,
 ) -> Result<Response, ApiError> {
     let streams = wanted_streams(query)?;
+    let tells = if part == Subresource::Attach { Tells::Success } else { Tells::ExitCode };
     match Upgrade::of(request).await? {
         Upgrade::WebSocket(mut upgrade) => {
             let dialect = web_socket::Dialect::choose(&mut upgrade)?;
@@ -74,7 +75,7 @@ pub(super) async fn answer(
             let stopping = server.inner.stopping.clone();
             Ok(upgrade.on_upgrade(move |socket| async move {
                 let (inward, outward) = web_socket::faces(socket, dialect);
-                stopping.run_until_cancelled(carry(inward, outward, session)).await;
+                stopping.run_until_cancelled(carry(inward, outward, session, tells)).await;
             }))
         }
         Upgrade::Spdy(upgrade) => {
@@ -86,7 +87,8 @@ pub(super) async fn answer(
                 Ok(session) => session,
                 Err(error) => return upgrade::refusal(error),
             };
-            Ok(upgrade.switch(server, protocol, move |socket| spdy::speak(socket, protocol, streams, session)))
+            let speak = move |socket| spdy::speak(socket, protocol, streams, session, tells);
+            Ok(upgrade.switch(server, protocol, speak))
         }
     }
 }
@@ -112,13 +114,22 @@ fn ends(output: &SessionOutput) -> bool {
     matches!(output, SessionOutput::Exited(_) | SessionOutput::Failed(_))
 }
 
+/// What a client is told of the process' end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tells {
+    /// Its exit code.
+    ExitCode,
+    /// That its streams have ended in order: those who are attached read the code in the pod's status.
+    Success,
+}
+
 /// How long a client may take to hang up after the end. Until then its input is read and thrown away: hanging
 /// up on unread input would make the network throw away output that is still on its way.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// Carries a session until either side ends. Input waits for the process and output for the client: nothing
 /// piles up here.
-async fn carry(mut inward: impl Inward, mut outward: impl Outward, session: Session) {
+async fn carry(mut inward: impl Inward, mut outward: impl Outward, session: Session, tells: Tells) {
     let Session { input, mut output } = session;
     let inbound = async {
         let mut taken = true;
@@ -133,7 +144,11 @@ async fn carry(mut inward: impl Inward, mut outward: impl Outward, session: Sess
                 message = output.recv() => message,
                 () = outward.idle() => return,
             };
-            let message = message.unwrap_or_else(|| SessionOutput::Failed("the session was cut off".into()));
+            let message = match message {
+                Some(SessionOutput::Exited(_)) if tells == Tells::Success => SessionOutput::Exited(0),
+                Some(message) => message,
+                None => SessionOutput::Failed("the session was cut off".into()),
+            };
             let last = ends(&message);
             if !outward.tell(message).await || last {
                 return;

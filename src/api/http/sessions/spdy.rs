@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::status::{Sizes, StatusForm};
-use super::{Inward, Outward, carry, ends};
+use super::{Inward, Outward, Tells, carry, ends};
 use crate::api::http::spdy::{self, Gone, Reader, Streams, Writer};
 use crate::api::session::{Session, SessionInput, SessionOutput, SessionStreams};
 
@@ -17,8 +17,13 @@ pub(super) const PROTOCOLS: &[&str] =
 const STREAM_CREATION: Duration = Duration::from_secs(30);
 
 /// Carries a session over a socket until either side ends.
-pub(super) async fn speak<S>(socket: S, protocol: &str, wanted: SessionStreams, session: Session)
-where
+pub(super) async fn speak<S>(
+    socket: S,
+    protocol: &str,
+    wanted: SessionStreams,
+    session: Session,
+    tells: Tells,
+) where
     S: AsyncRead + AsyncWrite + Send,
 {
     let (streams, connection) = spdy::serve(socket);
@@ -34,7 +39,7 @@ where
         match opened.await {
             Ok(Some(opened)) => {
                 let (inward, outward) = opened.faces(StatusForm::of_protocol(protocol));
-                carry(inward, outward, session).await;
+                carry(inward, outward, session, tells).await;
             }
             Ok(None) => {}
             Err(_) => tracing::debug!("timed out waiting for client to create streams"),
@@ -71,7 +76,9 @@ impl Opened {
             let offer = opened.streams.next().await?;
             // What nobody expects is refused by being dropped.
             match offer.headers.get("streamtype") {
-                "error" if opened.status.is_none() => opened.status = offer.accept().map(|(_, writer)| writer),
+                "error" if opened.status.is_none() => {
+                    opened.status = offer.accept().map(|(_, writer)| writer)
+                }
                 "stdin" if expected.stdin && opened.stdin.is_none() => opened.stdin = offer.accept(),
                 "stdout" if expected.stdout && opened.stdout.is_none() => {
                     opened.stdout = offer.accept().map(|(_, writer)| writer);
@@ -99,7 +106,8 @@ impl Opened {
         let (resize, resize_back) = self.resize.unzip();
         let inward = In { streams: self.streams, stdin, resize, sizes: Sizes::default() };
         let held = stdin_back.into_iter().chain(resize_back).collect();
-        let outward = Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, _held: held };
+        let outward =
+            Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, _held: held };
         (inward, outward)
     }
 }
@@ -175,3 +183,6 @@ impl Outward for Out {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

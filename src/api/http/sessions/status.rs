@@ -70,17 +70,20 @@ impl Sizes {
     pub(super) fn feed(&mut self, data: &[u8]) -> Option<TerminalSize> {
         self.0.extend_from_slice(data);
         let mut values = serde_json::Deserializer::from_slice(&self.0).into_iter::<Value>();
-        let (mut newest, mut read, mut nonsense) = (None, 0, false);
-        for value in &mut values {
+        let (mut newest, mut read) = (None, 0);
+        while let Some(value) = values.next() {
             match value {
-                Ok(value) => newest = size(&value).or(newest),
-                Err(error) => nonsense = !error.is_eof(),
+                Ok(value) => {
+                    newest = size(&value).or(newest);
+                    read = values.byte_offset();
+                }
+                // The rest is still to come.
+                Err(error) if error.is_eof() => break,
+                Err(_) => {
+                    read = self.0.len();
+                    break;
+                }
             }
-        }
-        if nonsense {
-            read = self.0.len();
-        } else {
-            read = read.max(values.byte_offset());
         }
         self.0.drain(..read);
         if self.0.len() > Self::MAX_BYTES {

@@ -60,8 +60,10 @@ pub(super) struct Shape {
 struct Wanted {
     column: Option<usize>,
     width: usize,
-    /// What is needed now; more than it is a wish.
+    /// What it may shrink to now; more than it is a wish.
     least: usize,
+    /// What its texts need to be seen whole.
+    whole: usize,
     weight: u8,
 }
 
@@ -98,8 +100,14 @@ impl Shape {
                 break;
             }
         }
-        // Spare room goes between the columns, calmly, not all at the end.
+        // What a column that went left over goes to those that were cut.
         let mut spare = room.saturating_sub(used(&wanted));
+        for column in &mut wanted {
+            let back = spare.min(column.whole.saturating_sub(column.width));
+            column.width += back;
+            spare -= back;
+        }
+        // Spare room goes between the columns, calmly, not all at the end.
         let last = wanted.len().saturating_sub(1);
         let air = (spare / last.max(1)).min(AIR);
         for column in wanted.iter_mut().take(last) {
@@ -125,7 +133,7 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
         };
     if with_namespace {
         let width = table.widths.namespace.max("NAMESPACE".len());
-        wanted.push(Wanted { column: None, width, least: width, weight: 7 });
+        wanted.push(Wanted { column: None, width, least: width, whole: width, weight: 7 });
     }
     let sort = table.index.sort().column;
     for (index, column) in table.columns.iter().enumerate() {
@@ -137,7 +145,7 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
         let seen = table.widths.columns.get(index).copied().unwrap_or(0);
         let least = seen.max(column.name.width() + arrow);
         let width = least.max(usize::from(column.usual));
-        wanted.push(Wanted { column: Some(index), width, least, weight: column.weight });
+        wanted.push(Wanted { column: Some(index), width, least, whole: least, weight: column.weight });
     }
     wanted
 }

@@ -62,7 +62,9 @@ impl Host {
 fn sockets(pid: i32) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
-    links.filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()).collect()
+    links
+        .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
+        .collect()
 }
 
 /// The listeners on a port in the kernel's table of TCP sockets.
@@ -107,10 +109,13 @@ mod tests {
     fn the_kernels_table_is_read() {
         let word = |bytes: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(bytes));
         let line = |address: &str, state: &str, inode: u64| {
-            format!("   0: {address} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1 0000 100 0 0 10 0\n")
+            format!(
+                "   0: {address} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1 0000 100 0 0 10 0\n"
+            )
         };
         let v6 = |last: [u8; 4]| format!("{}{}{}{}", word([0; 4]), word([0; 4]), word([0; 4]), word(last));
-        let mapped = format!("{}{}{}{}", word([0; 4]), word([0; 4]), word([0, 0, 255, 255]), word([127, 1, 2, 3]));
+        let mapped =
+            format!("{}{}{}{}", word([0; 4]), word([0; 4]), word([0, 0, 255, 255]), word([127, 1, 2, 3]));
         let table = [
             "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n".to_string(),
             line(&format!("{}:0050", word([127, 1, 0, 5])), "0A", 11),
