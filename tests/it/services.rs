@@ -148,7 +148,7 @@ fn no_request_fails_while_the_pods_are_replaced_svc_1_net_2() {
 }
 
 /// Prints its own hosts file once it has the second service, which came after it.
-const ASKING: &str = r#"
+const ASKING: &str = r"
 apiVersion: v1
 kind: Pod
 metadata: {name: asking}
@@ -159,7 +159,7 @@ spec:
     image: busybox
     command: ['sh', '-c', 'until nslookup mydb; do sleep 0.2; done;
       until grep mydb ${PODIUM_HOSTS:-/etc/hosts}; do sleep 0.2; done; echo port $LOW_SERVICE_PORT']
-"#;
+";
 
 const LOW: &str = r"
 apiVersion: v1
@@ -194,7 +194,8 @@ fn services_have_names_and_ports_where_low_ports_are_not_to_be_had_net_1_net_3()
     let address = output(&instance, "{.spec.clusterIP}", &["get", "service", "mydb"]);
     assert!(log.contains(&format!("{address}\tmydb.default.svc.cluster.local")), "{log}");
     assert!(log.contains("port 8080"), "{log}");
-    let dns = output(&instance, "{.subsets[0].ports[0].port}", &["-n", "kube-system", "get", "ep", "kube-dns"]);
+    let dns =
+        output(&instance, "{.subsets[0].ports[0].port}", &["-n", "kube-system", "get", "ep", "kube-dns"]);
     assert_eq!(dns, "8053");
     instance.stop();
 }

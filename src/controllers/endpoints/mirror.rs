@@ -101,9 +101,8 @@ impl Mirror {
         let mut existing = self.slices.controlled_by(endpoints.uid());
         existing.sort_by_key(Shared::key);
         for wanted in wanted {
-            let same = |s: &Shared<EndpointSlice>| {
-                s.ports == wanted.ports && s.address_type == wanted.address_type
-            };
+            let same =
+                |s: &Shared<EndpointSlice>| s.ports == wanted.ports && s.address_type == wanted.address_type;
             let Some(place) = existing.iter().position(same) else {
                 self.written.note(endpoints.uid(), &self.api.create_as(wanted)?);
                 continue;
@@ -217,11 +216,10 @@ mod tests {
                 format!("{} {name}:{} {}", slice.address_type, port.port.unwrap(), members.join(" "))
             })
             .collect();
-        assert_eq!(told, [
-            "IPv4 :5432 192.0.2.1 192.0.2.2!",
-            "IPv6 :5432 2001:db8::1",
-            "IPv4 admin:1 192.0.2.3"
-        ]);
+        assert_eq!(
+            told,
+            ["IPv4 :5432 192.0.2.1 192.0.2.2!", "IPv6 :5432 2001:db8::1", "IPv4 admin:1 192.0.2.3"]
+        );
     }
 
     #[test]

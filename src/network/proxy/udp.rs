@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Shared, SharedBalancer};
 
 /// How long a flow may be silent.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// Flows of one place.
 const FLOWS: usize = 1024;
 /// The largest datagram there is.

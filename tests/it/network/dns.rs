@@ -6,6 +6,7 @@ use std::time::Duration;
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{Name, RData, Record, RecordType};
+use podium::api::DeleteOptions;
 use podium::network::dns::{DnsConfig, Resolvers, start};
 use podium::object::Key;
 use serde_json::json;
@@ -87,13 +88,15 @@ async fn names_appear_and_go_with_their_services_net_3() {
     let name = "web.default.svc.cluster.local.";
     let missing = until("the server", || ask(server, name, RecordType::A)).await;
     assert_eq!(missing.metadata.response_code, ResponseCode::NXDomain);
-    let service = net.service("web", json!({"ports": [{"port": 80}]}));
+    let service = net.service("web", &json!({"ports": [{"port": 80}]}));
     let found = until("the name", || async {
         ask(server, name, RecordType::A).await.filter(|answer| !answer.answers.is_empty())
     })
     .await;
     assert_eq!(addresses(&found), [service]);
-    net.api.delete(podium::object::Kind::Service, &Key::new("default", "web"), &Default::default()).unwrap();
+    net.api
+        .delete(podium::object::Kind::Service, &Key::new("default", "web"), &DeleteOptions::default())
+        .unwrap();
     until("no name", || async {
         let answer = ask(server, name, RecordType::A).await?;
         (answer.metadata.response_code == ResponseCode::NXDomain).then_some(())
@@ -105,7 +108,7 @@ async fn names_appear_and_go_with_their_services_net_3() {
 #[tokio::test]
 async fn what_does_not_fit_a_datagram_comes_over_a_connection_net_3() {
     let (net, server) = running(Vec::new());
-    net.service("many", json!({"clusterIP": "None", "ports": [{"port": 80}]}));
+    net.service("many", &json!({"clusterIP": "None", "ports": [{"port": 80}]}));
     let all: Vec<_> = (1..=100)
         .map(|n| json!({"addresses": [net.backend(n).to_string()], "conditions": {"ready": true}}))
         .collect();
@@ -139,7 +142,7 @@ async fn other_names_are_asked_of_the_machines_servers_net_3() {
     // The first one does not answer: nobody listens there.
     let deaf = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let (net, server) = running(vec![deaf, world().await]);
-    net.service("out", json!({"type": "ExternalName", "externalName": "example.org"}));
+    net.service("out", &json!({"type": "ExternalName", "externalName": "example.org"}));
     let found = until("the world", || ask(server, "example.org.", RecordType::A)).await;
     assert_eq!(addresses(&found), [Ipv4Addr::new(192, 0, 2, 7)]);
     let missing = ask(server, "no.example.org.", RecordType::A).await.unwrap();

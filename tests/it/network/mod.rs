@@ -54,7 +54,7 @@ impl Net {
     }
 
     /// Creates a service and returns its address.
-    fn service(&self, name: &str, spec: Value) -> Ipv4Addr {
+    fn service(&self, name: &str, spec: &Value) -> Ipv4Addr {
         let manifest = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
         let service: Shared<Service> = self.create(manifest);
         let ip = service.spec.as_ref().unwrap().cluster_ip.clone().unwrap_or_default();

@@ -73,7 +73,7 @@ async fn connections_follow_the_endpoints_net_2() {
     let net = running();
     let (one, two) = (net.backend(2), net.backend(3));
     let (_first, second) = (echo(one).await, echo(two).await);
-    let service = net.service("web", json!({"ports": [{"port": PORT}]}));
+    let service = net.service("web", &json!({"ports": [{"port": PORT}]}));
     let refused = TcpStream::connect((service, PORT)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "no endpoint");
 
@@ -102,7 +102,7 @@ async fn connections_follow_the_endpoints_net_2() {
         write.shutdown().await.unwrap();
     };
     let mut got = Vec::new();
-    let (_, count) = soon("the echo", async { tokio::join!(sent, read.read_to_end(&mut got)) }).await;
+    let ((), count) = soon("the echo", async { tokio::join!(sent, read.read_to_end(&mut got)) }).await;
     assert_eq!(count.unwrap(), long.len() + 3, "all of it, and what came after our end");
     assert!(got.ends_with(b"xend"));
 
@@ -129,7 +129,7 @@ async fn a_reset_is_passed_on_as_a_reset_net_2() {
     let net = running();
     let ip = net.backend(2);
     let listener = TcpListener::bind((ip, PORT)).await.unwrap();
-    let service = net.service("web", json!({"ports": [{"port": PORT}]}));
+    let service = net.service("web", &json!({"ports": [{"port": PORT}]}));
     net.endpoints("web", &ports("TCP"), &json!([endpoint(ip, 'r')]));
     let connect = || async { TcpStream::connect((service, PORT)).await.ok() };
     let mut client = until("a connection", connect).await;
@@ -151,7 +151,7 @@ async fn a_client_keeps_its_endpoint_svc_1() {
     for ip in all {
         echo(ip).await;
     }
-    let service = net.service("web", json!({"ports": [{"port": PORT}], "sessionAffinity": "ClientIP"}));
+    let service = net.service("web", &json!({"ports": [{"port": PORT}], "sessionAffinity": "ClientIP"}));
     net.endpoints("web", &ports("TCP"), &json!(all.map(|ip| endpoint(ip, 'r'))));
     let first = until("an answer", || who(service)).await;
     for _ in 0..5 {
@@ -179,7 +179,7 @@ async fn datagrams_flow_and_find_their_way_back_net_2() {
             }
         }));
     }
-    let service = net.service("dns", json!({"ports": [{"port": PORT, "protocol": "UDP"}]}));
+    let service = net.service("dns", &json!({"ports": [{"port": PORT, "protocol": "UDP"}]}));
     net.endpoints("dns", &ports("UDP"), &json!([endpoint(one, 'r')]));
     let client = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     client.connect((service, PORT)).await.unwrap();
@@ -195,7 +195,8 @@ async fn datagrams_flow_and_find_their_way_back_net_2() {
     assert_eq!(until("an answer", || ask("a")).await, format!("{one} a"));
     // The flow moves when its endpoint goes.
     net.endpoints("dns", &ports("UDP"), &json!([endpoint(two, 'r')]));
-    until("the other", || async { ask("b").await.filter(|answer| answer.starts_with(&two.to_string())) }).await;
+    until("the other", || async { ask("b").await.filter(|answer| answer.starts_with(&two.to_string())) })
+        .await;
     net.tasks.stop().await;
 }
 
@@ -204,7 +205,7 @@ async fn a_port_that_another_program_has_is_told_and_tried_again_net_2() {
     let net = running();
     let ip = net.backend(2);
     echo(ip).await;
-    let service = net.service("web", json!({"ports": [{"port": PORT}]}));
+    let service = net.service("web", &json!({"ports": [{"port": PORT}]}));
     let squatter = TcpListener::bind((service, PORT)).await.unwrap();
     net.endpoints("web", &ports("TCP"), &json!([endpoint(ip, 'r')]));
     let told = until("the event", || async {
@@ -226,7 +227,7 @@ async fn node_ports_are_served_on_loopback_svc_1() {
     let net = running();
     let ip = net.backend(2);
     echo(ip).await;
-    net.service("web", json!({"type": "NodePort", "ports": [{"port": PORT}]}));
+    net.service("web", &json!({"type": "NodePort", "ports": [{"port": PORT}]}));
     let service: podium::object::Shared<k8s_openapi::api::core::v1::Service> =
         net.api.get_as(&podium::object::Key::new("default", "web")).unwrap();
     let port = service.spec.as_ref().unwrap().ports.as_ref().unwrap()[0].node_port.unwrap();
@@ -247,7 +248,7 @@ async fn a_thousand_services_open_and_close_net_2() {
     let all: Vec<Ipv4Addr> = (0..1000)
         .map(|n| {
             let name = format!("s{n}");
-            let service = net.service(&name, json!({"ports": [{"port": PORT}]}));
+            let service = net.service(&name, &json!({"ports": [{"port": PORT}]}));
             net.endpoints(&name, &ports("TCP"), &json!([endpoint(ip, 'r')]));
             service
         })
