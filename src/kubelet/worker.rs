@@ -349,7 +349,7 @@ impl Pass<'_> {
         let services = super::service_names::lines_for(self.engine, self.node, self.pod.namespace());
         let (spec, warnings) = super::sandbox::spec(&self.pod, ip, &self.node.config, &services);
         for warning in warnings {
-            self.event(EventType::Warning, "DNSConfigForming", warning);
+            self.event(EventType::Warning, warning.reason, warning.message);
         }
         self.state.stale = true;
         let result = self.node.runtime.run_sandbox(spec).await;
