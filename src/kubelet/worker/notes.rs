@@ -96,6 +96,7 @@ impl Pass<'_> {
     }
 
     fn shut_down(&mut self, force: bool) {
+        self.state.observed.shutdown = true;
         let now = self.now();
         let grace = if force { Duration::ZERO } else { spec::grace(&self.pod) };
         let stop = &mut self.state.observed.stop;
