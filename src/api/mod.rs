@@ -13,6 +13,7 @@ mod error;
 pub mod http;
 pub mod identity;
 pub mod node_access;
+mod node_ports;
 mod options;
 pub mod patch;
 mod rules;
@@ -78,6 +79,7 @@ struct Inner {
     config: ApiConfig,
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
     addresses: addresses::Allocator,
+    node_ports: node_ports::NodePorts,
     signer: Arc<identity::Signer>,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
@@ -94,6 +96,7 @@ impl Api {
             config,
             nodes: RwLock::default(),
             addresses,
+            node_ports: node_ports::NodePorts::default(),
             signer,
             usage: RwLock::default(),
         };

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
+use super::network::PodNetwork;
 use super::start::StartError;
 use super::static_pods;
 use crate::api::{AddressRange, Api, DeleteOptions};
@@ -48,6 +49,7 @@ impl Nodes {
         tasks: &Tasks,
         config: &ClusterConfig,
         addresses: &AddressPlan,
+        network: PodNetwork,
         data_dir: &DataDir,
     ) -> Result<Self, StartError> {
         let mut nodes = Self {
@@ -63,7 +65,6 @@ impl Nodes {
         let catalogue = Arc::new(super::images::catalogue(&config.file.images, data_dir.path())?);
         let kubelets = Kubelets::new(api, caches, tasks);
         let machine = machine_capacity(data_dir);
-        let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0));
         // Hosts take some milliseconds each to start: all at once.
         let runtimes = (0..config.nodes).map(|index| {
             let catalogue = catalogue.clone();
@@ -80,7 +81,7 @@ impl Nodes {
                 ip: addresses.node(index).into(),
                 pod_range: addresses.pods(index),
                 capacity: machine.clone(),
-                low_ports,
+                network,
                 hollow: false,
             };
             nodes.processes.push(runtime.clone());
@@ -99,7 +100,7 @@ impl Nodes {
                 ip: AddressPlan::hollow_node(index).into(),
                 pod_range: AddressPlan::hollow_pods(index),
                 capacity: hollow_capacity(),
-                low_ports: LowPorts::default(),
+                network: PodNetwork { low_ports: LowPorts::default(), ..network },
                 hollow: true,
             };
             nodes.start_one(&kubelets, setup, config, data_dir, Arc::new(runtime)).await?;
@@ -149,9 +150,9 @@ impl Nodes {
             hollow: setup.hollow,
             static_pods: if setup.hollow { Vec::new() } else { static_pods::read(&manifests) },
             eviction,
-            low_ports: setup.low_ports,
-            dns: None,
-            domain: "cluster.local".into(),
+            low_ports: setup.network.low_ports,
+            dns: setup.network.dns,
+            domain: super::network::DOMAIN.into(),
             name: setup.name,
         };
         let started = kubelets.start_node(config, runtime).await;
@@ -192,7 +193,7 @@ struct Setup {
     ip: std::net::IpAddr,
     pod_range: AddressRange,
     capacity: ResourceList,
-    low_ports: LowPorts,
+    network: PodNetwork,
     hollow: bool,
 }
 

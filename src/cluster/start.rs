@@ -20,9 +20,11 @@ use crate::api::identity::Signer;
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
+use crate::manifest::ManifestError;
 use crate::object::Kind;
 use crate::object::node::is_ready;
 use crate::reconcile::Caches;
+use crate::scheduler::config::ConfigError as SchedulerConfigError;
 use crate::store::{Store, StoreError};
 
 /// The API's port unless another is asked for.
@@ -59,12 +61,13 @@ pub enum StartError {
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
+    /// The config file's `scheduler` cannot be used.
+    #[error("the config file's scheduler: {0}")]
+    Scheduler(#[from] SchedulerConfigError),
     /// A file of the image catalogue cannot be used.
-    #[error("{}: {reason}", file.display())]
+    #[error("{reason}")]
     Image {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
+        /// Which, where in it, and what is wrong.
         reason: String,
     },
     /// A node's kubelet could not be started.
@@ -124,7 +127,8 @@ impl Cluster {
             disabled_admission: config.disabled.clone(),
         };
         let api = Api::new(store.clone(), clock, api_config);
-        bootstrap::bootstrap(&api, address, addresses.services())?;
+        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
+        bootstrap::bootstrap(&api, reachable, addresses.services())?;
 
         let (base, actors) = (Tasks::new(), Tasks::new());
         housekeeping::start(&api, &base);
@@ -138,19 +142,17 @@ impl Cluster {
         ])?;
         serve_tls(server.clone(), listener, tls, &base);
 
-        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
         let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
         write_private(&kubeconfig_path, &text)?;
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
-        let low_ports = super::low_ports::probe(None, addresses.node(0));
-        super::network::start(&api, &caches, &actors, &config, &addresses, low_ports);
+        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem)?;
+        let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
-            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;
+            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir).await?;
         Ok(Self {
             api,
             server,

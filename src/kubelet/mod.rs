@@ -18,6 +18,7 @@ mod pod_ips;
 pub mod probe;
 pub mod runtime;
 mod sandbox;
+mod service_names;
 pub mod spec;
 mod static_pods;
 pub mod status;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use crate::api::{Api, ApiError};
 use crate::base::task::Tasks;
 use crate::reconcile::Caches;
-use node::Node;
+use node::{Closing, Node};
 pub use node::NodeConfig;
 use runtime::{Runtime, RuntimeError};
 pub use static_pods::StaticManifest;
@@ -88,7 +89,9 @@ impl Kubelets {
             node.ips.lock().reserve(sandbox.spec.ip);
             for container in &sandbox.containers {
                 // What became unknown meanwhile is pulled again when it is needed.
-                if let Ok(image) = node.runtime.pull_image(&container.image).await {
+                if let Ok(image) = node.runtime.pull_image(&container.image).await
+                    && !node.runtime.has_image(&container.image)
+                {
                     node.images.lock().add(&container.image, image);
                 }
             }
@@ -114,6 +117,9 @@ impl Kubelets {
                     Err(error) => tracing::warn!(pod = uid, "a stray pod was not removed: {error}"),
                 }
             });
+        }
+        if sandbox::needs_service_lines(&node.config) {
+            node.tasks.spawn("service names", service_names::follow(engine.clone(), node.clone()));
         }
         let follower = (engine.clone(), node.clone());
         node.tasks.spawn("runtime events", follower.0.follow_runtime(follower.1));
@@ -157,7 +163,7 @@ impl Kubelet {
     /// Ends every pod within its grace (POD-7) and answers when all are gone; tells how many are left each
     /// time it changes. The pods' objects stay: they come back with the next start.
     pub async fn shutdown(&self, mut progress: impl FnMut(usize)) {
-        self.engine.note_all(self.name(), &Note::Shutdown { force: false });
+        self.close(Closing::Gracefully);
         let mut told = None;
         loop {
             let fewer = self.engine.fewer.notified();
@@ -178,7 +184,12 @@ impl Kubelet {
 
     /// Cuts the grace of a running [`Kubelet::shutdown`] short: everything is killed now.
     pub fn force(&self) {
-        self.engine.note_all(self.name(), &Note::Shutdown { force: true });
+        self.close(Closing::ByForce);
+    }
+
+    fn close(&self, how: Closing) {
+        self.node.close(how);
+        self.engine.note_all(self.name(), &Note::Look);
     }
 
     /// Stops the kubelet and leaves what runs alone; the next start finds it again (SAFE-7).

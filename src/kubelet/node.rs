@@ -81,6 +81,16 @@ pub(super) struct Node {
     /// Whether its machine is short of something.
     pub(super) eviction: Eviction,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
+    closing: Mutex<Option<Closing>>,
+}
+
+/// How a node ends its pods when it stops: those it has, and any that is bound to it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// Each within its grace.
+    Gracefully,
+    /// At once.
+    ByForce,
 }
 
 impl Node {
@@ -95,10 +105,20 @@ impl Node {
             broken_manifests: Mutex::default(),
             eviction: Eviction::default(),
             events: Mutex::new(Some(events)),
+            closing: Mutex::default(),
             runtime,
             tasks,
             config,
         }
+    }
+
+    /// The node stops; every pass over one of its pods from now on ends the pod.
+    pub(super) fn close(&self, how: Closing) {
+        *self.closing.lock() = Some(how);
+    }
+
+    pub(super) fn closing(&self) -> Option<Closing> {
+        *self.closing.lock()
     }
 
     pub(super) fn take_events(&self) -> Option<mpsc::Receiver<RuntimeEvent>> {

@@ -46,8 +46,6 @@ pub(super) enum Note {
     Refresh,
     /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
     Evict { message: String, grace: Duration, disrupted: bool },
-    /// The control plane stops; with `force`, without grace.
-    Shutdown { force: bool },
 }
 
 /// What a pass works on: all that the kubelet knows of a pod, out of the table while the pass runs.

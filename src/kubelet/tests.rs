@@ -210,6 +210,27 @@ async fn a_node_registers_and_renews_its_lease_node_1() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_bound_to_a_node_that_stops_does_not_start_and_holds_nobody_up_cli_5() {
+    let scene = Scene::new().await;
+    let hook = json!({"preStop": {"sleep": {"seconds": 5}}});
+    let running = scene.create(json!({"containers": [{"name": "a", "lifecycle": hook}]}));
+    scene.until(&running, "ready", is_ready).await;
+    let mut left = Vec::new();
+    let stopping = scene.kubelet.shutdown(|n| left.push(n));
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        scene.create_named("late", json!({"containers": [{"name": "a"}]}))
+    };
+    let both = tokio::time::timeout(Duration::from_mins(1), futures::future::join(stopping, late));
+    let ((), late) = both.await.expect("the node ends");
+    assert_eq!(scene.seconds(), 5, "the hook has its time");
+    let uid = scene.pod(&late).uid().to_string();
+    assert!(scene.runtime.inspect(&uid).await.unwrap().is_none(), "nothing of it was started");
+    assert_eq!(scene.status(&late).phase.as_deref(), Some("Pending"), "it waits for the next start");
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_becomes_ready_in_one_write_and_goes_when_deleted_pod_7() {
     let scene = Scene::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b"}]}));

@@ -19,7 +19,7 @@ use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 
 use super::admit::Refusal;
 use super::adopt::adopt;
-use super::node::Node;
+use super::node::{Closing, Node};
 use super::observed::{AttemptMemory, ContainerStop, HookState, PodStop, Prepared, StopCause};
 use super::plan::{self, Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
@@ -70,6 +70,9 @@ impl Pass<'_> {
     /// Does all that is to be done now.
     pub(super) async fn run(mut self, notes: Vec<Note>) -> PassEnd {
         self.take_notes(notes);
+        if let Some(how) = self.node.closing() {
+            self.shut_down(how);
+        }
         if self.gone {
             self.stop_orphan();
         }
@@ -289,6 +292,23 @@ impl Pass<'_> {
         self.state.observed.stop = Some(PodStop { cause, began, grace });
     }
 
+    /// The node stops: the pod's processes end, its object stays for the next start.
+    fn shut_down(&mut self, how: Closing) {
+        self.state.observed.shutdown = true;
+        let now = self.now();
+        let grace = if how == Closing::ByForce { Duration::ZERO } else { spec::grace(&self.pod) };
+        let stop = &mut self.state.observed.stop;
+        match stop {
+            // What already ends goes on ending; force only shortens it.
+            Some(stop) if stop.cause != StopCause::Completed => {
+                if how == Closing::ByForce {
+                    (stop.began, stop.grace) = (now, grace);
+                }
+            }
+            _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
+        }
+    }
+
     /// The object is gone: the processes follow within a small grace (POD-8, SAFE-3).
     fn stop_orphan(&mut self) {
         let now = self.now();
@@ -336,7 +356,11 @@ impl Pass<'_> {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
         }
-        let spec = super::sandbox::spec(&self.pod, ip, &self.node.config);
+        let services = super::service_names::lines_for(self.engine, self.node, self.pod.namespace());
+        let (spec, warnings) = super::sandbox::spec(&self.pod, ip, &self.node.config, &services);
+        for warning in warnings {
+            self.event(EventType::Warning, "DNSConfigForming", warning);
+        }
         self.state.stale = true;
         let result = self.node.runtime.run_sandbox(spec).await;
         if let Err(error) = &result {

@@ -7,6 +7,7 @@
 
 mod auth;
 mod body;
+mod channels;
 pub mod discovery;
 mod list;
 mod logs;
@@ -14,6 +15,7 @@ mod metrics;
 mod negotiate;
 pub mod openapi;
 mod patching;
+mod port_forward;
 pub mod protobuf;
 mod request;
 mod resource;
@@ -24,6 +26,7 @@ mod spdy;
 mod strict;
 pub mod table;
 mod tls;
+mod upgrade;
 mod watch;
 
 use std::sync::Arc;

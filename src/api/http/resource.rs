@@ -15,7 +15,7 @@ use super::negotiate::Form;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
 use super::table::{self, IncludeObject, TableMeta};
-use super::{Server, body, list, logs, sessions, watch};
+use super::{Server, body, list, logs, port_forward, sessions, watch};
 use crate::api::write::Part;
 use crate::api::{ApiError, Cause, DeleteOptions, Deleted, Propagation, WriteOptions};
 use crate::object::{Key, Kind, Object, Revision, Subresource};
@@ -87,6 +87,9 @@ async fn subresource(
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
             sessions::answer(server, key, part, request, &wanted.query).await
         }
+        (Subresource::PortForward, Method::GET | Method::POST) => {
+            port_forward::answer(server, key, request, &wanted.query).await
+        }
         _ => Err(not_allowed()),
     }
 }
@@ -114,6 +117,7 @@ fn answer_one(server: &Server, status: StatusCode, wanted: &Wanted, object: &Arc
 }
 
 fn get(server: &Server, kind: Kind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
+    list::not_older_than(server.api(), &wanted.query)?;
     Ok(answer_one(server, StatusCode::OK, wanted, &server.api().get(kind, key)?))
 }
 
@@ -235,8 +239,7 @@ async fn create(
     let read = body::read_value(request).await?;
     let (object, warnings) = read_object(target, read, wanted)?;
     let stored = server.api().create(object, &options)?;
-    server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(server, StatusCode::CREATED, wanted, &stored), &warnings))
+    answer_written(server, StatusCode::CREATED, wanted, &options, &stored, &warnings).await
 }
 
 async fn replace(
@@ -251,8 +254,7 @@ async fn replace(
     let read = body::read_value(request).await?;
     let (object, warnings) = read_object(target, read, wanted)?;
     let stored = server.api().change(target.kind, key, part, &options, |_| Ok(object.clone()))?;
-    server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(server, StatusCode::OK, wanted, &stored), &warnings))
+    answer_written(server, StatusCode::OK, wanted, &options, &stored, &warnings).await
 }
 
 async fn patch(
@@ -273,8 +275,20 @@ async fn patch(
         warnings = warned;
         Ok(object)
     })?;
-    server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(server, StatusCode::OK, wanted, &stored), &warnings))
+    answer_written(server, StatusCode::OK, wanted, &options, &stored, &warnings).await
+}
+
+/// The object as it was stored, once it is durable, with what the client should know of it.
+async fn answer_written(
+    server: &Server,
+    status: StatusCode,
+    wanted: &Wanted,
+    options: &WriteOptions,
+    stored: &Arc<Object>,
+    warnings: &[String],
+) -> Result<Response, ApiError> {
+    server.settle(stored, options).await?;
+    Ok(Answer::warn(answer_one(server, status, wanted, stored), warnings))
 }
 
 /// Reads a request's deletion options, from its body or its query.

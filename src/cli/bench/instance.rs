@@ -33,15 +33,16 @@ impl Instance {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
-            .kill_on_drop(true)
             .spawn()?;
         let stdout = child.stdout.take().context("stdout is a pipe")?;
+        let mut instance = Self { child, directory, started_after: Duration::ZERO };
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).await?;
         if !line.starts_with("ready ") {
             bail!("podium serve did not become ready: {line:?}");
         }
-        Ok(Self { child, directory, started_after: start.elapsed() })
+        instance.started_after = start.elapsed();
+        Ok(instance)
     }
 
     /// A client over HTTPS, as anybody's.
@@ -56,36 +57,64 @@ impl Instance {
         resident_mib(self.child.id().context("the instance has ended")?)
     }
 
-    /// Resident memory of the nodes' hosts: what stands between the control plane and the containers.
+    /// Resident memory of the nodes' hosts and of what they put beside each container: all that stands between
+    /// the control plane and the containers.
     pub(super) fn hosts_mib(&self) -> Result<f64> {
         let own = self.directory.display().to_string();
-        let mut sum = 0.0;
-        for entry in std::fs::read_dir("/proc")?.flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-                continue;
-            };
-            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-            let command = String::from_utf8_lossy(&command);
-            if command.split('\0').nth(1) == Some("node-host") && command.contains(&own) {
-                // Those that have just ended count nothing.
-                sum += proportional_mib(pid).unwrap_or(0.0);
-            }
-        }
-        Ok(sum)
+        let commands: Vec<(u32, String)> = std::fs::read_dir("/proc")?
+            .flatten()
+            .filter_map(|entry| {
+                let pid = entry.file_name().to_str()?.parse().ok()?;
+                let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+                Some((pid, String::from_utf8_lossy(&command).into_owned()))
+            })
+            .collect();
+        let is_host =
+            |command: &str| command.split('\0').nth(1) == Some("node-host") && command.contains(&own);
+        let hosts: Vec<u32> =
+            commands.iter().filter(|(_, command)| is_host(command)).map(|(pid, _)| *pid).collect();
+        let is_pause = |(pid, command): &&(u32, String)| {
+            command.trim_end_matches('\0') == "pause" && parent(*pid).is_some_and(|pid| hosts.contains(&pid))
+        };
+        let pauses = commands.iter().filter(is_pause).map(|(pid, _)| pid);
+        // Those that have just ended count nothing.
+        Ok(hosts.iter().chain(pauses).map(|pid| proportional_mib(*pid).unwrap_or(0.0)).sum())
     }
 
     /// Asks it to end, and waits.
     pub(super) async fn stop(mut self) -> Result<()> {
-        if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
-            kill_process(pid, Signal::TERM)?;
-        }
+        self.ask_to_end();
         let status = self.child.wait().await?;
-        let _ = std::fs::remove_dir_all(&self.directory);
         if !status.success() {
             bail!("podium serve ended with {status}");
         }
         Ok(())
     }
+}
+
+impl Instance {
+    fn ask_to_end(&self) {
+        if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+            // Fails only when it has ended already.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
+impl Drop for Instance {
+    /// Killed, it would leave its pods behind: a suite that fails has it end as one that is done.
+    fn drop(&mut self) {
+        self.ask_to_end();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(')').next()?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn resident_mib(pid: u32) -> Result<f64> {

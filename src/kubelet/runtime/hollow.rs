@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -356,6 +357,10 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
+    fn write_hosts<'a>(&'a self, _: &'a PodUid, _: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { Ok(()) }.boxed()
+    }
+
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
             let now = (self.wall)();
@@ -465,6 +470,14 @@ impl Runtime for HollowRuntime {
         _id: &'a ContainerId,
         _streams: SessionStreams,
     ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
+        async { no_process() }.boxed()
+    }
+
+    fn listeners<'a>(
+        &'a self,
+        _pod: &'a PodUid,
+        _port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
         async { no_process() }.boxed()
     }
 

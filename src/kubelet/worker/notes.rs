@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::Pass;
-use crate::kubelet::observed::{HookState, PodStop, Prepared, StopCause};
+use crate::kubelet::observed::{HookState, Prepared, StopCause};
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
 use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::{plan, spec};
 use crate::kubelet::sync_loop::Note;
+use crate::kubelet::{plan, spec};
 use crate::reconcile::EventType;
 
 impl Pass<'_> {
@@ -38,7 +38,6 @@ impl Pass<'_> {
                     self.probe_over(&container, &id, kind, &outcome);
                 }
                 Note::Evict { message, grace, disrupted } => self.evict(message, grace, disrupted),
-                Note::Shutdown { force } => self.shut_down(force),
             }
         }
     }
@@ -92,22 +91,6 @@ impl Pass<'_> {
         if !ends && !plan::is_terminal(&self.pod) {
             self.event(EventType::Warning, "Evicted", message.clone());
             self.stop_pod(StopCause::Failed { reason: "Evicted".into(), message, disrupted }, grace);
-        }
-    }
-
-    fn shut_down(&mut self, force: bool) {
-        self.state.observed.shutdown = true;
-        let now = self.now();
-        let grace = if force { Duration::ZERO } else { spec::grace(&self.pod) };
-        let stop = &mut self.state.observed.stop;
-        match stop {
-            // What already ends goes on ending; force only shortens it.
-            Some(stop) if stop.cause != StopCause::Completed => {
-                if force {
-                    (stop.began, stop.grace) = (now, grace);
-                }
-            }
-            _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
         }
     }
 }

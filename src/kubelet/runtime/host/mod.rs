@@ -10,10 +10,13 @@
 mod child;
 mod container;
 mod environment;
+mod image_root;
+mod inside;
 mod io;
 mod isolation;
 mod keeper;
 mod launch;
+mod listeners;
 pub(super) mod log_writer;
 mod mounts;
 mod os;

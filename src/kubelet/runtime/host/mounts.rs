@@ -16,6 +16,7 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
+use super::image_root::{self, ImageRoot};
 use super::os;
 use super::program::os_text;
 
@@ -44,6 +45,8 @@ pub(super) struct View {
     pub(super) working_dir: PathBuf,
     /// The machine's own /tmp and /dev are shown.
     pub(super) of_machine: bool,
+    /// An image's files are the root, instead of the machine's.
+    pub(super) image: Option<ImageRoot>,
 }
 
 /// Directories under `/` that the container gets anew.
@@ -58,6 +61,9 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     os::unshare(UnshareFlags::NEWNS).map_err(|error| format!("mount namespace: {}", os_text(&error)))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(at("private mounts"))?;
+    if let Some(image) = &view.image {
+        return image_root::enter(view, image);
+    }
     let root = &view.root;
     let mut own = build_root(view, root).map_err(|error| format!("root: {}", os_text(&error)))?;
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
@@ -145,7 +151,7 @@ fn build_root(view: &View, root: &Path) -> io::Result<Own> {
 }
 
 /// A small /dev: the harmless devices, terminals and shared memory.
-fn build_dev(dev: &Path) -> io::Result<()> {
+pub(super) fn build_dev(dev: &Path) -> io::Result<()> {
     make_directory(dev)?;
     mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
     for device in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
@@ -242,34 +248,36 @@ fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
 
 fn bind(source: &OwnedFd, target: &Path, read_only: bool) -> io::Result<()> {
     mount_bind_recursive(link(source), target)?;
-    if read_only {
-        // Flags that the machine locked must be repeated, or the change is refused.
-        let locked = rustix::fs::statvfs(target)?.f_flag;
-        let mut flags = MountFlags::BIND | MountFlags::RDONLY;
-        for (set, flag) in [
-            (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
-            (StatVfsMountFlags::NODEV, MountFlags::NODEV),
-            (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
-            (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
-            (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
-            (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
-        ] {
-            if locked.contains(set) {
-                flags |= flag;
-            }
+    if read_only { lock_read_only(target) } else { Ok(()) }
+}
+
+/// Makes a mount read only.
+pub(super) fn lock_read_only(target: &Path) -> io::Result<()> {
+    // Flags that the machine locked must be repeated, or the change is refused.
+    let locked = rustix::fs::statvfs(target)?.f_flag;
+    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+    for (set, flag) in [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ] {
+        if locked.contains(set) {
+            flags |= flag;
         }
-        mount_remount(target, flags, c"")?;
     }
-    Ok(())
+    Ok(mount_remount(target, flags, c"")?)
 }
 
 /// A descriptor that only names a file.
-fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(super) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// A path that means what the descriptor holds.
-fn link(descriptor: &OwnedFd) -> PathBuf {
+pub(super) fn link(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::super::RuntimeError;
 use super::super::protocol::Launch;
 use super::container::Container;
+use super::image_root::UPPER;
 use super::launch::os_error;
 use super::mounts::Show;
 use super::pod::Pod;
@@ -51,15 +52,24 @@ impl Host {
         for (name, place) in
             [("resolv.conf", "/etc/resolv.conf"), ("hosts", "/etc/hosts"), ("hostname", "/etc/hostname")]
         {
-            let source = pod.dir.join(name);
-            if source.exists() && Path::new(place).exists() {
+            let (source, machines) = (pod.dir.join(name), Path::new(place));
+            if !self.isolation.namespaces && source.exists() {
+                // The machine's files stay what programs see; the built-in nslookup looks here.
+                let variable = name.to_ascii_uppercase().replace('.', "_");
+                env.push((format!("PODIUM_{variable}"), source.display().to_string()));
+            }
+            // An image has none of its own that would be right here.
+            let of_image = launch.image_root.is_some();
+            let source = if of_image && !source.exists() { machines.to_path_buf() } else { source };
+            if source.exists() && (of_image || machines.exists()) {
                 shows.push(Show { source, target: place.into(), read_only: false });
             }
         }
         let path = launch.spec.termination_message_path.clone();
         shows.push(Show { source: termination_log, target: path, read_only: false });
-        if let Some(target) = target.filter(|target| target.dir.starts_with("/tmp")) {
-            // The machine's /tmp is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
+        let hidden = |target: &&Container| launch.image_root.is_some() || target.dir.starts_with("/tmp");
+        if let Some(target) = target.filter(hidden) {
+            // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
             shows.push(Show { source: target.dir.clone(), target: target.dir.clone(), read_only: false });
         }
         // Outer mount points first: they would hide inner ones.
@@ -70,10 +80,13 @@ impl Host {
 
 /// EPH-3: where a debugger finds what it looks at.
 pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
-    let mut variables = vec![
-        ("TARGET_ROOT".to_owned(), target.dir.join("root").display().to_string()),
-        ("TARGET_LOG".to_owned(), target.log_path().display().to_string()),
-    ];
+    let mut variables = vec![("TARGET_LOG".to_owned(), target.log_path().display().to_string())];
+    let mut root = target.dir.join("root");
+    // What an image's container has written lies in its layer.
+    let written = target.dir.join("layers").join(UPPER);
+    if target.launch.image_root.is_some() && written.exists() {
+        root = written;
+    }
     if let Some(main) = target.main.get() {
         // The innermost of the numbers the process has is the one a debugger beside it sees.
         let status =
@@ -81,7 +94,11 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let own = main.as_raw_nonzero().to_string();
         let pid = numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()).unwrap_or(&own);
+        if target.launch.image_root.is_some() {
+            root = format!("/proc/{pid}/root").into();
+        }
         variables.push(("TARGET_PID".to_owned(), pid.to_owned()));
     }
+    variables.push(("TARGET_ROOT".to_owned(), root.display().to_string()));
     variables
 }
