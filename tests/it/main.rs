@@ -10,6 +10,7 @@ mod images;
 mod instance;
 mod kubectl;
 mod layers;
+mod pods;
 mod ordinary_user;
 mod runtime;
 mod stopping;

@@ -273,6 +273,7 @@ pub fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
 mod tests {
     use super::*;
     use kube::core::Status;
+    use serde_json::json;
 
     /// CON-6: what the eviction API's answers mean for a row.
     #[test]
