@@ -11,6 +11,7 @@ mod instance;
 mod kubectl;
 mod layers;
 mod network;
+mod pods;
 mod ordinary_user;
 mod runtime;
 mod services;
