@@ -16,6 +16,7 @@ mod pod_ips;
 pub mod probe;
 pub mod runtime;
 mod sandbox;
+mod security;
 pub mod spec;
 pub mod status;
 mod sync_loop;

@@ -6,23 +6,47 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::node::NodeConfig;
-use super::runtime::SandboxSpec;
+use super::runtime::{HostShares, SandboxSpec};
 use super::spec;
 
 /// The sandbox of a pod with this address.
-pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig) -> SandboxSpec {
+pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig) -> Result<SandboxSpec, String> {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    let hostname = hostname(pod);
-    SandboxSpec {
+    let short = hostname(pod);
+    let yes = |field: Option<bool>| field == Some(true);
+    let spec = spec::spec(pod);
+    Ok(SandboxSpec {
         pod_uid: text(&pod.metadata.uid),
         namespace: text(&pod.metadata.namespace),
         name: text(&pod.metadata.name),
-        hosts: Some(hosts(pod, ip, &hostname, &node.domain)),
+        hosts: Some(hosts(pod, ip, &short, &node.domain)),
         resolv_conf: resolv_conf(pod, node),
-        share_process_namespace: spec::spec(pod).share_process_namespace == Some(true),
-        hostname,
+        share_process_namespace: yes(spec.share_process_namespace),
+        host: HostShares {
+            pid: yes(spec.host_pid),
+            ipc: yes(spec.host_ipc),
+            network: yes(spec.host_network),
+        },
+        hostname: if yes(spec.set_hostname_as_fqdn) { full_hostname(pod, short, node)? } else { short },
         ip,
+    })
+}
+
+/// The host name with its domain, for pods that want it so (`setHostnameAsFQDN`) and have one.
+fn full_hostname(pod: &Pod, hostname: String, node: &NodeConfig) -> Result<String, String> {
+    let Some(subdomain) = spec::spec(pod).subdomain.as_deref().filter(|s| !s.is_empty()) else {
+        return Ok(hostname);
+    };
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let full = format!("{hostname}.{subdomain}.{namespace}.svc.{}", node.domain);
+    if full.len() > 64 {
+        return Err(format!(
+            "failed to construct FQDN from pod hostname and cluster domain, FQDN {full} is too long (64 characters \
+             is the max, {} characters requested)",
+            full.len()
+        ));
     }
+    Ok(full)
 }
 
 /// The pod's host name: `spec.hostname`, or its own name, at most 63 characters.

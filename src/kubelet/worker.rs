@@ -23,7 +23,7 @@ use super::plan::{Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState};
-use super::{hooks, probe, spec, volumes};
+use super::{hooks, probe, security, spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
 use crate::object::Shared;
@@ -272,14 +272,32 @@ impl Pass<'_> {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
         }
-        let spec = super::sandbox::spec(&self.pod, ip, &self.node.config);
+        let spec = match super::sandbox::spec(&self.pod, ip, &self.node.config) {
+            Ok(spec) => spec,
+            Err(error) => return self.after(self.sandbox_failed(Err(RuntimeError::Os(error)))),
+        };
+        if self.state.observed.sandbox.is_none() && !self.node.config.hollow {
+            // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
+            let abilities = security::Abilities {
+                uid: rustix::process::geteuid().as_raw(),
+                namespaces: self.node.runtime.isolation().get("podium.dev/namespaces").is_some_and(|n| n != "none"),
+            };
+            for text in security::ignored(&self.pod, abilities) {
+                self.event(EventType::Warning, "SecurityContextIgnored", text);
+            }
+        }
         self.state.stale = true;
         let result = self.node.runtime.run_sandbox(spec).await;
+        self.after(self.sandbox_failed(result))
+    }
+
+    /// Tells of a sandbox that could not be made.
+    fn sandbox_failed(&self, result: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
         if let Err(error) = &result {
             let message = format!("Failed to create pod sandbox: {error}");
             self.event(EventType::Warning, "FailedCreatePodSandBox", message);
         }
-        self.after(result)
+        result
     }
 
     fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> After {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use podium::kubelet::images::Catalogue;
 use podium::kubelet::runtime::{
-    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, ProcessConfig, ProcessRuntime,
-    Runtime, RuntimeEvent, SandboxSpec,
+    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, HostShares, ProcessConfig,
+    ProcessRuntime, Runtime, RuntimeEvent, SandboxSpec, Security,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -147,6 +147,7 @@ pub(crate) fn sandbox(uid: &str) -> SandboxSpec {
         hostname: "web-1".to_owned(),
         ip: [127, 1, 0, 9].into(),
         share_process_namespace: false,
+        host: HostShares::default(),
         resolv_conf: None,
         hosts: None,
     }
@@ -168,8 +169,10 @@ pub(crate) fn shell(name: &str, script: &str) -> ContainerSpec {
         tty: false,
         memory_limit_bytes: None,
         cpu_limit_millicores: None,
+        cpu_request_millicores: None,
         run_as_user: None,
         run_as_group: None,
+        security: Security::default(),
         termination_message_path: "/dev/termination-log".into(),
         target: None,
     }

@@ -28,6 +28,7 @@ impl Host {
         let own_mounts = launch.spec.mounts.iter();
         let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
         let mounts: Vec<_> = mounts.collect();
+        // A volume at the same place goes before what would be there.
         let covered = |path: &Path| mounts.iter().any(|mount| mount.container_path == path);
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
             let source = dir.join("directories").join(number.to_string());
@@ -36,7 +37,7 @@ impl Host {
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(Show { source, target: path.clone(), read_only: false });
         }
-        for mount in mounts {
+        for mount in &mounts {
             let (source, target) = (mount.host_path.clone(), mount.container_path.clone());
             shows.push(Show { source, target, read_only: mount.read_only });
         }
@@ -48,11 +49,19 @@ impl Host {
         } else {
             env.push(("PODIUM_TERMINATION_LOG".to_owned(), termination_log.display().to_string()));
         }
-        for (name, place) in
-            [("resolv.conf", "/etc/resolv.conf"), ("hosts", "/etc/hosts"), ("hostname", "/etc/hostname")]
-        {
-            let source = pod.dir.join(name);
-            if source.exists() && Path::new(place).exists() {
+        for (name, place) in [
+            ("resolv.conf", "/etc/resolv.conf"),
+            ("hosts", "/etc/hosts"),
+            ("hostname", "/etc/hostname"),
+            ("shm", "/dev/shm"),
+        ] {
+            let source = pod.private.join(name);
+            let of_machine = name == "shm" && pod.spec.host.ipc;
+            let source = if of_machine { place.into() } else { source };
+            if name == "shm" && launch.host_view {
+                continue;
+            }
+            if source.exists() && Path::new(place).exists() && !covered(Path::new(place)) {
                 shows.push(Show { source, target: place.into(), read_only: false });
             }
         }
@@ -60,7 +69,9 @@ impl Host {
         shows.push(Show { source: termination_log, target: path, read_only: false });
         if let Some(target) = target.filter(|target| target.dir.starts_with("/tmp")) {
             // The machine's /tmp is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
-            shows.push(Show { source: target.dir.clone(), target: target.dir.clone(), read_only: false });
+            for path in [&target.dir, &target.private] {
+                shows.push(Show { source: path.clone(), target: path.clone(), read_only: false });
+            }
         }
         // Outer mount points first: they would hide inner ones.
         shows.sort_by_key(|show| show.target.components().count());
@@ -71,7 +82,7 @@ impl Host {
 /// EPH-3: where a debugger finds what it looks at.
 pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     let mut variables = vec![
-        ("TARGET_ROOT".to_owned(), target.dir.join("root").display().to_string()),
+        ("TARGET_ROOT".to_owned(), target.private.join("root").display().to_string()),
         ("TARGET_LOG".to_owned(), target.log_path().display().to_string()),
     ];
     if let Some(main) = target.main.get() {
