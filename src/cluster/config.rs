@@ -76,6 +76,10 @@ pub struct ConfigFile {
     pub hollow: HollowConfig,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
+    /// Limits are kept by control groups where the machine allows it; false never tries.
+    pub cgroups: bool,
+    /// How many processes a pod may have, where control groups are to be had.
+    pub pod_pids_limit: Option<u64>,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
     /// 8000 higher.
     pub unprivileged_port_start: Option<u16>,
@@ -88,6 +92,8 @@ impl Default for ConfigFile {
             images: Vec::new(),
             hollow: HollowConfig::default(),
             namespaces: true,
+            cgroups: true,
+            pod_pids_limit: None,
             unprivileged_port_start: None,
         }
     }
