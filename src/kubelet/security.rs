@@ -24,7 +24,8 @@ pub(super) fn security(pod: &Pod, container: &Container) -> Security {
         groups: groups.filter_map(|id| u32::try_from(*id).ok()).collect(),
         read_only_root: own.and_then(|s| s.read_only_root_filesystem) == Some(true),
         no_new_privileges: own.and_then(|s| s.allow_privilege_escalation) == Some(false),
-        non_root: own.and_then(|s| s.run_as_non_root).or(of_pod.and_then(|s| s.run_as_non_root)) == Some(true),
+        non_root: own.and_then(|s| s.run_as_non_root).or(of_pod.and_then(|s| s.run_as_non_root))
+            == Some(true),
         drop_capabilities: dropped.cloned().unwrap_or_default(),
     }
 }
@@ -55,7 +56,8 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
     };
     let root = abilities.uid == 0;
     let other = |id: Option<i64>| !root && id.is_some_and(|id| id != i64::from(abilities.uid));
-    let (user_why, group_why) = ("only root may run processes as another user", "only root may change groups");
+    let (user_why, group_why) =
+        ("only root may run processes as another user", "only root may change groups");
     let modules = "processes here have the machine's security modules";
     if let Some(s) = &spec::spec(pod).security_context {
         let at = |field: &str| format!("spec.securityContext.{field}");
@@ -104,7 +106,8 @@ mod tests {
 
     fn pod(of_pod: serde_json::Value, own: serde_json::Value) -> Pod {
         let container = json!({"name": "c", "securityContext": own});
-        serde_json::from_value(json!({"spec": {"securityContext": of_pod, "containers": [container]}})).unwrap()
+        serde_json::from_value(json!({"spec": {"securityContext": of_pod, "containers": [container]}}))
+            .unwrap()
     }
 
     /// POD-16: the container's word counts before the pod's, and groups add up.
@@ -139,9 +142,14 @@ mod tests {
             let told = ignored(&all, Abilities { uid, namespaces });
             told.iter().filter_map(|text| Some(text.split_once(" is ignored")?.0.to_owned())).collect()
         };
-        let always = ["spec.securityContext.seccompProfile", "spec.containers{c}.securityContext.seLinuxOptions"];
+        let always =
+            ["spec.securityContext.seccompProfile", "spec.containers{c}.securityContext.seLinuxOptions"];
         assert_eq!(fields(0, true), always);
-        assert_eq!(fields(1000, true).len(), 2 + 2, "its own uid is no other, its groups and capabilities are");
+        assert_eq!(
+            fields(1000, true).len(),
+            2 + 2,
+            "its own uid is no other, its groups and capabilities are"
+        );
         assert_eq!(fields(1001, false).len(), 2 + 4);
         assert!(ignored(&pod(json!({}), json!({})), Abilities { uid: 1, namespaces: false }).is_empty());
     }

@@ -9,6 +9,7 @@ mod instance;
 mod kubectl;
 mod layers;
 mod ordinary_user;
+mod pod_faults;
 mod runtime;
 mod stopping;
 mod terminal;

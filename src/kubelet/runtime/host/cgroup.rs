@@ -90,18 +90,27 @@ impl Cgroups {
         Self { hierarchies }
     }
 
-    /// What the kernel limits here, for people: `v2: cpu,memory,pids`, or `none`.
+    /// How limits are kept here, for people: `cgroup v2: cpu,memory,pids`, or what happens instead.
     pub(super) fn facts(&self) -> String {
-        let names = |unified: bool| {
-            let own = self.hierarchies.iter().filter(|hierarchy| hierarchy.unified == unified);
-            let controllers: BTreeSet<Controller> =
-                own.flat_map(|hierarchy| hierarchy.controllers.iter().copied()).collect();
-            controllers.into_iter().map(Controller::name).collect::<Vec<_>>().join(",")
+        let own = |unified: bool| -> BTreeSet<Controller> {
+            let hierarchies = self.hierarchies.iter().filter(|hierarchy| hierarchy.unified == unified);
+            hierarchies.flat_map(|hierarchy| hierarchy.controllers.iter().copied()).collect()
         };
-        let parts = [("v2", names(true)), ("v1", names(false))];
-        let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
-        let text = parts.map(|(version, names)| format!("{version}: {names}")).collect::<Vec<_>>().join("; ");
-        if text.is_empty() { "none".to_owned() } else { text }
+        let (two, one) = (own(true), own(false));
+        let mut parts = Vec::new();
+        for (version, controllers) in [("v2", &two), ("v1", &one)] {
+            let names: Vec<&str> = controllers.iter().copied().map(Controller::name).collect();
+            if !names.is_empty() {
+                parts.push(format!("cgroup {version}: {}", names.join(",")));
+            }
+        }
+        for controller in Controller::ALL.iter().filter(|own| !two.contains(own) && !one.contains(own)) {
+            parts.push(match controller {
+                Controller::Memory => "memory is watched".to_owned(),
+                Controller::Cpu | Controller::Pids => format!("{} not limited", controller.name()),
+            });
+        }
+        parts.join("; ")
     }
 
     /// A group for a container that has something to limit.

@@ -127,6 +127,8 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     // Best effort: a lower limit than the machine's default is nothing to fail for.
     let _ = rustix::process::setrlimit(Resource::Nofile, plan.open_files_limit);
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    // Once as who we are: another user may not be able to walk there, only to be there.
+    let there = rustix::process::chdir(plan.working_dir).is_ok();
     if let Some(user) = &plan.user {
         drop_capabilities(&plan.security.drop_capabilities).map_err(at("capabilities"))?;
         os::become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
@@ -139,10 +141,14 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
         rustix::thread::set_no_new_privs(true).map_err(|error| at("no new privileges")(error.into()))?;
     }
     let working_dir = plan.working_dir.to_path_buf();
-    rustix::process::chdir(&working_dir).map_err(|error| {
-        let text = os_text(&error.into());
-        format!("chdir to cwd ({:?}) set in config.json failed: {text}", working_dir.display().to_string())
-    })?;
+    match rustix::process::chdir(&working_dir) {
+        Err(Errno::ACCESS) if there => {}
+        Err(error) => {
+            let (text, path) = (os_text(&error.into()), working_dir.display().to_string());
+            return Err(format!("chdir to cwd ({path:?}) set in config.json failed: {text}"));
+        }
+        Ok(()) => {}
+    }
     let name = plan.argv.first().map(String::as_str).unwrap_or_default();
     if plan.argv.is_empty() {
         return Err("no command specified".to_owned());

@@ -56,7 +56,12 @@ pub(super) struct Account {
 }
 
 /// Whom a container runs as: the spec's numbers, else the image's user. Only root may become another.
-pub(super) fn account(launch: &Launch, passwd: &str, group: &str, own_uid: u32) -> Result<Account, RuntimeError> {
+pub(super) fn account(
+    launch: &Launch,
+    passwd: &str,
+    group: &str,
+    own_uid: u32,
+) -> Result<Account, RuntimeError> {
     let lines =
         || passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).filter(|line| line.len() > 5);
     let mut uid = launch.spec.run_as_user;

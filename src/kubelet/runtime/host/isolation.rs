@@ -35,7 +35,7 @@ impl Isolation {
         let facts = [
             ("podium.dev/isolation", how.to_owned()),
             ("podium.dev/namespaces", kinds.to_owned()),
-            ("podium.dev/cgroups", cgroups.facts()),
+            ("podium.dev/limits", cgroups.facts()),
         ];
         let facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
         Self { namespaces, facts }

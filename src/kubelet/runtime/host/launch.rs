@@ -144,7 +144,8 @@ impl Host {
             cpu_request_millicores: launch.spec.cpu_request_millicores,
             pod_pids: self.pod_pids_limit,
         };
-        let group = self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?;
+        let group =
+            self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?;
         let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
         let shared =
             shared.or_else(|| target.as_ref().filter(|target| target.is_running())?.pid_namespace.clone());

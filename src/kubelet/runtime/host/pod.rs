@@ -163,11 +163,8 @@ impl Host {
         let here = || kinds.iter().map(|(name, kind, ..)| Ok((child::open_namespace(own, name)?, *kind)));
         let before = here().collect::<io::Result<Vec<_>>>()?;
         os::unshare(kinds.iter().fold(UnshareFlags::empty(), |all, (_, _, flag, _)| all | *flag))?;
-        let named = if spec.host.network {
-            Ok(())
-        } else {
-            rustix::system::sethostname(spec.hostname.as_bytes())
-        };
+        let named =
+            if spec.host.network { Ok(()) } else { rustix::system::sethostname(spec.hostname.as_bytes()) };
         let made = here().collect();
         for (namespace, kind) in before {
             rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(kind))?;

@@ -46,8 +46,7 @@ impl Group {
             make_directory(&directory)?;
             let controllers: Vec<Controller> =
                 hierarchy.controllers.iter().copied().filter(|own| limits.wants(*own)).collect();
-            for (file, value) in
-                controllers.iter().flat_map(|own| settings(*own, hierarchy.unified, limits))
+            for (file, value) in controllers.iter().flat_map(|own| settings(*own, hierarchy.unified, limits))
             {
                 let directory = if file.starts_with("pids.") { &pod } else { &directory };
                 let path = directory.join(file);
@@ -105,7 +104,8 @@ impl Group {
             ("memory.usage_in_bytes", "total_inactive_file")
         };
         // The working set, as Kubernetes counts: without what the kernel can drop at once.
-        let current = fs::read_to_string(part.directory.join(now)).ok().and_then(|text| text.trim().parse().ok());
+        let current =
+            fs::read_to_string(part.directory.join(now)).ok().and_then(|text| text.trim().parse().ok());
         if let Some(current) = current {
             let idle = field(&part.directory.join("memory.stat"), idle).unwrap_or(0);
             usage.memory_bytes = u64::saturating_sub(current, idle);
@@ -234,9 +234,11 @@ mod tests {
         assert!(group.limits_memory() && !group.out_of_memory());
         fs::write(directory.path().join("unified/pod/c1/memory.events"), "oom 1\noom_kill 1\n").unwrap();
         assert!(group.out_of_memory());
-        fs::write(directory.path().join("unified/pod/c1/cpu.stat"), "usage_usec 2500000\nuser_usec 1\n").unwrap();
+        fs::write(directory.path().join("unified/pod/c1/cpu.stat"), "usage_usec 2500000\nuser_usec 1\n")
+            .unwrap();
         fs::write(directory.path().join("unified/pod/c1/memory.current"), "5000\n").unwrap();
-        fs::write(directory.path().join("unified/pod/c1/memory.stat"), "anon 1\ninactive_file 1000\n").unwrap();
+        fs::write(directory.path().join("unified/pod/c1/memory.stat"), "anon 1\ninactive_file 1000\n")
+            .unwrap();
         let mut usage = Usage::default();
         group.improve(&mut usage);
         assert_eq!((usage.cpu_time, usage.memory_bytes), (Duration::from_millis(2500), 4000));
@@ -248,13 +250,14 @@ mod tests {
         let cgroups = super::super::Cgroups {
             hierarchies: vec![hierarchy(directory.path(), true, &[Controller::Cpu, Controller::Pids])],
         };
-        assert_eq!(cgroups.facts(), "v2: cpu,pids");
+        assert_eq!(cgroups.facts(), "cgroup v2: cpu,pids; memory is watched");
         let none = Limits::default();
         assert!(cgroups.make("pod", "c", &none).unwrap().is_none());
         let memory = Limits { memory_bytes: Some(1), ..none };
         assert!(cgroups.make("pod", "c", &memory).unwrap().is_none(), "nothing here limits memory");
         let pids = Limits { pod_pids: Some(1), ..none };
         assert!(cgroups.make("pod", "c", &pids).unwrap().is_some());
-        assert_eq!(super::super::Cgroups::default().facts(), "none");
+        let without = super::super::Cgroups::default().facts();
+        assert_eq!(without, "cpu not limited; memory is watched; pids not limited");
     }
 }

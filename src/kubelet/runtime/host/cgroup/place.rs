@@ -45,7 +45,8 @@ pub(super) fn places(mountinfo: &str, cgroup: &str) -> Vec<Place> {
             "cgroup2" => (true, Controller::ALL.into(), own_path(&|names| names.is_empty())),
             "cgroup" => {
                 let own: BTreeSet<Controller> = Controller::ALL.into_iter().filter(known).collect();
-                let path = own_path(&|names| own.iter().any(|c| names.split(',').any(|name| name == c.name())));
+                let path =
+                    own_path(&|names| own.iter().any(|c| names.split(',').any(|name| name == c.name())));
                 (false, own, path)
             }
             _ => continue,
@@ -102,7 +103,12 @@ mod tests {
     use super::*;
 
     fn place(directory: &str, unified: bool, top: bool, controllers: &[Controller]) -> Place {
-        Place { directory: directory.into(), unified, top, controllers: controllers.iter().copied().collect() }
+        Place {
+            directory: directory.into(),
+            unified,
+            top,
+            controllers: controllers.iter().copied().collect(),
+        }
     }
 
     /// POD-12: the hierarchies of four kinds of machines.
