@@ -1,6 +1,6 @@
-//! Cluster addresses of services: unique within a range, taken at creation, given back at deletion.
+//! What services are given: cluster addresses and node ports, each held by one service as long as it wants it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
@@ -76,135 +76,274 @@ impl Allocator {
         self.taken.lock().addresses.insert(address)
     }
 
-    /// Gives several addresses back.
-    pub(super) fn give_all_back(&self, addresses: &[Ipv4Addr]) {
-        for address in addresses {
-            self.give_back(*address);
-        }
-    }
-
     /// Gives an address back.
     pub(super) fn give_back(&self, address: Ipv4Addr) {
         self.taken.lock().addresses.remove(&address);
     }
 }
 
-/// Ports that NodePort services get.
-const NODE_PORTS: std::ops::RangeInclusive<i32> = 30_000..=32_767;
+/// What a service holds: nobody else gets it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    address: Option<Ipv4Addr>,
+    node_ports: BTreeSet<i32>,
+}
+
+impl Held {
+    /// What an object holds: nothing, unless it is a service.
+    fn by(object: &Object) -> Self {
+        let Some(spec) = object.get::<Service>().and_then(|service| service.spec.as_ref()) else {
+            return Self::default();
+        };
+        Self {
+            address: spec.cluster_ip.as_ref().and_then(|ip| ip.parse().ok()),
+            node_ports: spec.ports.iter().flatten().filter_map(|p| p.node_port).filter(|n| *n != 0).collect(),
+        }
+    }
+
+    fn without(self, other: &Self) -> Self {
+        Self {
+            address: self.address.filter(|address| other.address != Some(*address)),
+            node_ports: self.node_ports.difference(&other.node_ports).copied().collect(),
+        }
+    }
+}
 
 impl Api {
-    /// Gives a service that needs one a cluster address, and node ports; returns what was taken, to be given
-    /// back should the write fail.
+    /// Gives a service what it needs and its former version did not have: a cluster address, node ports.
+    /// Returns what was taken, to be given back should the write fail; a dry run takes nothing.
     pub(super) fn take_addresses(
         &self,
+        former: Option<&Object>,
         object: &mut Object,
         dry_run: bool,
-    ) -> Result<Vec<Ipv4Addr>, ApiError> {
+    ) -> Result<Held, ApiError> {
         let name = object.name().to_string();
-        let Some(service) = object.get::<Service>() else { return Ok(Vec::new()) };
-        let Some(mut spec) = service.spec.clone() else { return Ok(Vec::new()) };
-        let taken = self.take_cluster_address(&mut spec, &name)?;
-        self.take_node_ports(&mut spec, &object.key().to_string());
+        let Some(mut spec) = object.get::<Service>().and_then(|service| service.spec.clone()) else {
+            return Ok(Held::default());
+        };
+        let before = former.map(Held::by).unwrap_or_default();
+        let mut taken = Held::default();
+        let outcome = self
+            .take_cluster_address(&mut spec, &before, &mut taken)
+            .and_then(|()| self.take_node_ports(&mut spec, &before, &mut taken));
+        if outcome.is_err() || dry_run {
+            self.give_back(&std::mem::take(&mut taken));
+        }
+        outcome.map_err(|refused| refused.of_service(&name))?;
         if let Some(service) = object.get_mut::<Service>() {
             service.spec = Some(spec);
-        }
-        if dry_run {
-            self.inner.addresses.give_all_back(&taken);
         }
         Ok(taken)
     }
 
-    fn take_cluster_address(&self, spec: &mut ServiceSpec, name: &str) -> Result<Vec<Ipv4Addr>, ApiError> {
+    fn take_cluster_address(
+        &self,
+        spec: &mut ServiceSpec,
+        before: &Held,
+        taken: &mut Held,
+    ) -> Result<(), Refused> {
         let allocator = &self.inner.addresses;
         if spec.type_.as_deref() == Some("ExternalName") {
             spec.cluster_ip = None;
             spec.cluster_ips = None;
-            return Ok(Vec::new());
+            return Ok(());
         }
         let address = match spec.cluster_ip.as_deref() {
             Some("None") => {
                 spec.cluster_ips = Some(vec!["None".into()]);
-                return Ok(Vec::new());
+                return Ok(());
             }
-            None | Some("") => allocator.take_any().ok_or_else(|| {
-                ApiError::Internal("failed to allocate a service address: range is full".into())
-            })?,
+            None | Some("") => {
+                let any = allocator.take_any().ok_or(Refused::RangeFull)?;
+                taken.address = Some(any);
+                any
+            }
             Some(asked) => {
-                let invalid = |detail: String| ApiError::Invalid {
-                    kind: Kind::Service,
-                    name: name.into(),
-                    causes: vec![Cause {
-                        reason: "FieldValueInvalid".into(),
-                        message: format!("Invalid value: \"{asked}\": {detail}"),
-                        field: "spec.clusterIP".into(),
-                    }],
-                };
+                let refused = |why: String| Refused::invalid("spec.clusterIP", &format!("{asked:?}"), &why);
                 let address: Ipv4Addr = asked.parse().map_err(|_| {
-                    invalid("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".into())
+                    refused("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".into())
                 })?;
-                let range = allocator.range();
-                if !range.contains(IpAddr::V4(address)) {
-                    let (base, bits) = (range.base, 32 - range.bits);
-                    return Err(invalid(format!(
-                        "failed to allocate IP {asked}: the provided IP is not in the valid range. The range of \
-                         valid IPs is {base}/{bits}"
-                    )));
-                }
-                if !allocator.take(address) {
-                    return Err(invalid(format!(
-                        "failed to allocate IP {asked}: provided IP is already allocated"
-                    )));
+                if before.address != Some(address) {
+                    let range = allocator.range();
+                    if !range.contains(IpAddr::V4(address)) {
+                        let (base, bits) = (range.base, 32 - range.bits);
+                        return Err(refused(format!(
+                            "failed to allocate IP {asked}: the provided IP is not in the valid range. The \
+                             range of valid IPs is {base}/{bits}"
+                        )));
+                    }
+                    if !allocator.take(address) {
+                        let why = format!("failed to allocate IP {asked}: provided IP is already allocated");
+                        return Err(refused(why));
+                    }
+                    taken.address = Some(address);
                 }
                 address
             }
         };
         spec.cluster_ip = Some(address.to_string());
         spec.cluster_ips = Some(vec![address.to_string()]);
-        Ok(vec![address])
+        Ok(())
     }
 
-    fn take_node_ports(&self, spec: &mut ServiceSpec, own_key: &str) {
-        if !matches!(spec.type_.as_deref(), Some("NodePort" | "LoadBalancer")) {
-            return;
+    fn take_node_ports(
+        &self,
+        spec: &mut ServiceSpec,
+        before: &Held,
+        taken: &mut Held,
+    ) -> Result<(), Refused> {
+        let wants_them = match spec.type_.as_deref() {
+            Some("NodePort") => true,
+            Some("LoadBalancer") => spec.allocate_load_balancer_node_ports != Some(false),
+            _ => false,
+        };
+        let allocator = &self.inner.node_ports;
+        // What is asked for comes first: otherwise a port that is given away here could be one of those.
+        for (index, port) in spec.ports.iter().flatten().enumerate() {
+            let Some(asked) = port.node_port.filter(|n| *n != 0) else { continue };
+            // One service may have the same number for several protocols.
+            if before.node_ports.contains(&asked) || taken.node_ports.contains(&asked) {
+                continue;
+            }
+            allocator.take(asked).map_err(|why| {
+                Refused::invalid(&format!("spec.ports[{index}].nodePort"), &asked.to_string(), &why.to_string())
+            })?;
+            taken.node_ports.insert(asked);
         }
-        let mut used: HashSet<i32> = self
-            .list_as::<Service>(None)
-            .iter()
-            .filter(|service| service.key().to_string() != own_key)
-            .flat_map(|service| {
-                let ports = service.spec.as_ref().and_then(|s| s.ports.clone()).unwrap_or_default();
-                ports.into_iter().filter_map(|p| p.node_port)
-            })
-            .collect();
-        for port in spec.ports.iter_mut().flatten().filter(|p| p.node_port.unwrap_or(0) == 0) {
-            port.node_port = NODE_PORTS.into_iter().find(|n| used.insert(*n));
+        for port in spec.ports.iter_mut().flatten().filter(|p| wants_them && p.node_port.unwrap_or(0) == 0) {
+            let any = allocator.take_any().ok_or(Refused::PortsFull)?;
+            taken.node_ports.insert(any);
+            port.node_port = Some(any);
         }
+        Ok(())
     }
 
-    /// Gives a removed service's address back.
-    pub(super) fn give_addresses_back(&self, removed: &Object) {
-        if let Some(address) = cluster_address(removed) {
+    /// Gives back what was taken for a write that did not happen.
+    pub(super) fn give_back(&self, taken: &Held) {
+        if let Some(address) = taken.address {
             self.inner.addresses.give_back(address);
         }
+        self.inner.node_ports.give_back(&taken.node_ports);
     }
 
-    /// Marks the addresses of services that were there before this start as taken.
+    /// Gives back what a removed object, or an object's former version, held and `now` does not.
+    pub(super) fn give_addresses_back(&self, former: &Object, now: Option<&Object>) {
+        let now = now.map(Held::by).unwrap_or_default();
+        self.give_back(&Held::by(former).without(&now));
+    }
+
+    /// Marks what services hold that were there before this start as taken.
     pub(super) fn take_existing_addresses(&self) {
         for service in self.list(Kind::Service, None).objects {
-            if let Some(address) = cluster_address(&service) {
+            let held = Held::by(&service);
+            if let Some(address) = held.address {
                 self.inner.addresses.take(address);
+            }
+            for port in held.node_ports {
+                // Refused is only what is outside of the range, or held twice already.
+                let _ = self.inner.node_ports.take(port);
             }
         }
     }
 }
 
-fn cluster_address(object: &Object) -> Option<Ipv4Addr> {
-    object.get::<Service>()?.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
+/// Why a service does not get what it asks for.
+#[derive(Debug)]
+enum Refused {
+    RangeFull,
+    PortsFull,
+    Invalid { field: String, message: String },
+}
+
+impl Refused {
+    fn invalid(field: &str, value: &str, why: &str) -> Self {
+        Self::Invalid { field: field.into(), message: format!("Invalid value: {value}: {why}") }
+    }
+
+    fn of_service(self, name: &str) -> ApiError {
+        match self {
+            Self::RangeFull => {
+                ApiError::Internal("failed to allocate a service address: range is full".into())
+            }
+            Self::PortsFull => ApiError::Internal("failed to allocate a nodePort: range is full".into()),
+            Self::Invalid { field, message } => ApiError::Invalid {
+                kind: Kind::Service,
+                name: name.into(),
+                causes: vec![Cause { reason: "FieldValueInvalid".into(), message, field }],
+            },
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use k8s_openapi::api::core::v1::Namespace;
+    use serde_json::{Value, json};
+
+    use crate::api::{ApiConfig, DeleteOptions, WriteOptions};
+    use crate::base::clock::Clock;
+    use crate::object::Key;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn node_ports_are_one_services_alone_and_come_back_svc_1() {
+        let api = Api::new(Store::ephemeral(), Clock::machine(), ApiConfig::default());
+        let namespace = json!({"metadata": {"name": "default"}});
+        api.create_as::<Namespace>(serde_json::from_value(namespace).unwrap()).unwrap();
+        let service = |name: &str, type_: &str, ports: Value| -> Service {
+            serde_json::from_value(json!({"metadata": {"name": name, "namespace": "default"},
+                "spec": {"type": type_, "ports": ports}}))
+            .unwrap()
+        };
+        let ports_of = |service: &Service| -> Vec<i32> {
+            let ports = service.spec.as_ref().unwrap().ports.clone().unwrap();
+            ports.iter().filter_map(|p| p.node_port).collect()
+        };
+        let two = json!([{"name": "t", "port": 53, "nodePort": 30053, "protocol": "TCP"},
+            {"name": "u", "port": 53, "nodePort": 30053, "protocol": "UDP"}, {"name": "x", "port": 54}]);
+        let a = api.create_as(service("a", "NodePort", two)).unwrap();
+        assert_eq!(ports_of(&a)[..2], [30053, 30053], "one number for two protocols");
+        assert!((30000..=32767).contains(&ports_of(&a)[2]) && ports_of(&a)[2] != 30053);
+
+        let asked = |number: i32| json!([{"port": 80, "nodePort": number}]);
+        let refused = |number: i32| {
+            api.create_as(service("b", "NodePort", asked(number))).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refused(30053),
+            "Service \"b\" is invalid: spec.ports[0].nodePort: Invalid value: 30053: provided port is already \
+             allocated"
+        );
+        assert!(refused(80).ends_with(
+            "Invalid value: 80: provided port is not in the valid range. The range of valid ports is 30000-32767"
+        ));
+        let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
+        api.create(Object::new(service("b", "NodePort", asked(30080))), &dry).unwrap();
+        let b = api.create_as(service("b", "NodePort", asked(30080))).unwrap();
+        assert_eq!(ports_of(&b), [30080], "a dry run takes nothing");
+
+        let key = Key::new("default", "b");
+        let set = |number: Option<i32>, type_: &str| {
+            api.modify::<Service>(&key, |service| {
+                let spec = service.spec.as_mut().unwrap();
+                spec.type_ = Some(type_.into());
+                spec.ports.as_mut().unwrap()[0].node_port = number;
+                Ok(())
+            })
+        };
+        assert!(set(Some(30053), "NodePort").is_err());
+        assert_eq!(ports_of(&set(Some(30081), "NodePort").unwrap()), [30081]);
+        api.create_as(service("c", "NodePort", asked(30080))).unwrap();
+        let none: [i32; 0] = [];
+        assert_eq!(ports_of(&set(None, "ClusterIP").unwrap()), none);
+        api.create_as(service("d", "NodePort", asked(30081))).unwrap();
+        assert_eq!(ports_of(&set(None, "NodePort").unwrap()).len(), 1, "given when the type asks for it");
+        api.delete(Kind::Service, &Key::new("default", "a"), &DeleteOptions::default()).unwrap();
+        api.create_as(service("e", "NodePort", asked(30053))).unwrap();
+    }
 
     #[test]
     fn addresses_are_unique_and_come_back() {

@@ -112,7 +112,7 @@ impl Api {
 
     fn remove(&self, current: &Arc<Object>) -> Result<Arc<Object>, WriteError> {
         let last = self.store().remove(current.kind(), &current.key(), current.revision())?;
-        self.give_addresses_back(&last);
+        self.give_addresses_back(&last, None);
         Ok(last)
     }
 }

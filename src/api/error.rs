@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
 
-use crate::object::{Key, Kind};
+use crate::object::{Key, Kind, Revision};
 use crate::store::{StoreError, WriteError};
 
 /// One reason among several, tied to a field where there is one.
@@ -111,8 +111,15 @@ pub enum ApiError {
     },
     /// Something is broken here (500).
     Internal(String),
-    /// It took too long (504).
-    Timeout(String),
+    /// The client knows a revision that this server has not reached (504).
+    TooLargeRevision {
+        /// The revision asked for.
+        asked: Revision,
+        /// The newest there is.
+        current: Revision,
+    },
+    /// Whether it is done is not known: it may be yet (504).
+    Undecided(String),
     /// What the request needs is not there at the moment (503).
     Unavailable(String),
 }
@@ -186,7 +193,7 @@ impl ApiError {
             Self::TooManyRequests { .. } => 429,
             Self::Internal(_) => 500,
             Self::Unavailable(_) => 503,
-            Self::Timeout(_) => 504,
+            Self::TooLargeRevision { .. } | Self::Undecided(_) => 504,
         }
     }
 
@@ -208,7 +215,18 @@ impl ApiError {
             Self::TooManyRequests { .. } => "TooManyRequests",
             Self::Internal(_) => "InternalError",
             Self::Unavailable(_) => "ServiceUnavailable",
-            Self::Timeout(_) => "Timeout",
+            Self::TooLargeRevision { .. } | Self::Undecided(_) => "Timeout",
+        }
+    }
+
+    /// After how many seconds the client should try again, where that is known.
+    pub fn retry_after_seconds(&self) -> Option<i32> {
+        match self {
+            Self::TooManyRequests { retry_after_seconds, .. } => {
+                Some(*retry_after_seconds).filter(|seconds| *seconds > 0)
+            }
+            Self::TooLargeRevision { .. } => Some(1),
+            _ => None,
         }
     }
 
@@ -254,9 +272,18 @@ impl ApiError {
                 causes: status_causes(causes),
                 ..StatusDetails::default()
             }),
-            Self::TooManyRequests { causes, retry_after_seconds, .. } => Some(StatusDetails {
+            Self::TooManyRequests { causes, .. } => Some(StatusDetails {
                 causes: status_causes(causes),
-                retry_after_seconds: Some(*retry_after_seconds).filter(|s| *s > 0),
+                retry_after_seconds: self.retry_after_seconds(),
+                ..StatusDetails::default()
+            }),
+            Self::TooLargeRevision { .. } => Some(StatusDetails {
+                causes: Some(vec![StatusCause {
+                    reason: Some("ResourceVersionTooLarge".into()),
+                    message: Some("Too large resource version".into()),
+                    field: None,
+                }]),
+                retry_after_seconds: self.retry_after_seconds(),
                 ..StatusDetails::default()
             }),
             Self::Internal(message) => Some(StatusDetails {
@@ -302,6 +329,10 @@ impl std::fmt::Display for ApiError {
             Self::NotFound { kind, name } => {
                 write!(f, "{} \"{name}\" not found", kind.info().qualified_plural())
             }
+            Self::TooLargeRevision { asked, current } => {
+                write!(f, "Timeout: Too large resource version: {asked}, current: {current}")
+            }
+            Self::Undecided(message) => write!(f, "Timeout: {message}"),
             Self::NotKnown { resource, group, name } => write!(f, "{resource}.{group} \"{name}\" not found"),
             Self::NoSuchResource => f.write_str("the server could not find the requested resource"),
             Self::AlreadyExists { kind, name } => {
@@ -331,7 +362,6 @@ impl std::fmt::Display for ApiError {
             | Self::NotAcceptable(message)
             | Self::Expired(message)
             | Self::TooLarge(message)
-            | Self::Timeout(message)
             | Self::Unavailable(message) => f.write_str(message),
         }
     }
@@ -339,6 +369,9 @@ impl std::fmt::Display for ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        Self::Internal(error.to_string())
+        match error {
+            StoreError::Undecided(_) => Self::Undecided(error.to_string()),
+            other => Self::Internal(other.to_string()),
+        }
     }
 }

@@ -11,7 +11,9 @@ pub mod default;
 mod deletion;
 mod error;
 pub mod http;
+pub mod identity;
 pub mod node_access;
+mod node_ports;
 mod options;
 pub mod patch;
 mod rules;
@@ -50,6 +52,8 @@ pub struct ApiConfig {
     pub service_range: AddressRange,
     /// Admission plugins that are switched off, by name.
     pub disabled_admission: Vec<String>,
+    /// Signs the tokens of service accounts; none = by a key that ends with the process.
+    pub token_signer: Option<Arc<identity::Signer>>,
 }
 
 impl Default for ApiConfig {
@@ -58,6 +62,7 @@ impl Default for ApiConfig {
             timings: Timings::default(),
             service_range: AddressRange { base: [127, 32, 0, 0].into(), bits: 16 },
             disabled_admission: Vec::new(),
+            token_signer: None,
         }
     }
 }
@@ -74,6 +79,8 @@ struct Inner {
     config: ApiConfig,
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
     addresses: addresses::Allocator,
+    node_ports: node_ports::NodePorts,
+    signer: Arc<identity::Signer>,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
 }
@@ -82,12 +89,15 @@ impl Api {
     /// The API of this state.
     pub fn new(store: Store, clock: Clock, config: ApiConfig) -> Self {
         let addresses = addresses::Allocator::new(config.service_range);
+        let signer = config.token_signer.clone().unwrap_or_else(|| Arc::new(identity::Signer::passing()));
         let inner = Inner {
             store,
             clock,
             config,
             nodes: RwLock::default(),
             addresses,
+            node_ports: node_ports::NodePorts::default(),
+            signer,
             usage: RwLock::default(),
         };
         let api = Self { inner: Arc::new(inner) };

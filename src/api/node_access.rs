@@ -2,10 +2,13 @@
 //!
 //! Each kubelet registers itself under its node's name; requests about a pod go to its node's.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use super::ApiError;
@@ -40,6 +43,26 @@ pub fn runtime_uid(pod: &Shared<Pod>) -> &str {
     mirrored.map_or(pod.uid(), String::as_str)
 }
 
+/// A stream of bytes each way, each with an end of its own.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Why a port of a pod cannot be reached, as it stands in Kubernetes' error messages.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreachable(pub String);
+
+/// A running pod's ports, for port-forward.
+pub trait PodPorts: Send + Sync {
+    /// The identity of the pod's sandbox, which error messages name.
+    fn sandbox(&self) -> &str;
+
+    /// A connection to whichever process *of this pod* listens on the port, be it on the pod's address, on
+    /// localhost or on every address.
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>>;
+}
+
 /// What a node's kubelet offers to clients of the API.
 pub trait NodeAccess: Send + Sync {
     /// A container's log, in pieces; ends at the end (never, when following a running container).
@@ -65,4 +88,7 @@ pub trait NodeAccess: Send + Sync {
         container: String,
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>>;
+
+    /// The ports of a pod that has a sandbox.
+    fn port_forward(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>>;
 }

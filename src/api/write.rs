@@ -44,7 +44,7 @@ impl Api {
             rules::apply_defaults(&mut candidate);
             admission::admit_create(self, &mut candidate)?;
             rules::check_create(&candidate)?;
-            let addresses = self.take_addresses(&mut candidate, options.dry_run)?;
+            let taken = self.take_addresses(None, &mut candidate, options.dry_run)?;
             if options.dry_run {
                 return match self.store().get(kind, &candidate.key()) {
                     Some(_) => Err(ApiError::AlreadyExists { kind, name: candidate.name().into() }),
@@ -55,7 +55,7 @@ impl Api {
             match self.store().create(candidate) {
                 Ok(stored) => return Ok(stored),
                 Err(error) => {
-                    self.inner.addresses.give_all_back(&addresses);
+                    self.give_back(&taken);
                     tries += 1;
                     if error != WriteError::Exists || prefix.is_none() || tries >= TRIES {
                         return Err(ApiError::from_write(error, kind, &name));
@@ -164,31 +164,26 @@ impl Api {
             if next == *current {
                 return Ok(current);
             }
-            if needs_address(&current, &next) {
-                self.take_addresses(&mut next, options.dry_run)?;
-            }
+            let taken = self.take_addresses(Some(&current), &mut next, options.dry_run)?;
             if options.dry_run {
                 return Ok(Arc::new(next));
             }
             match self.store().replace(next, current.revision()) {
-                Ok(stored) => return Ok(self.remove_if_done(stored)),
-                // The edit never named a version, or it named the one it was just given: do it again.
-                Err(WriteError::Conflict(_)) => {}
-                Err(error) => return Err(ApiError::from_write(error, kind, &key.name)),
+                Ok(stored) => {
+                    self.give_addresses_back(&current, Some(&stored));
+                    return Ok(self.remove_if_done(stored));
+                }
+                Err(error) => {
+                    self.give_back(&taken);
+                    // The edit never named a version, or it named the one it was just given: do it again.
+                    if !matches!(error, WriteError::Conflict(_)) {
+                        return Err(ApiError::from_write(error, kind, &key.name));
+                    }
+                }
             }
         }
         Err(ApiError::modified(kind, &key.name))
     }
-}
-
-/// Whether a change makes a service one with a cluster address or with node ports.
-fn needs_address(current: &Object, next: &Object) -> bool {
-    let Body::Service(next) = next.body() else { return false };
-    let Body::Service(current) = current.body() else { return false };
-    let of = |service: &k8s_openapi::api::core::v1::Service| {
-        service.spec.as_ref().and_then(|s| s.cluster_ip.clone()).filter(|ip| !ip.is_empty())
-    };
-    of(current).is_none() && of(next).is_none()
 }
 
 /// The version to store: what the part allows of the edited one, with the fields the API keeps itself.

@@ -3,4 +3,5 @@
 pub mod backoff;
 pub mod clock;
 pub mod nearest;
+pub mod resolv_conf;
 pub mod task;

@@ -1,9 +1,12 @@
 //! The known word nearest to a mistyped one.
 
+/// Whoever gives longer words gets no better an answer, and no slow one.
+const LONGEST: usize = 64;
+
 /// The known word that is nearest, if one is near at all: about one letter in four may be wrong. Upper and lower
 /// case are one.
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = given.to_lowercase();
+    let word: String = given.to_lowercase().chars().take(LONGEST).collect();
     let most = 1 + word.chars().count() / 4;
     let near = known.into_iter().map(|known| (edits(&word, &known.to_lowercase()), known)).min();
     near.filter(|(edits, _)| *edits <= most).map(|(_, known)| known)
@@ -11,9 +14,7 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 
 /// How many letters must be added, left out, replaced or swapped with their neighbour.
 fn edits(a: &str, b: &str) -> usize {
-    /// Whoever gives longer words gets no better an answer, and no slow one.
-    const LONGEST: usize = 64;
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(LONGEST).collect(), b.chars().collect());
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {
         for j in 0..=b.len() {

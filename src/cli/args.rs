@@ -49,6 +49,11 @@ pub(super) enum Command {
         #[command(flatten)]
         instance: InstanceArgs,
     },
+    /// Images: list them, load an archive, remove a loaded one.
+    Image {
+        #[command(subcommand)]
+        command: super::image::ImageCommand,
+    },
     /// Measure this build on this machine, each figure beside a limit or a peer.
     Bench {
         /// What to measure [default: everything].
@@ -93,7 +98,7 @@ pub(super) struct ClusterArgs {
     /// What the log tells: error, warn, info, debug, trace.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(super) log_level: tracing::Level,
-    /// Leave a component out (repeatable): scheduler, kubelet, an admission plugin, or a controller.
+    /// Leave a component out (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller.
     #[arg(long, value_name = "NAME")]
     pub(super) disable: Vec<String>,
 }

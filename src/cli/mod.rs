@@ -3,11 +3,14 @@
 mod apply;
 mod args;
 mod bench;
+mod image;
 mod logging;
 mod serve;
 mod signals;
 mod up;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -34,6 +37,7 @@ pub fn main() -> ExitCode {
         Some(Command::Apply(request)) => apply::apply(&request),
         Some(Command::Delete(request)) => apply::delete(&request),
         Some(Command::Kubeconfig { instance }) => apply::print_kubeconfig(&instance),
+        Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites }) => bench::run(&suites),
         Some(Command::Completions { shell }) => {
             args::print_completions(shell);
@@ -64,10 +68,17 @@ fn told(error: &anyhow::Error) -> String {
 
 /// The programs this binary is for itself: before any thread or runtime exists, because they fork.
 fn hidden_program() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
-    match arguments.next()?.to_str()? {
-        "node-host" => Some(crate::kubelet::runtime::node_host_main(arguments)),
-        "image-program" => Some(crate::kubelet::images::image_program_main(arguments)),
+    use crate::kubelet::images::{image_program_main, is_image_program};
+    let mut arguments = std::env::args_os();
+    let called = PathBuf::from(arguments.next()?);
+    let called = called.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    let rest: Vec<OsString> = arguments.collect();
+    match rest.first().and_then(|first| first.to_str()) {
+        Some("node-host") => Some(crate::kubelet::runtime::node_host_main(rest.into_iter().skip(1))),
+        Some("image-program") => Some(image_program_main(rest.into_iter().skip(1))),
+        _ if is_image_program(&called) => {
+            Some(image_program_main(std::iter::once(OsString::from(called)).chain(rest)))
+        }
         _ => None,
     }
 }

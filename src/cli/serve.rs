@@ -11,6 +11,7 @@ use super::logging::{self, Logging, Stderr};
 use super::signals::StopSignals;
 use crate::cluster::{Cluster, ClusterConfig, ConfigFile, DataDir, UnknownComponent, default_data_dir};
 use crate::controllers::Controllers;
+use crate::manifest::ConfigText;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
     runtime()?.block_on(serve(args))
@@ -83,12 +84,8 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         None => ConfigFile::default(),
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            let value = crate::manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
             // An empty file is all defaults.
-            match value {
-                serde_json::Value::Null => ConfigFile::default(),
-                value => serde_json::from_value(value).with_context(|| path.display().to_string())?,
-            }
+            ConfigText::parse(&text, &path.display().to_string())?.decode()?.unwrap_or_default()
         }
     };
     check_components(&args.disable)?;
@@ -104,11 +101,14 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
     })
 }
 
+/// Components that are neither controllers nor admission plugins.
+const PARTS: [&str; 4] = ["scheduler", "kubelet", "proxy", "dns"];
+
 /// Refuses names of components that there are not.
 fn check_components(names: &[String]) -> Result<(), UnknownComponent> {
     let known = || {
         let admission = crate::api::admission::plugin_names();
-        ["scheduler", "kubelet", "proxy", "dns"].into_iter().chain(Controllers::names()).chain(admission)
+        PARTS.into_iter().chain(Controllers::names()).chain(admission)
     };
     match names.iter().find(|name| !known().any(|k| k == name.as_str())) {
         Some(name) => {

@@ -5,6 +5,7 @@ use crate::api::Api;
 use crate::base::task::Tasks;
 use crate::controllers::{Controllers, Settings};
 use crate::reconcile::Caches;
+use crate::scheduler::config::{ConfigError, profiles};
 use crate::scheduler::{Scheduler, SchedulerConfig};
 
 /// The running control loops.
@@ -19,12 +20,16 @@ pub(super) fn start(
     tasks: &Tasks,
     config: &ClusterConfig,
     ca_pem: &str,
-) -> Actors {
+) -> Result<Actors, ConfigError> {
     let settings = Settings { disabled: config.disabled.clone(), root_certificate: ca_pem.to_string() };
+    let mut scheduler_config = SchedulerConfig::default();
+    if let Some(configuration) = &config.file.scheduler {
+        scheduler_config.profiles = profiles(configuration)?;
+    }
     let scheduler = (!config.is_disabled("scheduler")).then(|| {
-        let scheduler = Scheduler::new(api, caches, SchedulerConfig::default());
+        let scheduler = Scheduler::new(api, caches, scheduler_config);
         scheduler.run(tasks);
         scheduler
     });
-    Actors { _controllers: Controllers::start(api, caches, tasks, settings), _scheduler: scheduler }
+    Ok(Actors { _controllers: Controllers::start(api, caches, tasks, settings), _scheduler: scheduler })
 }

@@ -2,15 +2,11 @@
 
 use std::net::SocketAddr;
 
-use k8s_openapi::api::core::v1::{
-    EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Namespace, Service, ServicePort, ServiceSpec,
-};
-use k8s_openapi::api::discovery::v1::{
-    Endpoint, EndpointConditions, EndpointPort as SlicePort, EndpointSlice,
-};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::fixed_services;
 use crate::api::{AddressRange, Api, ApiError};
 use crate::object::{Key, Typed};
 
@@ -42,7 +38,7 @@ pub(super) fn bootstrap(api: &Api, listening: SocketAddr, services: AddressRange
             },
         )?;
     }
-    kubernetes_service(api, listening, services)
+    fixed_services::kubernetes(api, listening, services)
 }
 
 fn meta(namespace: &str, name: &str) -> ObjectMeta {
@@ -59,84 +55,4 @@ fn ensure<T: Typed>(api: &Api, object: T) -> Result<(), ApiError> {
         return Ok(());
     }
     api.create_as(object).map(drop)
-}
-
-/// `kubernetes.default`: the API itself, wherever it listens this time.
-fn kubernetes_service(api: &Api, listening: SocketAddr, services: AddressRange) -> Result<(), ApiError> {
-    let labels = |pairs: &[(&str, &str)]| {
-        Some(pairs.iter().map(|(k, v)| ((*k).to_string(), (*v).to_string())).collect())
-    };
-    let own = |extra: &[(&str, &str)]| ObjectMeta { labels: labels(extra), ..meta("default", "kubernetes") };
-    let key = Key::new("default", "kubernetes");
-    let address = services.at(1).to_string();
-    // A cluster that found its address range taken has moved to another.
-    if let Ok(old) = api.get_as::<Service>(&key)
-        && old.spec.as_ref().and_then(|s| s.cluster_ip.as_ref()) != Some(&address)
-    {
-        api.delete(crate::object::Kind::Service, &key, &crate::api::DeleteOptions::default())?;
-    }
-    ensure(
-        api,
-        Service {
-            metadata: own(&[("component", "apiserver"), ("provider", "kubernetes")]),
-            spec: Some(ServiceSpec {
-                cluster_ip: Some(address),
-                ports: Some(vec![ServicePort {
-                    name: Some("https".into()),
-                    port: 443,
-                    protocol: Some("TCP".into()),
-                    target_port: Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::Int(
-                        listening.port().into(),
-                    )),
-                    ..ServicePort::default()
-                }]),
-                type_: Some("ClusterIP".into()),
-                ..ServiceSpec::default()
-            }),
-            ..Service::default()
-        },
-    )?;
-    let endpoints = Endpoints {
-        metadata: own(&[("endpointslice.kubernetes.io/skip-mirror", "true")]),
-        subsets: Some(vec![EndpointSubset {
-            addresses: Some(vec![EndpointAddress {
-                ip: listening.ip().to_string(),
-                ..EndpointAddress::default()
-            }]),
-            ports: Some(vec![EndpointPort {
-                name: Some("https".into()),
-                port: listening.port().into(),
-                protocol: Some("TCP".into()),
-                ..EndpointPort::default()
-            }]),
-            ..EndpointSubset::default()
-        }]),
-    };
-    ensure(api, endpoints.clone())?;
-    api.modify::<Endpoints>(&key, |current| {
-        current.subsets.clone_from(&endpoints.subsets);
-        Ok(())
-    })?;
-    let slice = EndpointSlice {
-        metadata: own(&[("kubernetes.io/service-name", "kubernetes")]),
-        address_type: "IPv4".into(),
-        endpoints: Some(vec![Endpoint {
-            addresses: vec![listening.ip().to_string()],
-            conditions: Some(EndpointConditions { ready: Some(true), ..EndpointConditions::default() }),
-            ..Endpoint::default()
-        }]),
-        ports: Some(vec![SlicePort {
-            name: Some("https".into()),
-            port: Some(listening.port().into()),
-            protocol: Some("TCP".into()),
-            ..SlicePort::default()
-        }]),
-    };
-    ensure(api, slice.clone())?;
-    api.modify::<EndpointSlice>(&key, |current| {
-        current.endpoints.clone_from(&slice.endpoints);
-        current.ports.clone_from(&slice.ports);
-        Ok(())
-    })
-    .map(drop)
 }

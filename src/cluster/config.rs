@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::nearest::nearest;
+use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
 use crate::object::config::{Seconds, Timings};
@@ -13,12 +15,19 @@ pub type ComponentName = String;
 
 /// A name of no component.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no component \"{name}\"; there are {}", known.join(", "))]
+#[error("there is no component \"{name}\"{}; there are {}", self.hint(), known.join(", "))]
 pub struct UnknownComponent {
     /// As given.
     pub name: String,
     /// What there is.
     pub known: Vec<String>,
+}
+
+impl UnknownComponent {
+    fn hint(&self) -> String {
+        let near = nearest(&self.name, self.known.iter().map(String::as_str));
+        near.map(|near| format!(", did you mean {near}?")).unwrap_or_default()
+    }
 }
 
 /// How a cluster is started.
@@ -74,6 +83,13 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// How hollow nodes behave.
     pub hollow: HollowConfig,
+    /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
+    /// directory `nodes/NAME/manifests` below the data directory.
+    pub static_pod_path: Option<std::path::PathBuf>,
+    /// When pods are evicted because their node is short of something.
+    pub eviction: EvictionConfig,
+    /// The scheduler's profiles: a KubeSchedulerConfiguration.
+    pub scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
     /// Limits are kept by control groups where the machine allows it; false never tries.
@@ -91,6 +107,9 @@ impl Default for ConfigFile {
             timings: Timings::default(),
             images: Vec::new(),
             hollow: HollowConfig::default(),
+            static_pod_path: None,
+            eviction: EvictionConfig::default(),
+            scheduler: None,
             namespaces: true,
             cgroups: true,
             pod_pids_limit: None,

@@ -1,71 +1,302 @@
-//! The user's own images: entries of the config file, and of `DATA/images/*.yaml` (IMG-1).
+//! The user's own images: entries of the config file, and of `DATA/images/*.yaml`, which are read again whenever
+//! they change (IMG-1).
+//!
+//! A file that cannot be read keeps a cluster from starting. Once it runs, the file's last good entries stay,
+//! and the mistake is told with every image that is not found.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::start::StartError;
-use crate::kubelet::images::{Catalogue, ImageEntry};
-use crate::manifest;
+use crate::kubelet::images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
+use crate::manifest::{self, Document};
 
-/// A file holds one entry or a list of them.
-#[derive(serde::Deserialize)]
-#[serde(untagged)]
-enum OneOrMany {
-    Many(Vec<ImageEntry>),
-    One(Box<ImageEntry>),
-}
+/// Larger files are no catalogue.
+const MOST_BYTES: u64 = 4 << 20;
 
 /// The catalogue of a cluster; the config file's entries come first.
 pub(super) fn catalogue(configured: &[ImageEntry], data_dir: &Path) -> Result<Catalogue, StartError> {
+    let (catalogue, problems) = image_catalogue(configured, data_dir);
+    match problems.first() {
+        None => Ok(catalogue),
+        Some(problem) => Err(StartError::Image { reason: problem.clone() }),
+    }
+}
+
+/// The catalogue of a data directory, and what is wrong with its files.
+pub fn image_catalogue(configured: &[ImageEntry], data_dir: &Path) -> (Catalogue, Vec<String>) {
     let directory = data_dir.join("images");
-    let mut entries = configured.to_vec();
-    for file in files(&directory) {
-        let text = std::fs::read_to_string(&file).map_err(|e| failed(&file, &e))?;
-        // A syntax error names its line; one of an entry's fields names the field.
-        let value = manifest::from_yaml(&text).map_err(|e| failed(&file, &e))?;
-        match serde_json::from_value(value).map_err(|e| failed(&file, &e))? {
-            OneOrMany::Many(many) => entries.extend(many),
-            OneOrMany::One(one) => entries.push(*one),
+    let place = directory.join("*.yaml").display().to_string();
+    let faults = configured.iter().flat_map(|entry| {
+        let told = |(field, why)| format!("config file: images: {}: {field}: {why}", entry.name);
+        entry.faults().into_iter().map(told)
+    });
+    let mut problems: Vec<String> = faults.collect();
+    let files = Files { configured: configured.to_vec(), directory, read: Mutex::new(None) };
+    problems.extend(files.current().problems.iter().cloned());
+    (Catalogue::live(Box::new(files), Some(ImageStore::of(data_dir)), place), problems)
+}
+
+/// The entries of a directory's files.
+struct Files {
+    configured: Vec<ImageEntry>,
+    directory: PathBuf,
+    // Held while files are read, so that many pods starting at once read them once.
+    read: Mutex<Option<Read>>,
+}
+
+/// What the files said when they were last read.
+struct Read {
+    files: BTreeMap<PathBuf, OneFile>,
+    together: Arc<UserImages>,
+}
+
+/// What a file said when it was last read.
+struct OneFile {
+    stamp: Stamp,
+    entries: Vec<ImageEntry>,
+    problems: Vec<String>,
+}
+
+/// Tells whether a file is another than it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp(u64, i64, i64, u64);
+
+impl UserImageSource for Files {
+    fn current(&self) -> Arc<UserImages> {
+        let now: BTreeMap<PathBuf, Stamp> = files(&self.directory).into_iter().collect();
+        let mut read = self.read.lock();
+        let same = |known: &&Read| {
+            let stamps = known.files.iter().map(|(file, one)| (file, &one.stamp));
+            stamps.eq(&now)
+        };
+        if let Some(known) = read.as_ref().filter(same) {
+            return known.together.clone();
+        }
+        let first = read.is_none();
+        let mut before = read.take().map(|known| known.files).unwrap_or_default();
+        let mut files = BTreeMap::new();
+        for (file, stamp) in now {
+            let one = match before.remove(&file) {
+                Some(known) if known.stamp == stamp => known,
+                known => {
+                    let (mut entries, problems) = read_file(&file);
+                    for problem in problems.iter().filter(|_| !first) {
+                        tracing::warn!("image catalogue: {problem}");
+                    }
+                    if !problems.is_empty() {
+                        entries = known.map(|known| known.entries).unwrap_or(entries);
+                    }
+                    OneFile { stamp, entries, problems }
+                }
+            };
+            files.insert(file, one);
+        }
+        let together = Arc::new(together(&self.configured, &files));
+        *read = Some(Read { files, together: together.clone() });
+        together
+    }
+}
+
+/// All entries in order, without those that mean what an earlier one means.
+fn together(configured: &[ImageEntry], files: &BTreeMap<PathBuf, OneFile>) -> UserImages {
+    let mut all = UserImages { entries: configured.to_vec(), problems: Vec::new() };
+    let mut origin = vec![PathBuf::from("the config file"); configured.len()];
+    for (file, one) in files {
+        all.problems.extend(one.problems.iter().cloned());
+        for entry in &one.entries {
+            if let Some(earlier) = all.entries.iter().position(|known| known.collides(entry)) {
+                all.problems.push(format!(
+                    "{}: image {:?} is declared in {} already",
+                    file.display(),
+                    entry.name,
+                    origin[earlier].display()
+                ));
+            } else {
+                all.entries.push(entry.clone());
+                origin.push(file.clone());
+            }
         }
     }
-    Ok(Catalogue::new(entries, directory.join("*.yaml").display().to_string()))
+    all
 }
 
 /// The YAML files of a directory by name; none when it is not there.
-fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .flatten()
+fn files(directory: &Path) -> Vec<(PathBuf, Stamp)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|e| e == "yaml" || e == "yml"))
-        .collect();
-    files.sort();
-    files
+        .filter_map(|path| {
+            let about = path.metadata().ok()?;
+            Some((path, Stamp(about.ino(), about.mtime(), about.mtime_nsec(), about.size())))
+        })
+        .collect()
 }
 
-fn failed(file: &Path, error: &dyn std::fmt::Display) -> StartError {
-    StartError::Image { file: file.to_path_buf(), reason: error.to_string() }
+/// The entries of a file, each mistake with its line and column.
+fn read_file(file: &Path) -> (Vec<ImageEntry>, Vec<String>) {
+    let name = file.display().to_string();
+    let about = match file.metadata() {
+        Ok(about) if !about.is_file() => return (Vec::new(), vec![format!("{name}: not a file")]),
+        Ok(about) if about.len() > MOST_BYTES => {
+            return (Vec::new(), vec![format!("{name}: larger than {MOST_BYTES} bytes")]);
+        }
+        Ok(_) => std::fs::read(file),
+        Err(error) => Err(error),
+    };
+    let text = match about.map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => return (Vec::new(), vec![format!("{name}: not UTF-8: is this a text file?")]),
+        Err(error) => return (Vec::new(), vec![format!("{name}: {error}")]),
+    };
+    let (mut entries, mut problems) = (Vec::new(), Vec::new());
+    for document in manifest::parse_values(&text, &name) {
+        match document {
+            Ok(document) => match read_entry(&document) {
+                Ok(entry) => entries.push(entry),
+                Err(wrong) => problems.extend(wrong),
+            },
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    (entries, problems)
+}
+
+fn read_entry(document: &Document) -> Result<ImageEntry, Vec<String>> {
+    let entry: ImageEntry = serde_json::from_value(document.value.clone()).map_err(|error| {
+        let field = wrong_field(&document.value).unwrap_or_default();
+        vec![document.error(&field, error.to_string()).to_string()]
+    })?;
+    let faults = entry.faults();
+    if faults.is_empty() {
+        return Ok(entry);
+    }
+    Err(faults.into_iter().map(|(field, why)| document.error(&field, why).to_string()).collect())
+}
+
+/// The first field that alone is enough to make an entry unreadable.
+fn wrong_field(value: &Value) -> Option<String> {
+    let alone = |field: &&String| {
+        let mut entry = serde_json::json!({"name": "x"});
+        entry[field.as_str()] = value[field.as_str()].clone();
+        serde_json::from_value::<ImageEntry>(entry).is_err()
+    };
+    value.as_object()?.keys().find(alone).cloned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    struct Data(tempfile::TempDir);
+
+    impl Data {
+        fn new() -> Self {
+            let data = tempfile::tempdir().unwrap();
+            std::fs::create_dir(data.path().join("images")).unwrap();
+            Self(data)
+        }
+
+        /// As an editor saves: a new file in the old one's place.
+        fn write(&self, name: &str, text: &str) {
+            let file = self.0.path().join("images").join(name);
+            let new = file.with_extension("new");
+            std::fs::write(&new, text).unwrap();
+            std::fs::rename(new, file).unwrap();
+        }
+
+        fn problems(&self) -> Vec<String> {
+            let place = format!("{}/images/", self.0.path().display());
+            image_catalogue(&[], self.0.path()).1.iter().map(|text| text.replace(&place, "")).collect()
+        }
+    }
+
     #[test]
     fn images_of_the_data_directory_are_known_img_1() {
-        let data = tempfile::tempdir().unwrap();
-        std::fs::create_dir(data.path().join("images")).unwrap();
-        let write =
-            |name: &str, text: &str| std::fs::write(data.path().join("images").join(name), text).unwrap();
-        write("one.yaml", "name: mine\ntags: ['1']\nentrypoint: [sleep, '5']\n");
-        write("more.yaml", "- {name: a, entrypoint: [sh]}\n- {name: b, entrypoint: [sh]}\n");
-        write("notes.txt", "not an image");
-        let known = catalogue(&[], data.path()).unwrap();
+        let data = Data::new();
+        data.write("one.yaml", "name: mine\ntags: ['1']\nentrypoint: [sleep, '5']\n");
+        data.write(
+            "more.yaml",
+            "- {name: a, entrypoint: [sh]}\n- {name: b, entrypoint: [sh]}\n---\nname: c\n",
+        );
+        data.write("notes.txt", "not an image");
+        let known = catalogue(&[], data.0.path()).unwrap();
         assert!(known.resolve("mine:1").is_ok());
         assert!(known.resolve("mine:2").is_err());
-        assert!(known.resolve("b").is_ok());
-        write("broken.yaml", "name: [\n");
-        let error = catalogue(&[], data.path()).err().unwrap().to_string();
-        assert!(error.contains("broken.yaml"), "{error}");
+        assert!(known.resolve("b").is_ok() && known.resolve("c:any").is_ok());
+        data.write("broken.yaml", "name: [\n");
+        let error = catalogue(&[], data.0.path()).err().unwrap().to_string();
+        assert!(error.contains("broken.yaml:"), "{error}");
+    }
+
+    #[test]
+    fn files_are_read_again_when_they_change_img_1() {
+        let data = Data::new();
+        let known = catalogue(&[], data.0.path()).unwrap();
+        assert!(known.resolve("mine").is_err());
+        data.write("one.yaml", "name: mine\nentrypoint: [sh]\n");
+        assert_eq!(known.resolve("mine").unwrap().entrypoint, ["sh"]);
+        data.write("one.yaml", "name: mine\nentrypoint: [cat]\n");
+        assert_eq!(known.resolve("mine").unwrap().entrypoint, ["cat"]);
+        // A mistake in one file leaves its last good entries, and is told.
+        data.write("one.yaml", "name: mine\nentryPoint: [tee]\n");
+        assert_eq!(known.resolve("mine").unwrap().entrypoint, ["cat"]);
+        data.write("two.yaml", "name: other\n");
+        assert!(known.resolve("other").is_ok());
+        let error = known.resolve("third").unwrap_err().to_string();
+        assert!(error.contains("one.yaml:2:1: entryPoint: unknown field `entryPoint`"), "{error}");
+        assert!(error.contains("images/*.yaml") && error.contains("podium image load"), "{error}");
+        std::fs::remove_file(data.0.path().join("images/one.yaml")).unwrap();
+        assert!(known.resolve("mine").is_err());
+        std::fs::remove_file(data.0.path().join("images/two.yaml")).unwrap();
+        assert!(known.resolve("other").is_err());
+    }
+
+    #[test]
+    fn mistakes_are_told_with_line_and_column_img_1() {
+        let data = Data::new();
+        let table = [
+            ("- {name: a}\n- name: b\n  tags: 7\n", "x.yaml:3:3: tags: invalid type"),
+            ("entrypoint: [sh]\n", "x.yaml:1:1: missing field `name`"),
+            ("name: a\ncolour: red\n", "x.yaml:2:1: colour: unknown field `colour`"),
+            ("name: a\nstopSignal: SIGNOPE\n", "x.yaml:2:1: stopSignal: \"SIGNOPE\" is no signal"),
+            ("name: a\ncmd: [ok, \"b\\0\"]\n", "x.yaml:2:11: cmd[1]: it has a zero byte"),
+            ("name: a\n  b: [\n", "x.yaml:2:"),
+            ("just a text", "x.yaml:1:1: invalid type"),
+            ("name: A\n", "x.yaml:1:1: name: \"A\": invalid reference format"),
+        ];
+        for (text, expect) in table {
+            data.write("x.yaml", text);
+            let problems = data.problems();
+            assert!(problems.len() == 1 && problems[0].starts_with(expect), "{text:?}: {problems:?}");
+        }
+        let bomb = (1..30).fold("a: &a0 [x]\n".to_owned(), |text, n| {
+            let before = n - 1;
+            text + &format!("b{n}: &a{n} [*a{before}, *a{before}]\n")
+        });
+        data.write("x.yaml", &bomb);
+        assert_eq!(data.problems().len(), 1);
+        std::fs::write(data.0.path().join("images/x.yaml"), [0xff, 0xfe, 0x00]).unwrap();
+        assert_eq!(data.problems(), ["x.yaml: not UTF-8: is this a text file?"]);
+    }
+
+    #[test]
+    fn an_image_is_declared_once_img_1() {
+        let data = Data::new();
+        data.write("a.yaml", "- {name: app, tags: ['1'], cmd: [sh]}\n- {name: app, cmd: [cat]}\n");
+        let known = catalogue(&[], data.0.path()).unwrap();
+        assert_eq!(
+            (known.resolve("app:1").unwrap().cmd, known.resolve("app:2").unwrap().cmd),
+            (vec!["sh".to_owned()], vec!["cat".to_owned()])
+        );
+        data.write("b.yaml", "{name: docker.io/library/app, tags: ['1']}\n");
+        let problems = data.problems();
+        assert!(problems[0].contains("image \"docker.io/library/app\" is declared in "), "{problems:?}");
     }
 }

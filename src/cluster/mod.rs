@@ -6,6 +6,7 @@ mod bootstrap;
 pub mod client;
 mod config;
 mod data_dir;
+mod fixed_services;
 mod housekeeping;
 mod images;
 mod kubeconfig;
@@ -13,7 +14,9 @@ mod low_ports;
 mod network;
 mod nodes;
 mod start;
+mod static_pods;
 
 pub use config::{ClusterConfig, ComponentName, ConfigFile, HollowConfig, UnknownComponent};
 pub use data_dir::{DataDir, DataDirError, default_data_dir};
+pub use images::image_catalogue;
 pub use start::{Cluster, StartError, StopProgress};

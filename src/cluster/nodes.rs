@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -10,8 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
+use super::network::PodNetwork;
 use super::start::StartError;
+use super::static_pods;
 use crate::api::{AddressRange, Api, DeleteOptions};
+use crate::base::clock::Clock;
 use crate::base::task::Tasks;
 use crate::kubelet::images::Catalogue;
 use crate::kubelet::runtime::hollow::HollowRuntime;
@@ -33,6 +37,9 @@ pub(super) struct Nodes {
     kubelets: Vec<Kubelet>,
     /// The runtimes with processes, which end after their kubelets.
     processes: Vec<Arc<ProcessRuntime>>,
+    tasks: Tasks,
+    clock: Clock,
+    static_pod_check: Duration,
 }
 
 impl Nodes {
@@ -42,16 +49,22 @@ impl Nodes {
         tasks: &Tasks,
         config: &ClusterConfig,
         addresses: &AddressPlan,
+        network: PodNetwork,
         data_dir: &DataDir,
     ) -> Result<Self, StartError> {
-        let mut nodes = Self { kubelets: Vec::new(), processes: Vec::new() };
+        let mut nodes = Self {
+            kubelets: Vec::new(),
+            processes: Vec::new(),
+            tasks: tasks.clone(),
+            clock: api.clock().clone(),
+            static_pod_check: api.timings().static_pod_check.0,
+        };
         if config.is_disabled("kubelet") {
             return Ok(nodes);
         }
         let catalogue = Arc::new(super::images::catalogue(&config.file.images, data_dir.path())?);
         let kubelets = Kubelets::new(api, caches, tasks);
         let machine = machine_capacity(data_dir);
-        let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0));
         // Hosts take some milliseconds each to start: all at once.
         let runtimes = (0..config.nodes).map(|index| {
             let catalogue = catalogue.clone();
@@ -68,11 +81,11 @@ impl Nodes {
                 ip: addresses.node(index).into(),
                 pod_range: addresses.pods(index),
                 capacity: machine.clone(),
-                low_ports,
+                network,
                 hollow: false,
             };
             nodes.processes.push(runtime.clone());
-            nodes.start_one(&kubelets, setup, data_dir, runtime).await?;
+            nodes.start_one(&kubelets, setup, config, data_dir, runtime).await?;
         }
         for index in 0..config.hollow_nodes {
             let clock = api.clock().clone();
@@ -87,10 +100,10 @@ impl Nodes {
                 ip: AddressPlan::hollow_node(index).into(),
                 pod_range: AddressPlan::hollow_pods(index),
                 capacity: hollow_capacity(),
-                low_ports: LowPorts::default(),
+                network: PodNetwork { low_ports: LowPorts::default(), ..network },
                 hollow: true,
             };
-            nodes.start_one(&kubelets, setup, data_dir, Arc::new(runtime)).await?;
+            nodes.start_one(&kubelets, setup, config, data_dir, Arc::new(runtime)).await?;
         }
         nodes.remove_former(api);
         Ok(nodes)
@@ -115,10 +128,16 @@ impl Nodes {
         &mut self,
         kubelets: &Kubelets,
         setup: Setup,
+        config: &ClusterConfig,
         data_dir: &DataDir,
         runtime: Arc<dyn crate::kubelet::runtime::Runtime>,
     ) -> Result<(), StartError> {
         let name = setup.name.clone();
+        let eviction = config.file.eviction.clone();
+        let manifests = match &config.file.static_pod_path {
+            Some(path) => path.clone(),
+            None => data_dir.path().join("nodes").join(&name).join("manifests"),
+        };
         let config = NodeConfig {
             zone: Some(ZONES[setup.index % ZONES.len()].into()),
             region: Some(REGION.into()),
@@ -129,14 +148,23 @@ impl Nodes {
             capacity: setup.capacity,
             pods_dir: data_dir.path().join("nodes").join(&name).join("pods"),
             hollow: setup.hollow,
-            low_ports: setup.low_ports,
-            dns: None,
-            domain: "cluster.local".into(),
+            static_pods: if setup.hollow { Vec::new() } else { static_pods::read(&manifests) },
+            eviction,
+            low_ports: setup.network.low_ports,
+            dns: setup.network.dns,
+            domain: super::network::DOMAIN.into(),
             name: setup.name,
         };
         let started = kubelets.start_node(config, runtime).await;
-        self.kubelets
-            .push(started.map_err(|error| StartError::Node { node: name, reason: error.to_string() })?);
+        let kubelet = started.map_err(|error| StartError::Node { node: name, reason: error.to_string() })?;
+        if !setup.hollow {
+            let (clock, period) = (self.clock.clone(), self.static_pod_check);
+            let follower = kubelet.clone();
+            self.tasks.spawn_restarting("static pods", move || {
+                static_pods::follow(follower.clone(), manifests.clone(), clock.clone(), period)
+            });
+        }
+        self.kubelets.push(kubelet);
         Ok(())
     }
 
@@ -165,7 +193,7 @@ struct Setup {
     ip: std::net::IpAddr,
     pod_range: AddressRange,
     capacity: ResourceList,
-    low_ports: LowPorts,
+    network: PodNetwork,
     hollow: bool,
 }
 

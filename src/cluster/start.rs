@@ -16,12 +16,15 @@ use super::config::ClusterConfig;
 use super::data_dir::{DataDir, DataDirError, write_private};
 use super::{bootstrap, client, housekeeping, kubeconfig};
 use crate::api::http::{CertificateAuthority, Credentials, Server, TlsError, serve_tls};
+use crate::api::identity::Signer;
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
+use crate::manifest::ManifestError;
 use crate::object::Kind;
 use crate::object::node::is_ready;
 use crate::reconcile::Caches;
+use crate::scheduler::config::ConfigError as SchedulerConfigError;
 use crate::store::{Store, StoreError};
 
 /// The API's port unless another is asked for.
@@ -52,15 +55,19 @@ pub enum StartError {
     /// Certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The key of service account tokens cannot be used.
+    #[error("{0}; remove the file sa.key of the data directory to have a new one made")]
+    TokenKey(String),
     /// The first objects were refused.
     #[error("setting up the cluster: {0}")]
     Api(#[from] ApiError),
+    /// The config file's `scheduler` cannot be used.
+    #[error("the config file's scheduler: {0}")]
+    Scheduler(#[from] SchedulerConfigError),
     /// A file of the image catalogue cannot be used.
-    #[error("{}: {reason}", file.display())]
+    #[error("{reason}")]
     Image {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
+        /// Which, where in it, and what is wrong.
         reason: String,
     },
     /// A node's kubelet could not be started.
@@ -112,13 +119,16 @@ impl Cluster {
 
         let store = open_store(&data_dir, config.ephemeral).await?;
         let clock = Clock::machine();
+        let token_key = data_dir.secret("sa.key", Signer::generate_key)?;
         let api_config = ApiConfig {
+            token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
             timings: config.file.timings.clone(),
             service_range: addresses.services(),
             disabled_admission: config.disabled.clone(),
         };
         let api = Api::new(store.clone(), clock, api_config);
-        bootstrap::bootstrap(&api, address, addresses.services())?;
+        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
+        bootstrap::bootstrap(&api, reachable, addresses.services())?;
 
         let (base, actors) = (Tasks::new(), Tasks::new());
         housekeeping::start(&api, &base);
@@ -132,19 +142,17 @@ impl Cluster {
         ])?;
         serve_tls(server.clone(), listener, tls, &base);
 
-        let reachable = SocketAddr::new(reachable(address.ip()), address.port());
         let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
         write_private(&kubeconfig_path, &text)?;
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem);
-        let low_ports = super::low_ports::probe(None, addresses.node(0));
-        super::network::start(&api, &caches, &actors, &config, &addresses, low_ports);
+        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem)?;
+        let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
-            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, &data_dir).await?;
+            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir).await?;
         Ok(Self {
             api,
             server,

@@ -108,11 +108,18 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Journal {
     entries: Vec<Entry>,
+    /// Inverses on their way: the title of each, and the entry it takes back.
+    on_the_way: Vec<(String, usize)>,
 }
 
 impl Journal {
     /// Remembers an action.
     pub fn record(&mut self, at: Timestamp, outcome: Outcome) {
+        if let Some(place) = self.on_the_way.iter().position(|(title, _)| *title == outcome.action.title) {
+            let (_, index) = self.on_the_way.remove(place);
+            // What could not be taken back can be tried again.
+            self.entries[index].undone = outcome.error.is_none();
+        }
         self.entries.push(Entry { at, outcome, undone: false });
     }
 
@@ -129,6 +136,7 @@ impl Journal {
         }
         let inverse = entry.outcome.action.inverse.as_deref()?.clone();
         entry.undone = true;
+        self.on_the_way.push((inverse.title.clone(), index));
         Some(inverse)
     }
 }
@@ -196,7 +204,7 @@ pub async fn replace(
 }
 
 /// The body of an eviction. kube's own `evict` sends the options as `delete_options`, a name servers ignore.
-fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
+pub(super) fn eviction(target: &ObjectRef, params: &DeleteParams) -> Value {
     json!({
         "apiVersion": "policy/v1",
         "kind": "Eviction",

@@ -3,9 +3,9 @@
 //! A key is looked up in the contexts of the top screen, most particular first, so that `s` can mean a
 //! shell on a pod and scale on a deployment. Within one context no key means two things (tested).
 
-use std::collections::{BTreeMap, HashMap};
+mod bindings;
 
-use super::keys::Key;
+pub use bindings::{BindError, Bindings};
 
 /// Where a command can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -262,9 +262,10 @@ commands! {
     }
     Rollout {
         RolloutUndo "rollout-undo" ["u"] "undo" Cluster "Undo to the picked revision";
-        RolloutPause "rollout-pause" ["p"] "pause" Cluster "Pause or resume";
+        RolloutPause "rollout-pause" ["p"] "pause/resume" Cluster "Pause or resume";
         RolloutRestart "rollout-restart" ["r"] "restart" Cluster "Restart";
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
+        RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
         RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
     }
     Drain {
@@ -310,80 +311,10 @@ impl Command {
     }
 }
 
-/// The keys in force: the table's with the user's on top.
-#[derive(Clone, Debug)]
-pub struct Bindings {
-    keys: BTreeMap<Command, Vec<Key>>,
-    lookup: HashMap<(Where, Key), Command>,
-}
-
-impl Default for Bindings {
-    fn default() -> Self {
-        Self::with(&BTreeMap::new()).expect("the table has no conflicts (tested)")
-    }
-}
-
-/// Why the user's keys cannot be taken.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum BindError {
-    /// Two commands of one place would have the same key.
-    #[error("key {key} means both {first} and {second} in {place}")]
-    Conflict {
-        /// The key.
-        key: String,
-        /// The command that has it.
-        first: &'static str,
-        /// The command that wants it.
-        second: &'static str,
-        /// The context.
-        place: &'static str,
-    },
-}
-
-impl Bindings {
-    /// The table's keys, with those of `own` in their place.
-    pub fn with(own: &BTreeMap<Command, Vec<Key>>) -> Result<Self, BindError> {
-        let mut keys = BTreeMap::new();
-        let mut lookup: HashMap<(Where, Key), Command> = HashMap::new();
-        for entry in TABLE {
-            let bound = match own.get(&entry.command) {
-                Some(bound) => bound.clone(),
-                None => entry.keys.iter().filter_map(|key| Key::parse(key)).collect(),
-            };
-            for key in &bound {
-                if let Some(first) = lookup.insert((entry.place, *key), entry.command) {
-                    return Err(BindError::Conflict {
-                        key: key.to_string(),
-                        first: first.entry().name,
-                        second: entry.name,
-                        place: entry.place.title(),
-                    });
-                }
-            }
-            keys.insert(entry.command, bound);
-        }
-        Ok(Self { keys, lookup })
-    }
-
-    /// What a key means in these contexts, most particular first.
-    pub fn command(&self, places: &[Where], key: Key) -> Option<Command> {
-        places.iter().find_map(|place| self.lookup.get(&(*place, key)).copied())
-    }
-
-    /// The first key of a command, for footers.
-    pub fn key(&self, command: Command) -> Option<Key> {
-        self.keys.get(&command)?.first().copied()
-    }
-
-    /// All keys of a command, for the help.
-    pub fn keys(&self, command: Command) -> &[Key] {
-        self.keys.get(&command).map_or(&[], Vec::as_slice)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::keys::Key;
 
     #[test]
     fn con_3_the_table_is_sound() {
@@ -394,26 +325,6 @@ mod tests {
                 assert!(Key::parse(key).is_some(), "{}: no key {key}", entry.name);
             }
         }
-        Bindings::with(&BTreeMap::new()).expect("no two commands of a place share a key");
-    }
-
-    #[test]
-    fn con_3_keys_mean_what_the_place_says_and_can_be_moved() {
-        let bindings = Bindings::default();
-        let s = Key::parse("s").expect("a key");
-        let pods = [Where::Pods, Where::Objects, Where::List, Where::Everywhere];
-        let workloads = [Where::Workloads, Where::Objects, Where::List, Where::Everywhere];
-        assert_eq!(bindings.command(&pods, s), Some(Command::Shell));
-        assert_eq!(bindings.command(&workloads, s), Some(Command::Scale));
-
-        let ctrl_x = Key::parse("ctrl-x").expect("a key");
-        let own = BTreeMap::from([(Command::Delete, vec![ctrl_x])]);
-        let moved = Bindings::with(&own).expect("free key");
-        assert_eq!(moved.command(&pods, ctrl_x), Some(Command::Delete));
-        assert_eq!(moved.command(&pods, Key::parse("ctrl-d").expect("a key")), None);
-
-        let clash = BTreeMap::from([(Command::Delete, vec![Key::parse("d").expect("a key")])]);
-        let error = Bindings::with(&clash).expect_err("d is describe");
-        assert_eq!(error.to_string(), "key d means both describe and delete in Any table");
+        Bindings::with(&std::collections::BTreeMap::new()).expect("no two commands of a place share a key");
     }
 }

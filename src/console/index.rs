@@ -158,15 +158,19 @@ impl Index {
                 (a, b) => a.is_some().cmp(&b.is_some()),
             }
         });
-        let by_column = match self.sort.direction {
-            Direction::Up => by_column,
-            Direction::Down => by_column.reverse(),
+        let turn = |order: Ordering| match self.sort.direction {
+            Direction::Up => order,
+            Direction::Down => order.reverse(),
         };
         let by_name = || {
             let by_namespace = a.namespace.cmp(&b.namespace);
             by_namespace.then_with(|| natural(&a.name, &b.name)).then_with(|| a.uid.cmp(&b.uid))
         };
-        by_column.then_with(by_name)
+        // What is equal stays in the order of names, unless the names are what is sorted by.
+        match self.sort.column {
+            Some(_) => turn(by_column).then_with(by_name),
+            None => turn(by_name()),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use nucleo_matcher::{Config, Matcher};
 use super::command::{Command, TABLE, Where};
 use super::dialog::{Dialog, Field};
 use super::effect::{Effect, Scope};
+use super::message::ScreenId;
 use super::model::Model;
 use super::resource::Watched;
 use super::screen::View;
@@ -14,16 +15,33 @@ use super::screen::table::Table;
 use super::theme::library;
 use crate::base::nearest::nearest;
 
-/// Words that are not kinds and not commands of the table.
-const WORDS: &[(&str, &str)] = &[
-    ("quit", "q q! exit"),
-    ("theme", "skin"),
-    ("namespace", "ns"),
-    ("overview", "home pulse pulses"),
-    ("journal", ""),
-    ("aliases", "kinds a"),
-    ("jobs", ""),
-    ("help", "h"),
+/// A word that is not a kind and not a command of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    /// The word.
+    pub word: &'static str,
+    /// What it is called too, in words.
+    aliases: &'static str,
+    /// What can follow it.
+    pub rest: &'static str,
+    /// A line for the help.
+    pub about: &'static str,
+}
+
+const fn word(word: &'static str, aliases: &'static str, rest: &'static str, about: &'static str) -> Word {
+    Word { word, aliases, rest, about }
+}
+
+/// All of them, in the order of the help.
+pub const WORDS: &[Word] = &[
+    word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
+    word("theme", "skin", "NAME", "Use a theme, now and in the next run"),
+    word("overview", "home pulse pulses", "", "The overview"),
+    word("aliases", "kinds a", "", "List kinds and their short names"),
+    word("journal", "", "", "What was changed, and undo"),
+    word("jobs", "", "", "Bring back what goes on in the background"),
+    word("help", "h", "", "Show every key that works here"),
+    word("quit", "q q! exit", "", "Leave"),
 ];
 
 /// What a text does.
@@ -33,8 +51,8 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
     let rest: Vec<&str> = words.collect();
     let word = WORDS
         .iter()
-        .find(|(word, aliases)| *word == first || aliases.split(' ').any(|alias| alias == first))
-        .map(|(word, _)| *word);
+        .find(|known| known.word == first || known.aliases.split(' ').any(|alias| alias == first))
+        .map(|known| known.word);
     match word {
         Some("quit") => return Ok(vec![Effect::Command(Command::Quit)]),
         Some("theme") => {
@@ -55,10 +73,11 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
         Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
         Some("jobs") => {
-            let Some((id, _)) = model.parked.last() else {
-                return Err("nothing runs in the background".into());
+            return match model.parked.as_slice() {
+                [] => Err("nothing runs in the background".into()),
+                [(id, _)] => Ok(vec![Effect::Resume(*id)]),
+                _ => Ok(vec![Effect::Ask(Box::new(jobs_dialog(model)))]),
             };
-            return Ok(vec![Effect::Resume(*id)]);
         }
         _ => {}
     }
@@ -121,7 +140,7 @@ fn existing_namespace(name: &str, model: &Model) -> Result<Scope, String> {
 fn candidates(model: &Model) -> Vec<String> {
     let mut all: Vec<String> =
         model.shared.catalogue.kinds().iter().map(|kind| kind.plural.clone()).collect();
-    all.extend(WORDS.iter().map(|(word, _)| (*word).to_owned()));
+    all.extend(WORDS.iter().map(|known| known.word.to_owned()));
     // Commands that need no screen of their own are better known by their keys.
     let (id, screen) = model.top();
     let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
@@ -130,6 +149,12 @@ fn candidates(model: &Model) -> Vec<String> {
     all.extend(TABLE.iter().filter(|entry| named(entry.place)).map(|entry| entry.name.to_owned()));
     all.dedup();
     all
+}
+
+/// Whether a namespace can follow this word.
+fn takes_namespace(first: &str, model: &Model) -> bool {
+    matches!(first, "ns" | "namespace")
+        || model.shared.catalogue.find(first).is_some_and(|kind| kind.namespaced)
 }
 
 /// Texts that complete what is typed, best first.
@@ -143,6 +168,7 @@ pub fn suggest(text: &str, model: &Model) -> Vec<String> {
         Some("theme" | "skin") => {
             library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect()
         }
+        Some(first) if !takes_namespace(first, model) => Vec::new(),
         Some(_) => {
             let namespaces = model.shared.stores.namespaces.iter();
             let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
@@ -198,6 +224,29 @@ pub fn namespace_key(command: Command) -> Option<usize> {
         Command::Namespace9 => 8,
         _ => return None,
     })
+}
+
+/// Asks which of the screens that were left is to come back; the last one first.
+fn jobs_dialog(model: &Model) -> Dialog {
+    let jobs: Vec<(ScreenId, String)> = model
+        .parked
+        .iter()
+        .rev()
+        .enumerate()
+        .map(|(at, (id, screen))| {
+            let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+            let title = screen.background(&cx).unwrap_or_else(|| format!("{}: over", screen.title(&cx)));
+            (*id, format!("{} {title}", at + 1))
+        })
+        .collect();
+    let titles = jobs.iter().map(|(_, title)| title.clone()).collect();
+    let mut dialog = Dialog::new("In the background", "Show", move |dialog, _| {
+        let picked = jobs.iter().find(|(_, title)| title == dialog.text("job"));
+        Ok(picked.map(|(id, _)| Effect::Resume(*id)).into_iter().collect())
+    })
+    .field(Field::choice("job", titles).hint("← → to pick"));
+    dialog.focus = super::dialog::Focus::Field(0);
+    dialog
 }
 
 /// Picks a theme; each is shown at once, Cancel takes the old one back.

@@ -2,6 +2,9 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+/// Nobody types more; what is pasted by mistake may be a whole file.
+const LONGEST: usize = 1_000;
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
@@ -100,7 +103,9 @@ impl Prompt {
                 Some(at) if at > 0 => return self.recall(history, at - 1),
                 _ => return Reply::Same,
             },
-            KeyCode::Char(c) if !control && !c.is_control() => self.text.push(c),
+            KeyCode::Char(c) if !control && !c.is_control() && self.text.chars().count() < LONGEST => {
+                self.text.push(c);
+            }
             _ => return Reply::Same,
         }
         self.history_at = None;
@@ -109,7 +114,8 @@ impl Prompt {
 
     /// Takes pasted text.
     pub fn paste(&mut self, text: &str) -> Reply {
-        self.text.extend(text.chars().filter(|c| !c.is_control()));
+        let room = LONGEST.saturating_sub(self.text.chars().count());
+        self.text.extend(text.chars().filter(|c| !c.is_control()).take(room));
         self.changed()
     }
 

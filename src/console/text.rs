@@ -53,6 +53,27 @@ pub fn fit(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(cut)
 }
 
+/// The end of the text in so many columns, behind `…` when it is longer: where one types.
+pub fn tail(text: &str, columns: usize) -> Cow<'_, str> {
+    if text.width() <= columns {
+        return Cow::Borrowed(text);
+    }
+    let mut used = 1;
+    let kept = text.char_indices().rev().take_while(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used <= columns
+    });
+    let from = kept.last().map_or(text.len(), |(at, _)| at);
+    Cow::Owned(if columns > 0 { format!("…{}", &text[from..]) } else { String::new() })
+}
+
+/// The text, cut or filled up with spaces to just so many columns.
+pub fn pad(text: &str, columns: usize) -> String {
+    let text = fit(text, columns);
+    let spaces = columns.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(spaces))
+}
+
 /// A span of seconds as kubectl prints ages: `59s`, `119s`, `2m5s`, `3h`, `2d3h`, `45d`, `2y10d`.
 pub fn age(seconds: i64) -> String {
     age_and_next(seconds).0
@@ -147,6 +168,14 @@ mod tests {
         assert_eq!(fit("abcdefg", 6), "abcde…");
         assert_eq!(fit("漢字漢字", 5), "漢字…");
         assert_eq!(fit("abc", 0), "");
+        for (text, columns, end) in
+            [("abc", 3, "abc"), ("abcdef", 3, "…ef"), ("漢字漢", 4, "…漢"), ("ab", 0, "")]
+        {
+            assert_eq!(tail(text, columns), end);
+        }
+        for (text, columns, padded) in [("ab", 4, "ab  "), ("漢字", 5, "漢字 "), ("abcdef", 3, "ab…")] {
+            assert_eq!(pad(text, columns), padded);
+        }
         assert_eq!(grouped(1_204_331), "1 204 331");
         assert_eq!(grouped(42), "42");
     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::context::Context;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::api::{Change, ChangeKind};
-use crate::object::node::is_ready;
+use crate::object::node::{is_ready, node_of};
 use crate::object::owner::is_terminating;
 use crate::object::readiness::is_terminal;
 use crate::object::{Key, Kind, Shared, Uid};
@@ -81,10 +81,6 @@ impl Reconciler for PodGc {
         }
         Ok(())
     }
-}
-
-fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref().filter(|n| !n.is_empty())
 }
 
 fn is_out_of_service(node: &Node) -> bool {

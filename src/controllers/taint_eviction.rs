@@ -12,6 +12,7 @@ use super::context::Context;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::api::{Change, ChangeKind};
 use crate::base::clock::{saturating_after, until};
+use crate::object::node::node_of;
 use crate::object::owner::is_terminating;
 use crate::object::readiness::is_terminal;
 use crate::object::taint::{effect::NO_EXECUTE, tolerates};
@@ -93,10 +94,6 @@ impl Reconciler for Evictions {
         }
         Ok(())
     }
-}
-
-fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref().filter(|n| !n.is_empty())
 }
 
 fn no_execute(node: &Node) -> Vec<&Taint> {

@@ -1,4 +1,6 @@
-//! The node's door for clients of the API: logs, exec, attach.
+//! The node's door for clients of the API: logs, exec, attach, port-forward.
+
+mod ports;
 
 use std::sync::Arc;
 
@@ -12,8 +14,8 @@ use super::logs;
 use super::node::Node;
 use super::runtime::{ContainerRecord, PodUid, RuntimeError};
 use crate::api::ApiError;
-use crate::api::node_access::{LogRequest, NodeAccess};
-use crate::api::session::{Session, SessionStreams};
+use crate::api::node_access::{LogRequest, NodeAccess, PodPorts, runtime_uid};
+use crate::api::session::{Session, SessionOutput, SessionStreams};
 use crate::object::Shared;
 
 /// Pieces of a log on their way to a slow client.
@@ -33,7 +35,7 @@ impl Access {
     }
 
     async fn running(&self, pod: &Shared<Pod>, container: &str) -> Result<ContainerRecord, ApiError> {
-        let attempts = self.attempts(&pod.uid().to_string(), container).await?;
+        let attempts = self.attempts(&runtime_uid(pod).to_string(), container).await?;
         attempts
             .into_iter()
             .next_back()
@@ -57,7 +59,7 @@ impl NodeAccess for Access {
     ) -> BoxFuture<'_, Result<mpsc::Receiver<Bytes>, ApiError>> {
         async move {
             let name = request.container.clone();
-            let uid = pod.uid().to_string();
+            let uid = runtime_uid(&pod).to_string();
             let mut attempts = self.attempts(&uid, &name).await?;
             let wanted = if request.previous {
                 attempts.pop();
@@ -107,7 +109,15 @@ impl NodeAccess for Access {
     ) -> BoxFuture<'_, Result<Session, ApiError>> {
         async move {
             let record = self.running(&pod, &container).await?;
-            self.node.runtime.exec(&record.id, command, streams).await.map_err(|error| told(&error))
+            let program = command.first().cloned().unwrap_or_default();
+            match self.node.runtime.exec(&record.id, command, streams).await {
+                // The container is there and the command is not: a session that ends at once.
+                Err(RuntimeError::StartFailed(why)) => Ok(failed(format!(
+                    "error executing command in container: failed to exec in container: failed to start exec \
+                     \"{program}\": {why}"
+                ))),
+                other => other.map_err(|error| told(&error)),
+            }
         }
         .boxed()
     }
@@ -124,6 +134,30 @@ impl NodeAccess for Access {
         }
         .boxed()
     }
+
+    fn port_forward(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>> {
+        async move {
+            let uid = pod.uid().to_string();
+            let sandbox = self.node.runtime.inspect(&uid).await.map_err(|error| told(&error))?;
+            if !sandbox.is_some_and(|sandbox| sandbox.ready) {
+                let (name, namespace) = (pod.name(), pod.metadata.namespace.as_deref().unwrap_or_default());
+                return Err(ApiError::Internal(format!(
+                    "failed to find sandboxID for pod {name}_{namespace}({uid})"
+                )));
+            }
+            Ok(Arc::new(ports::Ports { node: self.node.clone(), sandbox: uid }) as Arc<dyn PodPorts>)
+        }
+        .boxed()
+    }
+}
+
+/// A session that has failed before it began.
+fn failed(why: String) -> Session {
+    let (input, _) = mpsc::channel(1);
+    let (end, output) = mpsc::channel(1);
+    // There is room for one.
+    let _ = end.try_send(SessionOutput::Failed(why));
+    Session { input, output }
 }
 
 fn waiting_reason(pod: &Pod, container: &str) -> String {

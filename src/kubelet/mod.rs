@@ -4,8 +4,10 @@
 //! face: one per process, with any number of nodes.
 
 mod access;
+mod admit;
 mod adopt;
 pub mod environment;
+pub mod eviction;
 mod hooks;
 pub mod images;
 mod logs;
@@ -17,7 +19,9 @@ pub mod probe;
 pub mod runtime;
 mod sandbox;
 mod security;
+mod service_names;
 pub mod spec;
+mod static_pods;
 pub mod status;
 mod sync_loop;
 #[cfg(test)]
@@ -32,9 +36,10 @@ use std::sync::Arc;
 use crate::api::{Api, ApiError};
 use crate::base::task::Tasks;
 use crate::reconcile::Caches;
-use node::Node;
+use node::{Closing, Node};
 pub use node::NodeConfig;
 use runtime::{Runtime, RuntimeError};
+pub use static_pods::StaticManifest;
 use sync_loop::{Engine, Note};
 
 /// A node could not be started.
@@ -85,7 +90,9 @@ impl Kubelets {
             node.ips.lock().reserve(sandbox.spec.ip);
             for container in &sandbox.containers {
                 // What became unknown meanwhile is pulled again when it is needed.
-                if let Ok(image) = node.runtime.pull_image(&container.image).await {
+                if let Ok(image) = node.runtime.pull_image(&container.image).await
+                    && !node.runtime.has_image(&container.image)
+                {
                     node.images.lock().add(&container.image, image);
                 }
             }
@@ -95,6 +102,8 @@ impl Kubelets {
         engine.config_maps.synced().await;
         engine.secrets.synced().await;
         engine.services.synced().await;
+        let manifests = node.config.static_pods.clone();
+        static_pods::set(engine, &node, &manifests);
         engine.add_node(&node);
         // What the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
@@ -109,6 +118,9 @@ impl Kubelets {
                     Err(error) => tracing::warn!(pod = uid, "a stray pod was not removed: {error}"),
                 }
             });
+        }
+        if sandbox::needs_service_lines(&node.config) {
+            node.tasks.spawn("service names", service_names::follow(engine.clone(), node.clone()));
         }
         let follower = (engine.clone(), node.clone());
         node.tasks.spawn("runtime events", follower.0.follow_runtime(follower.1));
@@ -133,6 +145,17 @@ impl Kubelet {
         &self.node.config.name
     }
 
+    /// Brings the node's static pods in line with these manifests, which are all it has (POD-15).
+    pub fn set_static_pods(&self, manifests: &[StaticManifest]) {
+        static_pods::set(&self.engine, &self.node, manifests);
+    }
+
+    /// From now on the machine under the node is taken to be in this state; none = as it is. For faults and
+    /// simulations: a hollow node has no machine of its own.
+    pub fn pretend(&self, observations: Option<eviction::Observations>) {
+        self.node.eviction.pretend(observations);
+    }
+
     /// How many pods still have something on the node.
     pub fn live_pods(&self) -> usize {
         self.engine.live_pods(self.name())
@@ -141,7 +164,7 @@ impl Kubelet {
     /// Ends every pod within its grace (POD-7) and answers when all are gone; tells how many are left each
     /// time it changes. The pods' objects stay: they come back with the next start.
     pub async fn shutdown(&self, mut progress: impl FnMut(usize)) {
-        self.engine.note_all(self.name(), &Note::Shutdown { force: false });
+        self.close(Closing::Gracefully);
         let mut told = None;
         loop {
             let fewer = self.engine.fewer.notified();
@@ -162,7 +185,12 @@ impl Kubelet {
 
     /// Cuts the grace of a running [`Kubelet::shutdown`] short: everything is killed now.
     pub fn force(&self) {
-        self.engine.note_all(self.name(), &Note::Shutdown { force: true });
+        self.close(Closing::ByForce);
+    }
+
+    fn close(&self, how: Closing) {
+        self.node.close(how);
+        self.engine.note_all(self.name(), &Note::Look);
     }
 
     /// Stops the kubelet and leaves what runs alone; the next start finds it again (SAFE-7).

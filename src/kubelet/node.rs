@@ -2,7 +2,7 @@
 
 mod object;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::images::PresentImages;
 use super::pod_ips::PodIps;
+use super::static_pods::StaticManifest;
 use super::runtime::{Runtime, RuntimeEvent};
 use super::usage::Meter;
 use crate::api::{AddressRange, Api};
@@ -22,6 +23,9 @@ use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;
 
 pub(super) use object::{heartbeat, report};
+
+use super::admit::Taken;
+use super::eviction::{Eviction, EvictionConfig};
 
 /// How a node is set up.
 #[derive(Clone, Debug)]
@@ -46,6 +50,10 @@ pub struct NodeConfig {
     pub pods_dir: PathBuf,
     /// No process runs here: probes and hooks over the network count as answered, no volume is written.
     pub hollow: bool,
+    /// The pods it was given by itself.
+    pub static_pods: Vec<StaticManifest>,
+    /// When its pods are evicted because the machine is short of something.
+    pub eviction: EvictionConfig,
     /// Which ports its programs may not bind.
     pub low_ports: LowPorts,
     /// The cluster's DNS server, for the pods' resolv.conf.
@@ -66,7 +74,23 @@ pub(super) struct Node {
     pub(super) images: Mutex<PresentImages>,
     /// What its containers used when it was last looked.
     pub(super) meter: Mutex<Meter>,
+    /// What the pods it has taken ask for.
+    pub(super) taken: Mutex<Taken>,
+    /// Manifests of static pods that cannot be used, and why, as far as it was told.
+    pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
+    /// Whether its machine is short of something.
+    pub(super) eviction: Eviction,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
+    closing: Mutex<Option<Closing>>,
+}
+
+/// How a node ends its pods when it stops: those it has, and any that is bound to it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// Each within its grace.
+    Gracefully,
+    /// At once.
+    ByForce,
 }
 
 impl Node {
@@ -77,11 +101,24 @@ impl Node {
             ips: Mutex::new(PodIps::new(config.pod_range)),
             images: Mutex::default(),
             meter: Mutex::default(),
+            taken: Mutex::default(),
+            broken_manifests: Mutex::default(),
+            eviction: Eviction::default(),
             events: Mutex::new(Some(events)),
+            closing: Mutex::default(),
             runtime,
             tasks,
             config,
         }
+    }
+
+    /// The node stops; every pass over one of its pods from now on ends the pod.
+    pub(super) fn close(&self, how: Closing) {
+        *self.closing.lock() = Some(how);
+    }
+
+    pub(super) fn closing(&self) -> Option<Closing> {
+        *self.closing.lock()
     }
 
     pub(super) fn take_events(&self) -> Option<mpsc::Receiver<RuntimeEvent>> {

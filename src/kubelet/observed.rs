@@ -61,6 +61,8 @@ pub enum StopCause {
         reason: String,
         /// `status.message`.
         message: String,
+        /// It is a disruption that the node chose (condition DisruptionTarget).
+        disrupted: bool,
     },
     /// The whole control plane stops; the pod comes back with it.
     Shutdown,

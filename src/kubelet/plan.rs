@@ -201,6 +201,7 @@ fn whole_stop(pod: &Pod, observed: &Observed, now: Timestamp, plan: &mut Plan) -
         let cause = StopCause::Failed {
             reason: "DeadlineExceeded".into(),
             message: "Pod was active on the node longer than the specified deadline".into(),
+            disrupted: false,
         };
         return Some(Action::StopPod { cause, grace: spec::grace(pod) });
     }

@@ -1,6 +1,8 @@
 //! What a pod's sandbox is made from: its name on the network, its resolv.conf and hosts (POD-14, NET-3).
 
-use std::fmt::Write;
+mod hosts;
+mod resolv_conf;
+
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -8,124 +10,115 @@ use k8s_openapi::api::core::v1::Pod;
 use super::node::NodeConfig;
 use super::runtime::{HostShares, SandboxSpec};
 use super::spec;
+use crate::base::resolv_conf::ResolvConf;
 
-/// The sandbox of a pod with this address.
-pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig) -> Result<SandboxSpec, String> {
+pub(super) use hosts::{service_lines, with_services};
+
+/// Where the machine says whom it asks about names.
+const RESOLV_CONF: &str = "/etc/resolv.conf";
+/// The machine's own names.
+const HOSTS: &str = "/etc/hosts";
+/// The port of DNS, which resolv.conf cannot name another than.
+const DNS_PORT: u16 = 53;
+
+/// Whether pods of this node cannot ask the cluster's DNS: it may not have the one port that they know.
+pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
+    node.dns.is_some() && !node.hollow && node.low_ports.served(DNS_PORT) != DNS_PORT
+}
+
+/// The sandbox of a pod with this address, and what about it could not be done as asked.
+///
+/// `services` are lines for its hosts file, where the cluster's DNS cannot be asked.
+pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> (SandboxSpec, Vec<String>) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    let short = hostname(pod);
-    let yes = |field: Option<bool>| field == Some(true);
+    let read = |path: &str| if node.hollow { String::new() } else { std::fs::read_to_string(path).unwrap_or_default() };
+    let names = Names::of(pod, &node.domain);
     let spec = spec::spec(pod);
-    Ok(SandboxSpec {
+    let machine = ResolvConf::parse(&read(RESOLV_CONF));
+    let (resolv_conf, warnings) = resolv_conf::resolv_conf(pod, node, &machine);
+    let own_hosts = if spec.host_network == Some(true) {
+        hosts::of_machine(spec, &read(HOSTS))
+    } else {
+        hosts::of_pod(spec, ip, &names)
+    };
+    let sandbox = SandboxSpec {
         pod_uid: text(&pod.metadata.uid),
         namespace: text(&pod.metadata.namespace),
         name: text(&pod.metadata.name),
-        hosts: Some(hosts(pod, ip, &short, &node.domain)),
-        resolv_conf: resolv_conf(pod, node),
-        share_process_namespace: yes(spec.share_process_namespace),
+        hosts: Some(with_services(&own_hosts, services)),
+        resolv_conf,
+        share_process_namespace: spec.share_process_namespace == Some(true),
         host: HostShares {
-            pid: yes(spec.host_pid),
-            ipc: yes(spec.host_ipc),
-            network: yes(spec.host_network),
+            pid: spec.host_pid == Some(true),
+            ipc: spec.host_ipc == Some(true),
+            network: spec.host_network == Some(true),
         },
-        hostname: if yes(spec.set_hostname_as_fqdn) { full_hostname(pod, short, node)? } else { short },
+        hostname: names.shown(spec),
         ip,
-    })
-}
-
-/// The host name with its domain, for pods that want it so (`setHostnameAsFQDN`) and have one.
-fn full_hostname(pod: &Pod, hostname: String, node: &NodeConfig) -> Result<String, String> {
-    let Some(subdomain) = spec::spec(pod).subdomain.as_deref().filter(|s| !s.is_empty()) else {
-        return Ok(hostname);
     };
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let full = format!("{hostname}.{subdomain}.{namespace}.svc.{}", node.domain);
-    if full.len() > 64 {
-        return Err(format!(
-            "failed to construct FQDN from pod hostname and cluster domain, FQDN {full} is too long (64 characters \
-             is the max, {} characters requested)",
-            full.len()
-        ));
-    }
-    Ok(full)
+    (sandbox, warnings)
 }
 
-/// The pod's host name: `spec.hostname`, or its own name, at most 63 characters.
-fn hostname(pod: &Pod) -> String {
-    let spec = spec::spec(pod);
-    let name = spec.hostname.as_ref().filter(|h| !h.is_empty()).or(pod.metadata.name.as_ref());
-    let mut name = name.cloned().unwrap_or_default();
-    name.truncate(63);
-    name.trim_end_matches(['-', '.']).to_string()
+/// A pod's names.
+#[derive(Debug, PartialEq, Eq)]
+struct Names {
+    hostname: String,
+    /// `hostname.subdomain.namespace.svc.cluster.local`, with a subdomain.
+    full: Option<String>,
 }
 
-fn hosts(pod: &Pod, ip: IpAddr, hostname: &str, domain: &str) -> String {
-    let spec = spec::spec(pod);
-    let mut out = String::from(
-        "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-    );
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let _ = match spec.subdomain.as_deref().filter(|s| !s.is_empty()) {
-        Some(subdomain) => {
-            writeln!(out, "{ip}\t{hostname}.{subdomain}.{namespace}.svc.{domain}\t{hostname}")
-        }
-        None => writeln!(out, "{ip}\t{hostname}"),
-    };
-    let aliases = spec.host_aliases.as_deref().unwrap_or_default();
-    if !aliases.is_empty() {
-        out.push_str("\n# Entries added by HostAliases.\n");
+impl Names {
+    fn of(pod: &Pod, domain: &str) -> Self {
+        let spec = spec::spec(pod);
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        let name = given(&spec.hostname_override).or(given(&spec.hostname)).or(pod.metadata.name.clone());
+        let mut hostname = name.unwrap_or_default();
+        // What the machine's kernel takes.
+        hostname.truncate(63);
+        let hostname = hostname.trim_end_matches(['-', '.']).to_string();
+        let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+        let subdomain = given(&spec.subdomain).filter(|_| given(&spec.hostname_override).is_none());
+        let full = subdomain.map(|subdomain| format!("{hostname}.{subdomain}.{namespace}.svc.{domain}"));
+        Self { hostname, full }
     }
-    for alias in aliases {
-        let _ = writeln!(
-            out,
-            "{}\t{}",
-            alias.ip,
-            alias.hostnames.iter().flatten().cloned().collect::<Vec<_>>().join("\t")
-        );
+
+    /// What `hostname` says inside.
+    fn shown(&self, spec: &k8s_openapi::api::core::v1::PodSpec) -> String {
+        let full = self.full.as_ref().filter(|full| spec.set_hostname_as_fqdn == Some(true) && full.len() <= 64);
+        full.unwrap_or(&self.hostname).clone()
     }
-    out
 }
 
-fn resolv_conf(pod: &Pod, node: &NodeConfig) -> Option<String> {
-    let spec = spec::spec(pod);
-    let policy = spec.dns_policy.as_deref().unwrap_or("ClusterFirst");
-    let host_network = spec.host_network == Some(true);
-    let cluster = match policy {
-        "ClusterFirstWithHostNet" => true,
-        "ClusterFirst" => !host_network,
-        _ => false,
-    };
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let (mut servers, mut searches, mut options) = (Vec::new(), Vec::new(), Vec::new());
-    if let Some(dns) = node.dns.filter(|_| cluster) {
-        let domain = &node.domain;
-        servers.push(dns.to_string());
-        searches.extend([format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()]);
-        options.push("ndots:5".to_string());
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn names(spec: &Value) -> (Names, String) {
+        let value = json!({"metadata": {"name": "web-0", "namespace": "shop"}, "spec": spec});
+        let pod: Pod = serde_json::from_value(value).unwrap();
+        let names = Names::of(&pod, "cluster.local");
+        let shown = names.shown(spec::spec(&pod));
+        (names, shown)
     }
-    if let Some(own) = &spec.dns_config {
-        servers.extend(own.nameservers.iter().flatten().cloned());
-        searches.extend(own.searches.iter().flatten().cloned());
-        for option in own.options.iter().flatten() {
-            let name = option.name.clone().unwrap_or_default();
-            options.retain(|known: &String| known.split(':').next() != Some(&name));
-            options.push(match &option.value {
-                Some(value) => format!("{name}:{value}"),
-                None => name,
-            });
+
+    #[test]
+    fn a_pod_is_called_as_kubernetes_calls_it_pod_14() {
+        let containers = json!([{"name": "c"}]);
+        for (spec, hostname, full, shown) in [
+            (json!({}), "web-0", None, "web-0"),
+            (json!({"hostname": "h"}), "h", None, "h"),
+            (json!({"hostname": "h", "subdomain": "s"}), "h", Some("h.s.shop.svc.cluster.local"), "h"),
+            (json!({"subdomain": "s", "setHostnameAsFQDN": true}), "web-0",
+                Some("web-0.s.shop.svc.cluster.local"), "web-0.s.shop.svc.cluster.local"),
+            (json!({"setHostnameAsFQDN": true}), "web-0", None, "web-0"),
+            (json!({"hostname": format!("{}-x", "a".repeat(62))}), &"a".repeat(62), None, &"a".repeat(62)),
+        ] {
+            let mut spec = spec;
+            spec["containers"] = containers.clone();
+            let expected = Names { hostname: hostname.into(), full: full.map(Into::into) };
+            assert_eq!(names(&spec), (expected, shown.to_string()));
         }
     }
-    if servers.is_empty() {
-        return None;
-    }
-    let mut out = String::new();
-    if !searches.is_empty() {
-        let _ = writeln!(out, "search {}", searches.join(" "));
-    }
-    for server in servers {
-        let _ = writeln!(out, "nameserver {server}");
-    }
-    if !options.is_empty() {
-        let _ = writeln!(out, "options {}", options.join(" "));
-    }
-    Some(out)
 }

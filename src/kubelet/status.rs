@@ -46,7 +46,7 @@ pub fn compose_status(
     let ending_for_good = observed.stop.as_ref().is_some_and(|s| s.cause != StopCause::Shutdown) && all_ended;
     let mut phase = phase::of(pod, &status, moment == Moment::Last || ending_for_good);
     match observed.stop.as_ref().map(|s| &s.cause) {
-        Some(StopCause::Failed { reason, message }) if all_ended => {
+        Some(StopCause::Failed { reason, message, .. }) if all_ended => {
             phase = Phase::Failed;
             status.reason = Some(reason.clone());
             status.message = Some(message.clone());
@@ -65,6 +65,9 @@ pub fn compose_status(
     }
     // A pod never goes back to an earlier phase (POD-1).
     let phase = if old_phase.is_terminal() { old_phase } else { phase.max(old_phase) };
+    if phase.is_terminal() {
+        containers::settle(pod, observed, &mut status);
+    }
     status.phase = Some(phase.text().to_string());
     status.conditions = Some(conditions::conditions(pod, &old, &status, observed, phase, now));
 
@@ -90,7 +93,7 @@ pub fn compose_status(
 }
 
 /// The pod's QoS class (POD-11), should admission not have set it.
-fn qos_class(pod: &Pod) -> &'static str {
+pub(super) fn qos_class(pod: &Pod) -> &'static str {
     let mut any = false;
     let mut guaranteed = true;
     for (_, container) in spec::init_containers(pod) {

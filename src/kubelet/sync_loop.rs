@@ -8,8 +8,9 @@
 //!
 //! Architecture Invariant: nothing here decides about containers; that is `plan`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
@@ -20,6 +21,8 @@ use super::node::Node;
 use super::observed::Observed;
 use super::probe::{ProbeKind, ProbeOutcome};
 use super::runtime::{ContainerId, PodUid, RuntimeEvent};
+use super::static_pods::{is_static, mirror};
+use super::volumes::Tokens;
 use super::wakes::Wakes;
 use super::worker;
 use crate::api::Api;
@@ -41,8 +44,8 @@ pub(super) enum Note {
     Probe { container: String, id: ContainerId, kind: ProbeKind, outcome: ProbeOutcome },
     /// A config map or secret that its volumes show has changed.
     Refresh,
-    /// The control plane stops; with `force`, without grace.
-    Shutdown { force: bool },
+    /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
+    Evict { message: String, grace: Duration, disrupted: bool },
 }
 
 /// What a pass works on: all that the kubelet knows of a pod, out of the table while the pass runs.
@@ -52,13 +55,24 @@ pub(super) struct PodState {
     pub(super) stale: bool,
     /// It has been compared with what ran before this kubelet.
     pub(super) adopted: bool,
+    /// The node has taken it, or has refused it.
+    pub(super) admitted: bool,
     /// Its volumes are to be written anew.
     pub(super) refresh: bool,
+    /// The tokens in its volumes.
+    pub(super) tokens: Tokens,
 }
 
 impl PodState {
     fn new() -> Self {
-        Self { observed: Observed::default(), stale: true, adopted: false, refresh: false }
+        Self {
+            observed: Observed::default(),
+            stale: true,
+            adopted: false,
+            admitted: false,
+            refresh: false,
+            tokens: Tokens::default(),
+        }
     }
 }
 
@@ -74,6 +88,23 @@ struct Slot {
     dirty: bool,
     /// Nothing of it is left on the node, and it is not to be started again (shutdown).
     released: bool,
+    /// How the API shows it, when it is a static pod.
+    mirror: Option<Shared<Pod>>,
+}
+
+impl Slot {
+    fn new(node: Arc<Node>, pod: Shared<Pod>) -> Self {
+        Self {
+            node,
+            pod,
+            gone: false,
+            state: Some(Box::new(PodState::new())),
+            notes: vec![Note::Look],
+            dirty: true,
+            released: false,
+            mirror: None,
+        }
+    }
 }
 
 /// How a pass ended.
@@ -124,13 +155,14 @@ impl Engine {
         tasks.spawn_restarting("kubelet timer", move || wake(waker.clone()));
         let measurer = engine.clone();
         tasks.spawn_restarting("usage", move || super::usage::measure(measurer.clone()));
+        let guard = engine.clone();
+        tasks.spawn_restarting("eviction", move || super::eviction::watch(guard.clone()));
         for kind in [Kind::ConfigMap, Kind::Secret] {
             let weak = Arc::downgrade(&engine);
             caches.on_any_change(kind, move |change| {
-                let Some(engine) = weak.upgrade().filter(|_| change.kind != ChangeKind::Added) else {
-                    return;
-                };
-                engine.refresh(kind, change.object.namespace(), change.object.name());
+                if let Some(engine) = weak.upgrade() {
+                    engine.refresh(kind, change.object.namespace(), change.object.name());
+                }
             });
         }
         engine
@@ -200,8 +232,7 @@ impl Engine {
     fn refresh(self: &Arc<Self>, kind: Kind, namespace: &str, name: &str) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut() {
-            if !slot.node.config.hollow
-                && slot.pod.namespace() == namespace
+            if slot.pod.namespace() == namespace
                 && super::volumes::shows(&slot.pod, kind, name)
             {
                 slot.notes.push(Note::Refresh);
@@ -215,6 +246,17 @@ impl Engine {
         self.pods.lock().values().filter(|s| s.node.config.name == node && !s.released).count()
     }
 
+    /// The pods of a node, as far as they have not left it.
+    pub(super) fn pods_of(&self, node: &str) -> Vec<Shared<Pod>> {
+        let pods = self.pods.lock();
+        pods.values().filter(|s| s.node.config.name == node && !s.released).map(|s| s.pod.clone()).collect()
+    }
+
+    /// A pod that has not left its node.
+    pub(super) fn pod(&self, uid: &str) -> Option<Shared<Pod>> {
+        self.pods.lock().get(uid).map(|s| s.pod.clone())
+    }
+
     /// Whether the API knows a pod of this uid on this node.
     pub(super) fn knows(&self, pod: &str) -> bool {
         self.pods.lock().contains_key(pod)
@@ -223,18 +265,19 @@ impl Engine {
     fn see(self: &Arc<Self>, pod: &Shared<Pod>) {
         let Some(node) = pod.spec.as_ref().and_then(|s| s.node_name.as_ref()) else { return };
         let Some(node) = self.nodes.read().get(node).cloned() else { return };
+        if mirror::hash(pod).is_some() {
+            self.see_mirror(pod);
+            return;
+        }
         let uid = pod.uid().to_string();
         let mut pods = self.pods.lock();
-        let slot = pods.entry(uid.clone()).or_insert_with(|| Slot {
-            node,
-            pod: pod.clone(),
-            gone: false,
-            state: Some(Box::new(PodState::new())),
-            notes: vec![Note::Look],
-            dirty: true,
-            released: false,
-        });
+        let slot = pods.entry(uid.clone()).or_insert_with(|| Slot::new(node, pod.clone()));
         if revision(pod) > revision(&slot.pod) {
+            let (old, new) = (&slot.pod.metadata, &pod.metadata);
+            let told = (&old.labels, &old.annotations) != (&new.labels, &new.annotations);
+            if told && super::volumes::shows_itself(pod) {
+                slot.notes.push(Note::Refresh);
+            }
             slot.pod = pod.clone();
             slot.dirty = true;
         }
@@ -243,7 +286,102 @@ impl Engine {
         }
     }
 
+    /// A mirror came or changed: its pod keeps it, or nobody does and it goes.
+    fn see_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
+        let uid = mirror::hash(mirror).unwrap_or_default().to_string();
+        let mut pods = self.pods.lock();
+        match pods.get_mut(&uid) {
+            Some(slot) => {
+                let newer = slot.mirror.as_ref().is_none_or(|known| revision(mirror) > revision(known));
+                if newer {
+                    slot.mirror = Some(mirror.clone());
+                    slot.dirty = true;
+                    self.start_pass(&uid, slot);
+                }
+            }
+            None => {
+                drop(pods);
+                if let Err(error) = mirror::remove(&self.api, mirror) {
+                    tracing::warn!(pod = %mirror.key(), "a mirror of no pod was not removed: {error}");
+                }
+            }
+        }
+    }
+
+    /// Takes a static pod in, unless it is here or another of its name has not ended yet.
+    pub(super) fn add_static_pod(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        pod: &Shared<Pod>,
+        mirror: Option<Shared<Pod>>,
+    ) {
+        let mut pods = self.pods.lock();
+        let key = pod.key();
+        let taken = pods.values().any(|s| s.node.config.name == node.config.name && s.pod.key() == key);
+        if taken {
+            return;
+        }
+        let uid = pod.uid().to_string();
+        let slot = Slot { mirror, ..Slot::new(node.clone(), pod.clone()) };
+        let slot = pods.entry(uid.clone()).or_insert(slot);
+        self.start_pass(&uid, slot);
+    }
+
+    /// Asks the static pods of a node to end that have no manifest any more.
+    pub(super) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
+        let now = self.clock.now();
+        let mut pods = self.pods.lock();
+        let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(&s.pod));
+        for (uid, slot) in here.filter(|(uid, _)| !kept.contains(uid.as_str())) {
+            if slot.pod.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let grace = super::spec::grace(&slot.pod);
+            let mut pod = Pod::clone(&slot.pod);
+            let end = crate::base::clock::saturating_after(now, grace);
+            pod.metadata.deletion_timestamp = Some(crate::base::clock::time(end));
+            pod.metadata.deletion_grace_period_seconds = i64::try_from(grace.as_secs()).ok();
+            slot.pod = Shared::from_value(pod);
+            slot.dirty = true;
+            self.start_pass(uid, slot);
+        }
+    }
+
+    /// Keeps the status of a static pod, which the API does not keep for it, and its mirror.
+    pub(super) fn keep_static(&self, pod: &Shared<Pod>, mirror: Option<Shared<Pod>>) {
+        let mut pods = self.pods.lock();
+        let Some(slot) = pods.get_mut(pod.uid()) else { return };
+        if slot.pod.status != pod.status {
+            let mut kept = Pod::clone(&slot.pod);
+            kept.status.clone_from(&pod.status);
+            slot.pod = Shared::from_value(kept);
+        }
+        slot.mirror = mirror;
+    }
+
+    /// The mirror of a static pod as it was seen last.
+    pub(super) fn mirror_of(&self, uid: &str) -> Option<Shared<Pod>> {
+        self.pods.lock().get(uid)?.mirror.clone()
+    }
+
+    /// The mirror of a static pod is gone: the next pass makes another.
+    fn lose_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
+        let uid = mirror::hash(mirror).unwrap_or_default().to_string();
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(&uid)
+            && slot.mirror.as_ref().is_none_or(|known| known.uid() == mirror.uid())
+        {
+            slot.mirror = None;
+            slot.dirty = true;
+            self.start_pass(&uid, slot);
+        }
+    }
+
     fn lose(self: &Arc<Self>, pod: &Shared<Pod>) {
+        if mirror::hash(pod).is_some() {
+            self.lose_mirror(pod);
+            return;
+        }
         let uid = pod.uid().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
@@ -351,10 +489,9 @@ impl Engine {
         let listed: std::collections::HashSet<&str> = listed.iter().map(Shared::uid).collect();
         let lost: Vec<Shared<Pod>> = {
             let pods = self.pods.lock();
-            pods.iter()
-                .filter(|(uid, _)| !listed.contains(uid.as_str()))
-                .map(|(_, s)| s.pod.clone())
-                .collect()
+            // Of a static pod only the mirror can be lost.
+            let shown = |slot: &Slot| if is_static(&slot.pod) { slot.mirror.clone() } else { Some(slot.pod.clone()) };
+            pods.values().filter_map(shown).filter(|pod| !listed.contains(pod.uid())).collect()
         };
         for pod in lost {
             self.lose(&pod);

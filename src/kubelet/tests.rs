@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Event, Node as NodeObject, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node as NodeObject, Pod, PodStatus};
 use serde_json::{Value, json};
 
 use super::images::Catalogue;
-use super::runtime::hollow::{HollowConfig, HollowRuntime};
+use super::runtime::hollow::{HollowConfig, HollowLoad, HollowRuntime};
 use super::runtime::{ContainerId, Runtime};
 use super::*;
 use crate::api::{AddressRange, ApiConfig, DeleteOptions};
@@ -28,7 +28,7 @@ struct Scene {
     runtime: Arc<HollowRuntime>,
 }
 
-fn config() -> NodeConfig {
+pub(super) fn config() -> NodeConfig {
     NodeConfig {
         name: "n1".into(),
         zone: Some("z1".into()),
@@ -40,6 +40,8 @@ fn config() -> NodeConfig {
         capacity: BTreeMap::new(),
         pods_dir: "/nonexistent".into(),
         hollow: true,
+        static_pods: Vec::new(),
+        eviction: eviction::EvictionConfig::default(),
         low_ports: crate::object::low_ports::LowPorts::default(),
         dns: None,
         domain: "cluster.local".into(),
@@ -52,18 +54,31 @@ impl Scene {
     }
 
     async fn with(hollow: HollowConfig) -> Self {
+        Self::start(hollow, config()).await
+    }
+
+    async fn with_capacity(capacity: Value) -> Self {
+        let config = NodeConfig { capacity: serde_json::from_value(capacity).unwrap(), ..config() };
+        Self::start(HollowConfig::default(), config).await
+    }
+
+    async fn start(hollow: HollowConfig, config: NodeConfig) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
         for name in ["default", "kube-node-lease"] {
             let _ = api.create_as(namespace(name));
         }
+        // What the controllers of a whole cluster put there.
+        let certificate = json!({"metadata": {"name": "kube-root-ca.crt", "namespace": "default"},
+            "data": {"ca.crt": "PEM"}});
+        api.create_as::<ConfigMap>(serde_json::from_value(certificate).unwrap()).unwrap();
         let tasks = Tasks::new();
         let caches = Caches::new(&api, &tasks);
         let wall = Arc::new(move || clock.now());
         let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
         let runtime = Arc::new(HollowRuntime::new(hollow, catalogue, wall));
         let kubelets = Kubelets::new(&api, &caches, &tasks);
-        let kubelet = kubelets.start_node(config(), runtime.clone()).await.unwrap();
+        let kubelet = kubelets.start_node(config, runtime.clone()).await.unwrap();
         Self { api, tasks, kubelets, kubelet, runtime }
     }
 
@@ -195,6 +210,27 @@ async fn a_node_registers_and_renews_its_lease_node_1() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_bound_to_a_node_that_stops_does_not_start_and_holds_nobody_up_cli_5() {
+    let scene = Scene::new().await;
+    let hook = json!({"preStop": {"sleep": {"seconds": 5}}});
+    let running = scene.create(json!({"containers": [{"name": "a", "lifecycle": hook}]}));
+    scene.until(&running, "ready", is_ready).await;
+    let mut left = Vec::new();
+    let stopping = scene.kubelet.shutdown(|n| left.push(n));
+    let late = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        scene.create_named("late", json!({"containers": [{"name": "a"}]}))
+    };
+    let both = tokio::time::timeout(Duration::from_mins(1), futures::future::join(stopping, late));
+    let ((), late) = both.await.expect("the node ends");
+    assert_eq!(scene.seconds(), 5, "the hook has its time");
+    let uid = scene.pod(&late).uid().to_string();
+    assert!(scene.runtime.inspect(&uid).await.unwrap().is_none(), "nothing of it was started");
+    assert_eq!(scene.status(&late).phase.as_deref(), Some("Pending"), "it waits for the next start");
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pod_becomes_ready_in_one_write_and_goes_when_deleted_pod_7() {
     let scene = Scene::new().await;
     let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b"}]}));
@@ -322,7 +358,7 @@ async fn a_missing_config_map_is_waited_for_pod_13() {
     let map = json!({"metadata": {"name": "m", "namespace": "default"}, "data": {"k": "v"}});
     scene
         .api
-        .create_as::<k8s_openapi::api::core::v1::ConfigMap>(serde_json::from_value(map).unwrap())
+        .create_as::<ConfigMap>(serde_json::from_value(map).unwrap())
         .unwrap();
     scene.until(&key, "ready", is_ready).await;
     let events = scene.events();
@@ -446,5 +482,200 @@ async fn a_failed_start_is_told_and_backs_off_pod_3() {
     let last = status.container_statuses.as_ref().unwrap()[0].last_state.clone().unwrap().terminated.unwrap();
     assert_eq!((last.reason.as_deref(), last.exit_code), (Some("StartError"), 128));
     assert_eq!(status.phase.as_deref(), Some("Running"), "{}", show(&status));
+    scene.tasks.stop().await;
+}
+
+/// What an event of a node says, as `reason: message`, in order.
+fn node_events(scene: &Scene) -> Vec<String> {
+    let mut events = scene.api.list_as::<Event>(Some("default"));
+    events.retain(|e| e.involved_object.kind.as_deref() == Some("Node"));
+    events.sort_by_key(|e| e.object().revision());
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    events.iter().map(|e| format!("{}: {}", text(&e.reason), text(&e.message))).collect()
+}
+
+fn node_condition(scene: &Scene, type_: &str) -> String {
+    let node = scene.api.get_as::<NodeObject>(&Key::new("", "n1")).unwrap();
+    let found = node.status.iter().flat_map(|s| s.conditions.iter().flatten()).find(|c| c.type_ == type_);
+    found.map_or_else(String::new, |c| format!("{} {}", c.status, c.reason.clone().unwrap_or_default()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
+    let scene = Scene::new().await;
+    let requests = |memory: &str| json!({"requests": {"memory": memory}});
+    let greedy =
+        scene.create_named("greedy", json!({"containers": [{"name": "c", "resources": requests("10Mi")}]}));
+    let modest =
+        scene.create_named("modest", json!({"containers": [{"name": "c", "resources": requests("500Mi")}]}));
+    let bound = scene.create_named("bound", json!({"terminationGracePeriodSeconds": 300,
+        "containers": [{"name": "c", "resources": requests("1Mi")}]}));
+    for (key, megabytes) in [(&greedy, 300), (&modest, 400), (&bound, 2)] {
+        scene.until(key, "ready", is_ready).await;
+        let load = HollowLoad { memory_bytes: megabytes << 20, ..HollowLoad::default() };
+        scene.runtime.set_load(&scene.pod(key).uid().to_string(), "c", load);
+    }
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let left = |megabytes: i64| {
+        let seen = eviction::Observation { available: megabytes << 20, capacity: 1000 << 20 };
+        Some(BTreeMap::from([(eviction::Signal::MemoryAvailable, seen)]))
+    };
+    scene.kubelet.pretend(left(50));
+    scene.until(&greedy, "evicted", |s| s.phase.as_deref() == Some("Failed")).await;
+    let status = scene.status(&greedy);
+    let told = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 50Mi. Container c \
+                was using 300Mi, request is 10Mi, has larger consumption of memory. ";
+    assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("Evicted"), Some(told)));
+    let target = status.conditions.iter().flatten().find(|c| c.type_ == "DisruptionTarget").unwrap();
+    assert_eq!((target.status.as_str(), target.reason.as_deref()), ("True", Some("TerminationByKubelet")));
+    assert!(scene.events().contains(&format!("Evicted: {told}")));
+    assert_eq!(node_condition(&scene, "MemoryPressure"), "True KubeletHasInsufficientMemory");
+    assert_eq!(show(&scene.status(&bound)), "Running c=ready/0", "one at a time");
+    scene.kubelet.pretend(left(400));
+
+    let newcomer = scene.create_named("newcomer", json!({"containers": [{"name": "c"}]}));
+    scene.until(&newcomer, "refused", |s| s.phase.as_deref() == Some("Failed")).await;
+    let status = scene.status(&newcomer);
+    assert_eq!(status.reason.as_deref(), Some("Evicted"));
+    let refused = "Pod was rejected: The node had condition: [MemoryPressure]. ";
+    assert_eq!((status.message.as_deref(), status.container_statuses), (Some(refused), None));
+    let burstable =
+        scene.create_named("burstable", json!({"containers": [{"name": "c", "resources": requests("1Mi")}]}));
+    scene.until(&burstable, "ready", is_ready).await;
+
+    tokio::time::sleep(Duration::from_mins(6)).await;
+    assert_eq!(node_condition(&scene, "MemoryPressure"), "False KubeletHasSufficientMemory");
+    assert!(is_ready(&scene.status(&bound)) && is_ready(&scene.status(&modest)));
+    assert_eq!(
+        node_events(&scene),
+        [
+            "NodeHasInsufficientMemory: Node n1 status is now: NodeHasInsufficientMemory",
+            "EvictionThresholdMet: Attempting to reclaim memory",
+            "NodeHasSufficientMemory: Node n1 status is now: NodeHasSufficientMemory",
+        ]
+    );
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_is_measured_and_told_to_the_api_pod_12() {
+    let scene = Scene::new().await;
+    let key = scene.create(json!({"containers": [{"name": "a"}, {"name": "b"}]}));
+    scene.until(&key, "ready", is_ready).await;
+    assert!(scene.api.pod_usage(&scene.pod(&key)).is_none(), "one look gives no rate");
+    let uid = scene.pod(&key).uid().to_string();
+    let load = HollowLoad { cpu_millicores: 250, memory_bytes: 5 << 20, processes: 3 };
+    scene.runtime.set_load(&uid, "a", load);
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let (node, containers) = scene.api.pod_usage(&scene.pod(&key)).unwrap();
+    assert_eq!(containers["a"].cpu_nanocores, 250_000_000);
+    assert_eq!((containers["a"].memory_bytes, containers["b"].memory_bytes), (5 << 20, 0));
+    assert_eq!(node.total, containers["a"]);
+    scene.kubelet.detach().await;
+    assert!(scene.api.node_usage("n1").is_none());
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
+    let scene = Scene::with_capacity(json!({"cpu": "1", "pods": "5"})).await;
+    let asking = |cpu: &str| {
+        json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "restartPolicy": "Never"})
+    };
+    let first = scene.create_named("first", asking("800m"));
+    scene.until(&first, "ready", is_ready).await;
+    let second = scene.create_named("second", asking("300m"));
+    scene.until(&second, "refused", |s| s.phase.as_deref() == Some("Failed")).await;
+    let status = scene.status(&second);
+    let told = "Pod was rejected: Node didn't have enough resource: cpu, requested: 300, used: 800, capacity: 1000";
+    assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("OutOfcpu"), Some(told)));
+    scene.exit(&first, "c", 0).await;
+    scene.until(&first, "done", |s| s.phase.as_deref() == Some("Succeeded")).await;
+    let third = scene.create_named("third", asking("300m"));
+    scene.until(&third, "ready", is_ready).await;
+    scene.tasks.stop().await;
+}
+
+fn static_web(image: &str) -> StaticManifest {
+    let content = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"tier": "x"}},
+        "spec": {"terminationGracePeriodSeconds": 5, "containers": [{"name": "a", "image": image}]}});
+    StaticManifest { source: "web.yaml".into(), content: Ok(content) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_static_pod_runs_whatever_is_done_to_its_mirror_pod_15() {
+    let scene = Scene::new().await;
+    let key = Key::new("default", "web-n1");
+    scene.kubelet.set_static_pods(&[static_web("app:v1")]);
+    let mirrored = async |what: &str| {
+        let there = async {
+            while scene.api.get(Kind::Pod, &key).is_err() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), there).await.expect(what);
+        scene.until(&key, what, is_ready).await;
+        scene.pod(&key)
+    };
+    let mirror = mirrored("the mirror is ready").await;
+    let annotations = mirror.metadata.annotations.clone().unwrap();
+    assert_eq!(annotations["kubernetes.io/config.source"], "file");
+    assert_eq!(annotations["kubernetes.io/config.mirror"], annotations["kubernetes.io/config.hash"]);
+    assert_eq!(mirror.metadata.owner_references.as_ref().unwrap()[0].kind, "Node");
+    let ran = scene.runtime.list().await.unwrap();
+    assert_eq!(ran[0].spec.pod_uid, annotations["kubernetes.io/config.mirror"]);
+
+    // Deleting the mirror, gently or by force, makes a new one and leaves the process alone.
+    for grace in [None, Some(0)] {
+        let before = scene.pod(&key).uid().to_string();
+        let options = DeleteOptions { grace_period_seconds: grace, ..DeleteOptions::default() };
+        scene.api.delete(Kind::Pod, &key, &options).unwrap();
+        let replaced = async {
+            while scene.api.get(Kind::Pod, &key).map_or(true, |pod| pod.uid() == before) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), replaced).await.expect("a new mirror");
+        scene.until(&key, "ready", is_ready).await;
+        assert_eq!(scene.runtime.list().await.unwrap(), ran);
+    }
+
+    // A crash restarts it as any pod.
+    let id = ran[0].containers[0].id.clone();
+    scene.runtime.exit_container(&id, 1);
+    scene.until(&key, "restarted", |s| show(s) == "Running a=ready/1").await;
+
+    // A restarted kubelet finds it again, with its restarts.
+    let ran = scene.runtime.list().await.unwrap();
+    scene.kubelet.detach().await;
+    let again = NodeConfig { static_pods: vec![static_web("app:v1")], ..config() };
+    let kubelet = scene.kubelets.start_node(again, scene.runtime.clone()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(scene.runtime.list().await.unwrap(), ran);
+    assert_eq!(show(&scene.status(&key)), "Running a=ready/1");
+
+    // A changed manifest is another pod, after the first has ended.
+    for _ in 0..20 {
+        kubelet.set_static_pods(&[static_web("app:v2")]);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let changed = mirrored("the changed pod is ready").await;
+    assert_ne!(changed.metadata.annotations.as_ref().unwrap()["kubernetes.io/config.hash"], annotations["kubernetes.io/config.hash"]);
+    assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
+    assert_eq!(scene.runtime.list().await.unwrap().len(), 1);
+
+    // A broken manifest ends nothing that is not its own, and is told once.
+    let broken = StaticManifest { source: "bad.yaml".into(), content: Err("bad.yaml:1:1: what is this".into()) };
+    for _ in 0..3 {
+        kubelet.set_static_pods(&[static_web("app:v2"), broken.clone()]);
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert!(is_ready(&scene.status(&key)));
+    let told = node_events(&scene);
+    assert_eq!(told, ["InvalidStaticPod: static pod bad.yaml: bad.yaml:1:1: what is this"]);
+
+    kubelet.set_static_pods(&[]);
+    scene.until_gone(&key).await;
+    assert!(scene.runtime.list().await.unwrap().is_empty());
     scene.tasks.stop().await;
 }

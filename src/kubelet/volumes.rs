@@ -7,7 +7,9 @@
 mod atomic;
 mod content;
 mod paths;
+mod tokens;
 
+use std::cell::RefCell;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ use super::sync_loop::Engine;
 use crate::object::{Key, Kind, Shared};
 pub use content::{Content, ContentSources, content};
 pub use paths::{is_inside, join_inside};
+pub(super) use tokens::Tokens;
 
 /// A volume could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,7 +41,7 @@ pub(super) fn pod_dir(node: &Node, pod: &Shared<Pod>) -> PathBuf {
     node.config.pods_dir.join(pod.uid())
 }
 
-fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
+pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
     pod_dir(node, pod).join("volumes").join(volume)
 }
 
@@ -59,13 +62,24 @@ pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
     })
 }
 
+/// Whether the pod has a volume that shows what its own object says.
+pub(super) fn shows_itself(pod: &Pod) -> bool {
+    spec::spec(pod).volumes.iter().flatten().any(|volume| {
+        let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
+        volume.downward_api.is_some() || projected.map(|s| &s.downward_api).any(Option::is_some)
+    })
+}
+
 /// Makes every volume of the pod, or brings what they show up to date.
 pub(super) async fn prepare(
     engine: &Engine,
     node: &Node,
     pod: &Shared<Pod>,
     pod_ip: Option<IpAddr>,
+    tokens: &mut Tokens,
 ) -> Result<(), VolumeError> {
+    let tokens = RefCell::new(tokens);
+    let now = engine.clock.now();
     let mut work = Vec::new();
     for volume in spec::spec(pod).volumes.iter().flatten() {
         let failed = |message: String| VolumeError { volume: volume.name.clone(), message };
@@ -77,6 +91,14 @@ pub(super) async fn prepare(
             allocatable: &node.config.capacity,
             config_map: &|name| engine.config_maps.get(&Key::new(namespace, name)),
             secret: &|name| engine.secrets.get(&Key::new(namespace, name)),
+            token: &|projection| {
+                if node.config.hollow {
+                    return Ok(String::new());
+                }
+                tokens.borrow_mut().token(projection, now, |audience, seconds| {
+                    engine.api.token_for_pod(pod, audience, seconds).map_err(|error| error.to_string())
+                })
+            },
         };
         let content = content(volume, &sources).map_err(failed)?;
         work.push((volume.clone(), volume_dir(node, pod, &volume.name), content));

@@ -6,6 +6,7 @@
 //! Architecture Invariant: nothing here decides; `plan` does, and `status` composes.
 
 mod finish;
+mod mirror;
 mod notes;
 mod pull;
 mod start;
@@ -14,16 +15,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 
+use super::admit::Refusal;
 use super::adopt::adopt;
-use super::node::Node;
+use super::node::{Closing, Node};
 use super::observed::{AttemptMemory, ContainerStop, HookState, PodStop, Prepared, StopCause};
-use super::plan::{Action, plan};
+use super::plan::{self, Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
+use super::static_pods::is_static;
 use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState};
-use super::{hooks, probe, security, spec, volumes};
+use super::{eviction, hooks, probe, security, spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
 use crate::object::Shared;
@@ -33,6 +36,9 @@ use crate::reconcile::{EventType, reference_to};
 const ROUNDS: usize = 64;
 /// After this long a runtime that failed is asked again.
 const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
+
+/// After this long a mirror pod that could not be made is tried again.
+const MIRROR_AGAIN: Duration = Duration::from_secs(10);
 
 /// A pass at work.
 pub(super) struct Pass<'a> {
@@ -64,14 +70,11 @@ impl Pass<'_> {
     /// Does all that is to be done now.
     pub(super) async fn run(mut self, notes: Vec<Note>) -> PassEnd {
         self.take_notes(notes);
+        if let Some(how) = self.node.closing() {
+            self.shut_down(how);
+        }
         if self.gone {
             self.stop_orphan();
-        }
-        if std::mem::take(&mut self.state.refresh) && self.state.observed.prepared == Prepared::Yes {
-            let ip = self.state.observed.ip;
-            if let Err(error) = volumes::prepare(self.engine, self.node, &self.pod, ip).await {
-                tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
-            }
         }
         let mut wake = None;
         for _ in 0..ROUNDS {
@@ -81,6 +84,8 @@ impl Pass<'_> {
                 tracing::warn!(pod = %self.pod.key(), "cannot look at the pod: {error}");
                 return PassEnd::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
             }
+            self.admit();
+            self.refresh_volumes().await;
             let plan = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
             wake = plan.next_wake;
             if plan.actions.is_empty() {
@@ -111,7 +116,54 @@ impl Pass<'_> {
             // The first status has the start time that the deadline counts from.
             wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
         }
-        PassEnd::Wait(wake)
+        if is_static(&self.pod) && self.engine.mirror_of(self.pod.uid()).is_none() {
+            let again = saturating_after(self.now(), MIRROR_AGAIN);
+            wake = Some(wake.map_or(again, |at| at.min(again)));
+        }
+        let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
+        PassEnd::Wait([wake, renewal].into_iter().flatten().min())
+    }
+
+    /// Lets the node take a new pod, or refuse it for good. What ran before this kubelet is not asked.
+    fn admit(&mut self) {
+        if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
+            return;
+        }
+        let (uid, node) = (self.pod.uid(), self.node);
+        let ran = self.state.observed.sandbox.is_some()
+            || self.pod.status.as_ref().is_some_and(|status| status.start_time.is_some());
+        if ran || eviction::is_critical(&self.pod) {
+            node.taken.lock().add(uid, &self.pod);
+            return;
+        }
+        let refusal = match eviction::refusal(&node.eviction.conditions(), &self.pod) {
+            Some(message) => Err(Refusal { reason: "Evicted".into(), message }),
+            None => {
+                let key = crate::object::Key::new("", node.config.name.as_str());
+                let object = self.engine.api.get_as::<NodeObject>(&key).ok();
+                node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
+            }
+        };
+        if let Err(Refusal { reason, message }) = refusal {
+            self.event(EventType::Warning, &reason, message.clone());
+            let message = format!("Pod was rejected: {message}");
+            self.stop_pod(StopCause::Failed { reason, message, disrupted: false }, Duration::ZERO);
+        }
+    }
+
+    /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
+    async fn refresh_volumes(&mut self) {
+        let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.now());
+        let asked = std::mem::take(&mut self.state.refresh);
+        if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
+            return;
+        }
+        let ip = self.state.observed.ip;
+        if let Err(error) =
+            volumes::prepare(self.engine, self.node, &self.pod, ip, &mut self.state.tokens).await
+        {
+            tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
+        }
     }
 
     /// Asks the runtime what there is of the pod.
@@ -125,6 +177,11 @@ impl Pass<'_> {
         }
         if !self.state.adopted {
             self.state.adopted = true;
+            if self.state.observed.sandbox_ready() {
+                // Its volumes were made before the sandbox was; what they show may have changed meanwhile.
+                self.state.observed.prepared = Prepared::Yes;
+                self.state.refresh = true;
+            }
             adopt(&self.pod, &mut self.state.observed, self.engine.clock.now());
         }
         self.state.stale = false;
@@ -185,6 +242,9 @@ impl Pass<'_> {
                 self.ignoring_absence(self.node.runtime.remove_container(&id).await)
             }
             Action::StopPod { cause, grace } => {
+                if let StopCause::Failed { reason, message, .. } = &cause {
+                    self.event(EventType::Normal, reason, message.clone());
+                }
                 self.stop_pod(cause, grace);
                 After::Again
             }
@@ -214,9 +274,6 @@ impl Pass<'_> {
     }
 
     fn stop_pod(&mut self, cause: StopCause, grace: Duration) {
-        if let StopCause::Failed { reason, message } = &cause {
-            self.event(EventType::Normal, reason, message.clone());
-        }
         let now = self.now();
         let began = match &self.state.observed.stop {
             // What already ends keeps its clock; a new cause only changes how it is told and how long it takes.
@@ -224,6 +281,22 @@ impl Pass<'_> {
             _ => now,
         };
         self.state.observed.stop = Some(PodStop { cause, began, grace });
+    }
+
+    /// The node stops: the pod's processes end, its object stays for the next start.
+    fn shut_down(&mut self, how: Closing) {
+        let now = self.now();
+        let grace = if how == Closing::ByForce { Duration::ZERO } else { spec::grace(&self.pod) };
+        let stop = &mut self.state.observed.stop;
+        match stop {
+            // What already ends goes on ending; force only shortens it.
+            Some(stop) if stop.cause != StopCause::Completed => {
+                if how == Closing::ByForce {
+                    (stop.began, stop.grace) = (now, grace);
+                }
+            }
+            _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
+        }
     }
 
     /// The object is gone: the processes follow within a small grace (POD-8, SAFE-3).
@@ -255,7 +328,8 @@ impl Pass<'_> {
             };
             self.state.observed.ip = Some(ip);
         }
-        match volumes::prepare(self.engine, self.node, &self.pod, self.state.observed.ip).await {
+        let ip = self.state.observed.ip;
+        match volumes::prepare(self.engine, self.node, &self.pod, ip, &mut self.state.tokens).await {
             Ok(()) => self.state.observed.prepared = Prepared::Yes,
             Err(error) => {
                 let message = format!("MountVolume.SetUp failed for volume \"{}\" : {error}", error.volume);
@@ -272,32 +346,26 @@ impl Pass<'_> {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
         }
-        let spec = match super::sandbox::spec(&self.pod, ip, &self.node.config) {
-            Ok(spec) => spec,
-            Err(error) => return self.after(self.sandbox_failed(Err(RuntimeError::Os(error)))),
-        };
         if self.state.observed.sandbox.is_none() && !self.node.config.hollow {
             // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
-            let abilities = security::Abilities {
-                uid: rustix::process::geteuid().as_raw(),
-                namespaces: self.node.runtime.isolation().get("podium.dev/namespaces").is_some_and(|n| n != "none"),
-            };
+            let namespaces = self.node.runtime.isolation().get("podium.dev/namespaces").is_some_and(|n| n != "none");
+            let abilities = security::Abilities { uid: rustix::process::geteuid().as_raw(), namespaces };
             for text in security::ignored(&self.pod, abilities) {
                 self.event(EventType::Warning, "SecurityContextIgnored", text);
             }
         }
+        let services = super::service_names::lines_for(self.engine, self.node, self.pod.namespace());
+        let (spec, warnings) = super::sandbox::spec(&self.pod, ip, &self.node.config, &services);
+        for warning in warnings {
+            self.event(EventType::Warning, "DNSConfigForming", warning);
+        }
         self.state.stale = true;
         let result = self.node.runtime.run_sandbox(spec).await;
-        self.after(self.sandbox_failed(result))
-    }
-
-    /// Tells of a sandbox that could not be made.
-    fn sandbox_failed(&self, result: Result<(), RuntimeError>) -> Result<(), RuntimeError> {
         if let Err(error) = &result {
             let message = format!("Failed to create pod sandbox: {error}");
             self.event(EventType::Warning, "FailedCreatePodSandBox", message);
         }
-        result
+        self.after(result)
     }
 
     fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> After {
@@ -365,6 +433,10 @@ impl Pass<'_> {
         if self.gone || shutting_down {
             return;
         }
+        if is_static(&self.pod) {
+            self.write_mirror(moment);
+            return;
+        }
         let (engine, now) = (self.engine, self.now());
         let compose =
             |pod: &Pod, pass: &Self| compose_status(pod, &pass.state.observed, now, &engine.timings, moment);
@@ -381,6 +453,9 @@ impl Pass<'_> {
         });
         match written {
             Ok(pod) => {
+                if plan::is_terminal(&pod) {
+                    self.node.taken.lock().release(&uid);
+                }
                 engine.wrote(&pod);
                 self.pod = pod;
             }

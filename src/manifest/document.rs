@@ -95,6 +95,21 @@ impl Document {
     }
 }
 
+/// The value of a tree, or each item of one that is a list.
+pub(super) fn values(source: &Arc<str>, tree: &Arc<Node>) -> Vec<Result<Document, ManifestError>> {
+    let roots = match &tree.content {
+        Content::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(tree),
+    };
+    let read = |root: &Arc<Node>| match node::to_value(root) {
+        Ok(value) => {
+            Ok(Document { line: root.start.line, source: source.clone(), tree: root.clone(), value })
+        }
+        Err(fault) => Err(parse::error(source, fault)),
+    };
+    roots.iter().map(read).collect()
+}
+
 /// Adds the object of a tree, or each item of a list.
 pub(super) fn from_tree(
     source: &Arc<str>,

@@ -3,6 +3,7 @@
 //! Architecture Invariant: the only user of YAML; everything else sees JSON values. Nothing here talks to
 //! the API, and nothing a text holds makes it use unbounded memory.
 
+mod config_text;
 mod document;
 mod error;
 mod files;
@@ -14,11 +15,12 @@ mod scalar;
 mod tests;
 mod write;
 
+pub use config_text::ConfigText;
 pub use document::Document;
 pub use error::{ManifestError, Position};
 pub use files::{Source, collect};
 pub use order::in_apply_order;
-pub use parse::{from_yaml, parse, parse_bytes};
+pub use parse::{from_yaml, parse, parse_bytes, parse_values};
 pub use write::to_yaml;
 
 /// Reads every manifest below these paths (`-` is standard input), in apply order; documents that cannot

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use granit_parser::{Event, Parser};
 use serde_json::Value;
 
+use super::config_text::ConfigText;
 use super::document::{self, Document};
 use super::error::{ManifestError, Position};
 use super::node::{self, Builder, Fault, Node};
@@ -34,8 +35,7 @@ pub fn parse_bytes(bytes: &[u8], source: &str) -> Vec<Result<Document, ManifestE
 pub fn parse(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
     let source: Arc<str> = source.into();
     if text.len() > MAX_TEXT_BYTES {
-        let message = format!("larger than {} MiB", MAX_TEXT_BYTES / 1024 / 1024);
-        return vec![Err(ManifestError::of_file(&source, message))];
+        return vec![Err(too_large(&source))];
     }
     let mut results = Vec::new();
     for (lines_before, part) in parts(text.strip_prefix(BOM).unwrap_or(text)) {
@@ -51,21 +51,39 @@ pub fn parse(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
     results
 }
 
+/// Reads a config file's values: every document of a text, and each item of one that is a list. What they are
+/// is for the caller to say.
+pub fn parse_values(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
+    let source: Arc<str> = source.into();
+    if text.len() > MAX_TEXT_BYTES {
+        return vec![Err(ManifestError::of_file(&source, "the text is too large"))];
+    }
+    match trees(text.strip_prefix(BOM).unwrap_or(text), 0) {
+        Ok(roots) => roots.iter().flat_map(|root| document::values(&source, root)).collect(),
+        Err(fault) => vec![Err(error(&source, fault))],
+    }
+}
+
 /// Reads a text that is one document, as an editor's or a config file's; an empty one is null.
 pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
-    let source: Arc<str> = "yaml".into();
+    ConfigText::parse(text, "yaml").map(ConfigText::into_value)
+}
+
+/// The one document of a text; none when it is empty.
+pub(super) fn single(text: &str, source: &Arc<str>) -> Result<Option<Arc<Node>>, ManifestError> {
     if text.len() > MAX_TEXT_BYTES {
-        return Err(ManifestError::of_file(&source, "the text is too large"));
+        return Err(too_large(source));
     }
-    let read = || -> Result<Value, Fault> {
-        let roots = trees(text.strip_prefix(BOM).unwrap_or(text), 0)?;
-        match roots.as_slice() {
-            [] => Ok(Value::Null),
-            [root] => node::to_value(root),
-            [_, second, ..] => Err((second.start, "there is more than one document".to_string())),
-        }
-    };
-    read().map_err(|fault| error(&source, fault))
+    let roots = trees(text.strip_prefix(BOM).unwrap_or(text), 0).map_err(|fault| error(source, fault))?;
+    match roots.as_slice() {
+        [] => Ok(None),
+        [root] => Ok(Some(root.clone())),
+        [_, second, ..] => Err(ManifestError::at(source, second.start, "there is more than one document")),
+    }
+}
+
+fn too_large(source: &str) -> ManifestError {
+    ManifestError::of_file(source, format!("larger than {} MiB", MAX_TEXT_BYTES / 1024 / 1024))
 }
 
 pub(super) fn error(source: &Arc<str>, (position, message): Fault) -> ManifestError {

@@ -7,6 +7,7 @@
 //!
 //! Architecture Invariant: nothing here writes any object but Events, and nothing listens beyond loopback.
 
+pub mod dns;
 pub mod follow;
 pub mod machine;
 pub mod proxy;

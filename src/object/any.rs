@@ -86,6 +86,10 @@ macro_rules! bodies {
                 match self { $(Self::$kind(o) => serde_json::to_vec(o),)* }
             }
 
+            pub(super) fn write_json(&self, out: impl std::io::Write) -> serde_json::Result<()> {
+                match self { $(Self::$kind(o) => serde_json::to_writer(out, o),)* }
+            }
+
             pub(super) fn to_value(&self) -> serde_json::Result<serde_json::Value> {
                 match self { $(Self::$kind(o) => serde_json::to_value(o),)* }
             }
@@ -304,9 +308,33 @@ impl Object {
         })
     }
 
+    /// How many bytes its JSON takes; nothing is kept or allocated for it.
+    pub fn size(&self) -> usize {
+        if let Some(json) = self.json.get() {
+            return json.len();
+        }
+        let mut counter = Counter(0);
+        self.body.write_json(&mut counter).expect("API types have string keys and finite numbers");
+        counter.0
+    }
+
     /// Its JSON as a value, for patching and for reading fields by path.
     pub fn to_value(&self) -> Value {
         self.body.to_value().expect("API types have string keys and finite numbers")
+    }
+}
+
+/// Counts what is written.
+struct Counter(usize);
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -67,6 +67,10 @@ timings! {
     node_status_report = Seconds::new(300);
     /// How often the use of cpu and memory is measured; cpu is averaged over this time.
     metrics_resolution = Seconds::new(5);
+    /// How often a node looks whether its machine is short of something, and its pods over their limits.
+    eviction_check = Seconds::new(10);
+    /// How often a node looks for changed manifests of static pods.
+    static_pod_check = Seconds::new(1);
     /// No heartbeat for this long makes a node's Ready condition Unknown.
     node_monitor_grace = Seconds::new(40);
     /// A node must have been missing for this long before its pods are removed.

@@ -190,7 +190,7 @@ kinds! {
     /// Containers that run together.
     Pod(core::v1::Pod) = "", "v1", "pods", "pod",
         short ["po"], categories ["all"], Namespaced,
-        Generations, subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach];
+        Generations, subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach, PortForward];
     /// A number of equal pods.
     ReplicaSet(apps::v1::ReplicaSet) = "apps", "v1", "replicasets", "replicaset",
         short ["rs"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];

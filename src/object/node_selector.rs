@@ -1,6 +1,6 @@
 //! Which nodes a pod may run on: `nodeSelector` and `nodeAffinity`, read once and matched often.
 
-use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
+use k8s_openapi::api::core::v1::{Node, NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, PodSpec};
 
 use super::selector::{Labels, Operator, Requirement};
 
@@ -30,11 +30,15 @@ impl RequiredNodes {
     /// What `spec` requires: the selector and the affinity both.
     pub fn of(spec: &PodSpec) -> Self {
         let affinity = spec.affinity.as_ref().and_then(|a| a.node_affinity.as_ref());
-        let required = affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
-        Self {
-            labels: spec.node_selector.clone().unwrap_or_default().into_iter().collect(),
-            terms: required.map(|r| r.node_selector_terms.iter().map(NodeTerm::new).collect()),
-        }
+        let labels = spec.node_selector.clone().unwrap_or_default().into_iter().collect();
+        Self { labels, ..affinity.map(Self::of_affinity).unwrap_or_default() }
+    }
+
+    /// What an affinity requires.
+    pub fn of_affinity(affinity: &NodeAffinity) -> Self {
+        let required = affinity.required_during_scheduling_ignored_during_execution.as_ref();
+        let terms = required.map(|r| r.node_selector_terms.iter().map(NodeTerm::new).collect());
+        Self { labels: Vec::new(), terms }
     }
 
     /// Whether every node will do.

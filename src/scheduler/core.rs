@@ -12,6 +12,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use parking_lot::Mutex;
 
 use super::cycle::{Decision, Rejection, Room, Search, schedule};
+use super::default_spread::Selectors;
 use super::framework::{ChangeType, ClusterChange, PluginSet};
 use super::node_info::NodeName;
 use super::pod_info::{PodInfo, nominated_node};
@@ -21,7 +22,7 @@ use super::snapshot::{NodeChange, Snapshot};
 use super::verdict::Verdicts;
 use crate::base::task::panic_text;
 use crate::object::selector::Labels;
-use crate::object::{Key, Shared, Uid};
+use crate::object::{Key, Object, Shared, Uid};
 
 /// What is to be done with one pod.
 #[derive(Debug)]
@@ -68,6 +69,7 @@ pub struct Core {
     queue: Queue,
     profiles: Arc<[Profile]>,
     search: Search,
+    selectors: Selectors,
     verdicts: Arc<Mutex<Verdicts>>,
 }
 
@@ -84,6 +86,7 @@ impl Core {
             queue: Queue::new(times),
             profiles,
             search: Search::seeded(seed),
+            selectors: Selectors::default(),
             verdicts,
         }
     }
@@ -236,9 +239,11 @@ impl Core {
         let profiles = self.profiles.clone();
         let pod = attempt.pod.clone();
         let profile = profile_of(&profiles, &pod)?;
-        self.snapshot.prepare(&pod);
+        let spread = profile.default_constraints.apply(&pod, &self.selectors);
+        let asked = spread.as_ref().unwrap_or(&pod);
+        self.snapshot.prepare(asked);
         // A plugin that panics costs its pod an attempt, and nobody else anything.
-        let cycle = || schedule(&pod, &self.snapshot, profile, &mut self.search);
+        let cycle = || schedule(asked, &self.snapshot, profile, &mut self.search);
         Some(match std::panic::catch_unwind(AssertUnwindSafe(cycle)) {
             Ok(Decision::Place { node, .. }) => {
                 self.verdicts.lock().forget(pod.uid());
@@ -281,6 +286,11 @@ impl Core {
         if self.snapshot.set_namespace(name, labels) {
             wake(&mut self.queue, &self.profiles, &self.snapshot, &ClusterChange::NamespaceChanged, now);
         }
+    }
+
+    /// A Service or workload is new or changed, or gone: what it selects may be spread by default.
+    pub fn workload_changed(&mut self, object: &Object, gone: bool) {
+        self.selectors.note(object, gone);
     }
 
     /// A budget is new or changed.
@@ -341,49 +351,11 @@ fn is_terminating(pod: &Pod) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Node;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
+    use super::super::test_cluster::Cluster;
     use super::super::test_objects::{asking, named_pod, node, sized_node};
     use super::*;
-    use crate::object::config::Timings;
-
-    struct Cluster {
-        core: Core,
-        now: Duration,
-    }
-
-    impl Cluster {
-        fn new(nodes: &[Shared<Node>]) -> Self {
-            let times = QueueTimes::of(&Timings::default());
-            let core = Core::new([Profile::default()].into(), times, 0, Arc::default());
-            let mut cluster = Self { core, now: Duration::ZERO };
-            for node in nodes {
-                cluster.core.node_changed(node.clone(), cluster.now);
-            }
-            cluster
-        }
-
-        fn pod(&mut self, name: &str, spec: Value) {
-            assert!(self.core.pod_changed(named_pod(name, spec), self.now).is_none());
-        }
-
-        /// What is done next: `pod -> node`, or `pod: message`.
-        fn step(&mut self) -> String {
-            match self.core.step(self.now) {
-                None => "-".into(),
-                Some(Step::Bind { attempt, node }) => format!("{} -> {node}", attempt.pod.uid()),
-                Some(Step::Unschedulable { pod, message, .. } | Step::Failed { pod, message }) => {
-                    format!("{}: {message}", pod.uid())
-                }
-            }
-        }
-
-        fn after(&mut self, seconds: u64) -> &mut Self {
-            self.now += Duration::from_secs(seconds);
-            self
-        }
-    }
 
     #[test]
     fn messages_are_kube_schedulers_sch_9() {
@@ -449,20 +421,21 @@ mod tests {
              1 No preemption victims found for incoming pod."
         );
         cluster.core.bind_failed(attempt, cluster.now);
-        // Both wait out their back-off; the older attempt goes first.
-        assert_eq!((cluster.step(), cluster.after(1).step()), ("-".into(), "first -> a".into()));
-        let bound = |node: &str| {
+        // The room is the other's, whose back-off is cut short: nobody else is to be tried.
+        assert_eq!(cluster.step(), "second -> a");
+        let bound = || {
             let mut spec = asking("1");
-            spec["nodeName"] = json!(node);
-            named_pod("first", spec)
+            spec["nodeName"] = json!("a");
+            named_pod("second", spec)
         };
         // An older version of the pod arrives late, then it is seen bound, then it goes.
-        cluster.pod("first", asking("1"));
-        cluster.core.pod_changed(bound("a"), cluster.now);
-        assert!(!cluster.core.snapshot().placed("first").unwrap().assumed);
-        assert_eq!(cluster.step().split(':').next(), Some("second"));
-        cluster.core.pod_gone("first", cluster.now);
-        assert_eq!((cluster.step(), cluster.after(2).step()), ("-".into(), "second -> a".into()));
+        cluster.pod("second", asking("1"));
+        cluster.core.pod_changed(bound(), cluster.now);
+        assert!(!cluster.core.snapshot().placed("second").unwrap().assumed);
+        assert_eq!(cluster.step(), "-", "a binding that failed waits out its back-off");
+        assert!(cluster.after(1).step().starts_with("first: 0/1"));
+        cluster.core.pod_gone("second", cluster.now);
+        assert_eq!(cluster.step(), "first -> a");
     }
 
     #[test]
@@ -479,10 +452,10 @@ mod tests {
         cluster.core.node_gone("b", cluster.now);
         cluster.core.node_changed(sized_node("c", "3"), cluster.now);
         assert_eq!(cluster.step(), "-", "a node that is too small, room that is too small");
-        assert!(cluster.core.verdicts.lock().get("big").is_some());
+        assert!(cluster.verdicts.lock().get("big").is_some());
         cluster.core.node_changed(sized_node("c", "4"), cluster.now);
         assert_eq!(cluster.step(), "big -> c");
-        assert!(cluster.core.verdicts.lock().get("big").is_none());
+        assert!(cluster.verdicts.lock().get("big").is_none());
     }
 
     #[test]
@@ -508,7 +481,7 @@ mod tests {
         let mut cluster = Cluster::new(&[cordoned, sized_node("a", "1")]);
         cluster.pod("p", asking("2"));
         cluster.step();
-        let table = cluster.core.verdicts.lock().get("p").unwrap();
+        let table = cluster.verdicts.lock().get("p").unwrap();
         let mut told: Vec<String> = Vec::new();
         for row in table.rows() {
             for (plugin, refusal) in row.verdicts() {

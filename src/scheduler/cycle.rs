@@ -250,7 +250,7 @@ fn rejection<'a>(
     };
     let rejected_by = rejected_by(&table, filters);
     let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, lot };
-    let (told, room) = match profile.plugins().find_map(|plugin| plugin.post_filter(&mut unfit)) {
+    let (told, room) = match profile.post_filters().find_map(|plugin| plugin.post_filter(&mut unfit)) {
         None => (None, Room::Unchanged),
         Some(PostFilter::Ineligible(told)) => (Some(told), Room::Unchanged),
         Some(PostFilter::Hopeless(told)) => (Some(told), Room::None),

@@ -8,9 +8,11 @@
 
 pub mod budgets;
 pub mod carried;
+pub mod config;
 pub mod core;
 pub mod counts;
 pub mod cycle;
+pub mod default_spread;
 pub mod filters;
 pub mod framework;
 pub mod group;
@@ -31,9 +33,14 @@ pub mod reason;
 mod report;
 pub mod requests;
 mod run;
+pub mod scoring;
 pub mod snapshot;
 pub mod spread;
 pub mod tally;
+#[cfg(test)]
+mod preemption_scenarios;
+#[cfg(test)]
+mod test_cluster;
 #[cfg(test)]
 mod test_objects;
 pub mod topology;

@@ -1,8 +1,9 @@
 //! Which pod is tried next: the waiting pods, each in one of four places.
 //!
 //! *Active* pods are tried at once, by priority and then age. *Backing off* are pods that failed a moment
-//! ago. *Unschedulable* pods wait for a change that can turn what refused them, or for five minutes to
-//! pass. *Gated* pods wait for their own spec to change.
+//! ago; those that something may help since are tried before their time when nothing else is to be done,
+//! as kube-scheduler does (`SchedulerPopFromBackoffQ`). *Unschedulable* pods wait for a change that can turn
+//! what refused them, or for five minutes to pass. *Gated* pods wait for their own spec to change.
 //!
 //! Architecture Invariant: nothing here reads a clock: `now` is an argument, and what to wait for is an
 //! answer. Pods that wait cost nothing while nothing happens.
@@ -49,9 +50,18 @@ struct Rank {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     Active,
-    BackingOff { until: Duration },
+    BackingOff { until: Duration, after: Failure },
     Unschedulable { rejected_by: PluginSet, since: Duration },
     Gated,
+}
+
+/// What a pod backs off from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    /// No node took it, and something changed since that may help.
+    Unfit,
+    /// Something went wrong: it waits in any case.
+    Error,
 }
 
 #[derive(Debug)]
@@ -82,6 +92,8 @@ pub struct Queue {
     entries: HashMap<Uid, Entry>,
     active: BTreeSet<(Rank, Uid)>,
     backing_off: BTreeSet<(Duration, Uid)>,
+    /// Those of them that may be tried early, in the order of the active ones.
+    helped: BTreeSet<(Rank, Uid)>,
     /// By when they came here, for the flush.
     unschedulable: BTreeSet<(Duration, Uid)>,
     /// The same pods by what refused them, so that a change asks only those it can help.
@@ -110,6 +122,7 @@ impl Queue {
             entries: HashMap::new(),
             active: BTreeSet::new(),
             backing_off: BTreeSet::new(),
+            helped: BTreeSet::new(),
             unschedulable: BTreeSet::new(),
             by_rejection: HashMap::new(),
             arrivals: 0,
@@ -128,7 +141,7 @@ impl Queue {
         let place = if gated {
             Place::Gated
         } else if failures > 0 && ready_at > now {
-            Place::BackingOff { until: ready_at }
+            Place::BackingOff { until: ready_at, after: Failure::Unfit }
         } else {
             Place::Active
         };
@@ -156,7 +169,8 @@ impl Queue {
             Place::Active => {
                 self.active.remove(&(entry.rank, uid));
             }
-            Place::BackingOff { until } => {
+            Place::BackingOff { until, .. } => {
+                self.helped.remove(&(entry.rank, uid.clone()));
                 self.backing_off.remove(&(until, uid));
             }
             Place::Unschedulable { rejected_by, since } => {
@@ -176,9 +190,13 @@ impl Queue {
     /// Takes the pod that is to be tried next.
     pub fn pop(&mut self, now: Duration) -> Option<Attempt> {
         self.release(now);
-        let (_, uid) = self.active.pop_first()?;
-        let entry = self.entries.remove(&uid)?;
-        Some(Attempt { pod: entry.pod, failures: entry.failures, arrival: entry.rank.arrival })
+        let (_, uid) = self.active.first().or_else(|| self.helped.first()).cloned()?;
+        let (pod, failures, arrival) = {
+            let entry = self.entries.get(&uid)?;
+            (entry.pod.clone(), entry.failures, entry.rank.arrival)
+        };
+        self.remove(&uid);
+        Some(Attempt { pod, failures, arrival })
     }
 
     /// No node takes the pod: it waits for a change that can turn what these plugins said; none of them
@@ -189,7 +207,7 @@ impl Queue {
 
     /// Something went wrong that says nothing about the pod: it is tried again after its back-off.
     pub fn fail(&mut self, attempt: Attempt, now: Duration) {
-        self.give_back(attempt, now, |delay| Place::BackingOff { until: now + delay });
+        self.give_back(attempt, now, |delay| Place::BackingOff { until: now + delay, after: Failure::Error });
     }
 
     fn give_back(&mut self, attempt: Attempt, now: Duration, place: impl FnOnce(Duration) -> Place) {
@@ -245,8 +263,11 @@ impl Queue {
             Place::Active => {
                 self.active.insert((entry.rank.clone(), uid.clone()));
             }
-            Place::BackingOff { until } => {
+            Place::BackingOff { until, after } => {
                 self.backing_off.insert((*until, uid.clone()));
+                if *after == Failure::Unfit {
+                    self.helped.insert((entry.rank.clone(), uid.clone()));
+                }
             }
             Place::Unschedulable { rejected_by, since } => {
                 self.by_rejection.entry(*rejected_by).or_default().insert(uid.clone());
@@ -262,6 +283,7 @@ impl Queue {
         while let Some((until, uid)) = self.backing_off.first().filter(|(until, _)| *until <= now).cloned() {
             self.backing_off.remove(&(until, uid.clone()));
             if let Some(entry) = self.entries.get_mut(&uid) {
+                self.helped.remove(&(entry.rank.clone(), uid.clone()));
                 entry.place = Place::Active;
                 self.active.insert((entry.rank.clone(), uid));
             }
@@ -371,7 +393,9 @@ mod tests {
         });
         assert_eq!(asked.into_inner(), [("cpu".to_string(), fit())]);
         assert_eq!(queue.waiting(), Waiting { backing_off: 1, unschedulable: 1, ..Waiting::default() });
-        assert_eq!((pop(&mut queue, 0), pop(&mut queue, 1)), ("-".into(), "cpu".into()));
+        // It is tried before that only when there is nobody else.
+        queue.put(pod("new", -5, 0), false, Duration::from_millis(200));
+        assert_eq!((pop(&mut queue, 0), pop(&mut queue, 0), pop(&mut queue, 0)), ("new".into(), "cpu".into(), "-".into()));
         assert_eq!((pop(&mut queue, 299), pop(&mut queue, 300)), ("-".into(), "taint".into()));
         assert_eq!(queue.next_wake(), None);
     }
@@ -389,7 +413,8 @@ mod tests {
         let attempt = queue.pop(seconds(1000)).unwrap();
         queue.reject(attempt, fit(), seconds(1000));
         queue.put(pod("later", 5, 0), false, seconds(1000));
-        assert_eq!((pop(&mut queue, 1000), pop(&mut queue, 1001)), ("-".into(), "later".into()));
+        assert_eq!(queue.waiting(), Waiting { backing_off: 1, ..Waiting::default() });
+        assert_eq!((pop(&mut queue, 1000), pop(&mut queue, 1001)), ("later".into(), "-".into()));
         assert_eq!((queue.remove("later"), queue.waiting()), (false, Waiting::default()));
     }
 }

@@ -19,6 +19,8 @@ pub enum Reason {
     },
     /// `nodeSelector` or the required node affinity does not match.
     NodeAffinity,
+    /// The affinity that the scheduler's configuration adds does not match.
+    EnforcedNodeAffinity,
     /// The names that the pod's terms ask for contradict each other.
     AffinityConflict,
     /// A host port is taken.
@@ -58,6 +60,17 @@ pub enum ResourceName {
     Extended(Arc<str>),
 }
 
+impl From<&str> for ResourceName {
+    fn from(name: &str) -> Self {
+        match name {
+            "cpu" => Self::Cpu,
+            "memory" => Self::Memory,
+            "ephemeral-storage" => Self::EphemeralStorage,
+            other => Self::Extended(other.into()),
+        }
+    }
+}
+
 impl fmt::Display for ResourceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -81,6 +94,7 @@ impl fmt::Display for Reason {
             Self::NodeName => "node(s) didn't match the requested node name",
             Self::Unschedulable => "node(s) were unschedulable",
             Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
+            Self::EnforcedNodeAffinity => "node(s) didn't match scheduler-enforced node affinity",
             Self::AffinityConflict => "pod affinity terms conflict",
             Self::Ports => "node(s) didn't have free ports for the requested pod ports",
             Self::TooManyPods => "Too many pods",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::reason::ResourceName;
 use crate::object::quantity::{Amount, ResourceList};
 use crate::object::resources::{Amounts, pod_requests, pod_requests_or};
 
@@ -71,6 +72,16 @@ impl Resources {
     /// The amount of an extended resource.
     pub fn extended(&self, name: &str) -> i64 {
         self.extended.iter().find(|(known, _)| **known == *name).map_or(0, |(_, amount)| *amount)
+    }
+
+    /// The amount of a resource; cpu in thousandths.
+    pub fn amount(&self, resource: &ResourceName) -> i64 {
+        match resource {
+            ResourceName::Cpu => self.milli_cpu,
+            ResourceName::Memory => self.memory,
+            ResourceName::EphemeralStorage => self.ephemeral_storage,
+            ResourceName::Extended(name) => self.extended(name),
+        }
     }
 
     /// Nothing at all.

@@ -24,7 +24,14 @@ use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
 const BATCH: usize = 64;
 
 /// What decisions depend on.
-const WATCHED: [Kind; 4] = [Kind::Namespace, Kind::PodDisruptionBudget, Kind::Node, Kind::Pod];
+const WATCHED: [Kind; 6] = [
+    Kind::Namespace,
+    Kind::PodDisruptionBudget,
+    Kind::Service,
+    Kind::ReplicaSet,
+    Kind::Node,
+    Kind::Pod,
+];
 
 /// How the scheduler is set up.
 pub struct SchedulerConfig {
@@ -163,6 +170,8 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
         core.namespace_changed(namespace.name(), labels, now);
     } else if let Some(budget) = Shared::<PodDisruptionBudget>::from_object(object) {
         if gone { core.budget_gone(&budget.key()) } else { core.budget_changed(&budget) }
+    } else if matches!(object.kind(), Kind::Service | Kind::ReplicaSet) {
+        core.workload_changed(object, gone);
     } else if let Some(pod) = Shared::<Pod>::from_object(object) {
         if gone {
             core.pod_gone(pod.uid(), now);

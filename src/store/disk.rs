@@ -1,10 +1,11 @@
 //! Durability: one thread that commits writes in groups to an embedded database.
 //!
 //! The thread takes everything that has queued up while it was syncing and makes it durable with one
-//! fsync. When the disk refuses (full, read-only, gone), nothing queued is dropped: new writes are refused,
-//! waiting writers are told, and the same group is tried again until the disk takes it.
+//! fsync. When the disk refuses (full, read-only, gone), new writes are refused before anything is changed, and
+//! those that are under way get the room held back for them ([`Reserve`]). When not even that helps, their writers
+//! are told that the outcome is not known, and the same group is tried again until the disk takes it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::reserve::Reserve;
 use super::state::State;
 use super::watch::Signals;
 use super::{Change, ChangeKind, StoreError};
@@ -41,8 +43,10 @@ pub(super) struct Opened {
 pub(super) struct DiskState {
     /// Everything up to here is durable.
     pub(super) durable: Revision,
-    /// Why the disk refuses writes now.
-    pub(super) failure: Option<String>,
+    /// Why no write is accepted now.
+    pub(super) refusing: Option<String>,
+    /// Writes are under way that the disk does not take: nobody knows what becomes of them.
+    pub(super) stuck: bool,
 }
 
 /// The disk thread's handle.
@@ -77,7 +81,10 @@ fn open_database(directory: &Path) -> Result<Opened, StoreError> {
 
 /// Opens the database in `directory` and reads the state it holds.
 pub(super) fn open(directory: &Path) -> Result<(Opened, State), StoreError> {
-    let opened = open_database(directory)?;
+    let opened = open_database(directory).or_else(|error| {
+        // On a full disk it may be the room held back that is missing.
+        if Reserve::beside(directory).give_up() { open_database(directory) } else { Err(error) }
+    })?;
     let mut revision = match opened.meta.get(REVISION_KEY).map_err(|e| failed(&e))? {
         None => Revision(0),
         Some(bytes) => {
@@ -96,7 +103,7 @@ pub(super) fn open(directory: &Path) -> Result<(Opened, State), StoreError> {
             reason,
         })?;
         revision = revision.max(object.revision());
-        objects.push(object);
+        objects.push((object, value.len()));
     }
     Ok((opened, State::restore(revision, objects)))
 }
@@ -116,11 +123,14 @@ impl Disk {
     /// Starts the thread; everything up to `durable` is on disk already.
     pub(super) fn start(opened: Opened, directory: &Path, durable: Revision, signals: Signals) -> Self {
         let (queue, writes) = mpsc::channel();
-        let (publish, state) = watch::channel(DiskState { durable, failure: None });
+        let (publish, state) = watch::channel(DiskState { durable, ..DiskState::default() });
         let directory = directory.to_path_buf();
         let thread = std::thread::Builder::new()
             .name("podium-disk".into())
-            .spawn(move || run(opened, &directory, &writes, &publish, &signals))
+            .spawn(move || {
+                let reserve = Reserve::beside(&directory);
+                Writer { opened: Some(opened), directory, writes, publish, signals, reserve }.run();
+            })
             .expect("a thread can be started while the store opens");
         Self { queue: Mutex::new(Some(queue)), state, thread: Mutex::new(Some(thread)) }
     }
@@ -134,21 +144,21 @@ impl Disk {
     }
 
     /// Why writes are refused now.
-    pub(super) fn failure(&self) -> Option<String> {
-        self.state.borrow().failure.clone()
+    pub(super) fn refusal(&self) -> Option<String> {
+        self.state.borrow().refusing.clone()
     }
 
     pub(super) fn state(&self) -> DiskState {
         self.state.borrow().clone()
     }
 
-    /// Waits until everything up to `revision` is durable, or the disk refuses.
+    /// Waits until everything up to `revision` is durable, or nobody can say when.
     pub(super) async fn durable(&self, revision: Revision) -> Result<(), StoreError> {
         let mut state = self.state.clone();
-        let reached = state.wait_for(|s| s.durable >= revision || s.failure.is_some()).await;
+        let reached = state.wait_for(|s| s.durable >= revision || s.stuck).await;
         match reached {
             Ok(s) if s.durable >= revision => Ok(()),
-            Ok(s) => Err(StoreError::Disk(s.failure.clone().unwrap_or_default())),
+            Ok(s) => Err(StoreError::Undecided(s.refusing.clone().unwrap_or_default())),
             Err(_) => Err(StoreError::Disk("the disk thread has ended".into())),
         }
     }
@@ -168,67 +178,102 @@ impl Drop for Disk {
     }
 }
 
-fn run(
-    opened: Opened,
-    directory: &Path,
-    writes: &mpsc::Receiver<Change>,
-    publish: &watch::Sender<DiskState>,
-    signals: &Signals,
-) {
-    let mut opened = Some(opened);
-    while let Ok(first) = writes.recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP
-            && let Ok(next) = writes.try_recv()
-        {
-            group.push(next);
-        }
-        while let Err(error) = commit(&mut opened, directory, &group) {
-            let told = publish.borrow().failure.as_deref() == Some(&error);
-            if !told {
-                tracing::error!("the data directory refuses writes, trying again: {error}");
-                publish.send_modify(|state| state.failure = Some(error));
+/// The disk thread's own.
+struct Writer {
+    /// None after a failure: the database has to be opened anew.
+    opened: Option<Opened>,
+    directory: PathBuf,
+    writes: mpsc::Receiver<Change>,
+    publish: watch::Sender<DiskState>,
+    signals: Signals,
+    reserve: Reserve,
+}
+
+impl Writer {
+    /// Until the store is closed.
+    fn run(mut self) {
+        while let Some(first) = self.next() {
+            let mut group = vec![first];
+            while group.len() < GROUP
+                && let Ok(next) = self.writes.try_recv()
+            {
+                group.push(next);
             }
-            match writes.recv_timeout(RETRY) {
-                // Applied before the refusal was known: it belongs to the same group.
-                Ok(change) => group.push(change),
+            while let Err(error) = self.commit(&group) {
+                // First, so that no more come while these are given their room.
+                self.refuse(error);
+                if self.reserve.give_up() {
+                    continue;
+                }
+                self.publish.send_if_modified(|state| !std::mem::replace(&mut state.stuck, true));
+                match self.writes.recv_timeout(RETRY) {
+                    // Applied before the refusal was known: it belongs to the same group.
+                    Ok(change) => group.push(change),
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                    // A closing store does not wait for a disk that may never come back.
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                }
+            }
+            self.committed(&group);
+        }
+    }
+
+    /// The next write; meanwhile a disk that was full is looked after.
+    fn next(&mut self) -> Option<Change> {
+        while self.publish.borrow().refusing.is_some() {
+            match self.writes.recv_timeout(RETRY) {
+                Ok(change) => return Some(change),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(mpsc::RecvTimeoutError::Timeout) if self.reserve.take() => {
+                    tracing::info!("the data directory has room again: writes go on");
+                    self.publish.send_modify(|state| state.refusing = None);
+                }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
-                // A closing store does not wait for a disk that may never come back.
-                Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
         }
-        let Some(last) = group.last().map(|change| change.revision) else { continue };
-        publish.send_modify(|state| *state = DiskState { durable: last, failure: None });
+        self.writes.recv().ok()
+    }
+
+    fn refuse(&self, error: String) {
+        if self.publish.borrow().refusing.as_deref() != Some(&error) {
+            tracing::error!("the data directory refuses writes, trying again: {error}");
+            self.publish.send_modify(|state| state.refusing = Some(error));
+        }
+    }
+
+    fn committed(&self, group: &[Change]) {
+        let Some(last) = group.last().map(|change| change.revision) else { return };
+        self.publish.send_modify(|state| (state.durable, state.stuck) = (last, false));
         let mut kinds: Vec<Kind> = group.iter().map(|change| change.object.kind()).collect();
         kinds.sort_unstable();
         kinds.dedup();
         for kind in kinds {
-            signals.made_durable(kind);
+            self.signals.made_durable(kind);
         }
     }
-}
 
-/// Writes a group and syncs it; the same group again after a failure is harmless.
-fn commit(opened: &mut Option<Opened>, directory: &Path, group: &[Change]) -> Result<(), String> {
-    // After a failed sync the database refuses all further writes: open it anew.
-    let current = match opened.take() {
-        Some(current) => current,
-        None => open_database(directory).map_err(|e| e.to_string())?,
-    };
-    let mut batch = current.database.batch().durability(Some(PersistMode::SyncData));
-    for change in group {
-        let key = record_key(change.object.kind(), &change.object.key());
-        match change.kind {
-            ChangeKind::Deleted => batch.remove(&current.objects, key),
-            _ => batch.insert(&current.objects, key, change.object.encode().as_ref()),
+    /// Writes a group and syncs it; the same group again after a failure is harmless.
+    fn commit(&mut self, group: &[Change]) -> Result<(), String> {
+        // After a failed sync the database refuses all further writes: open it anew.
+        let current = match self.opened.take() {
+            Some(current) => current,
+            None => open_database(&self.directory).map_err(|e| e.to_string())?,
+        };
+        let mut batch = current.database.batch().durability(Some(PersistMode::SyncData));
+        for change in group {
+            let key = record_key(change.object.kind(), &change.object.key());
+            match change.kind {
+                ChangeKind::Deleted => batch.remove(&current.objects, key),
+                _ => batch.insert(&current.objects, key, change.object.encode().as_ref()),
+            }
         }
+        if let Some(last) = group.last() {
+            batch.insert(&current.meta, REVISION_KEY, last.revision.0.to_be_bytes());
+        }
+        batch.commit().map_err(|e| told(&e))?;
+        self.opened = Some(current);
+        Ok(())
     }
-    if let Some(last) = group.last() {
-        batch.insert(&current.meta, REVISION_KEY, last.revision.0.to_be_bytes());
-    }
-    batch.commit().map_err(|e| told(&e))?;
-    *opened = Some(current);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 //! Architecture Invariant: the store knows nothing of Kubernetes' rules; it keeps versions and their order.
 
 mod disk;
+mod reserve;
+mod ring;
 mod state;
 mod watch;
 
@@ -44,6 +46,11 @@ pub enum StoreError {
     /// The database on disk fails.
     #[error("the data directory cannot be written: {0}")]
     Disk(String),
+    /// Nobody can say yet whether a write will be durable.
+    #[error(
+        "the data directory cannot be written: {0}; the change was under way and will be made when that is possible"
+    )]
+    Undecided(String),
     /// The database holds something that cannot be read.
     #[error("the data directory holds an unreadable record {key}: {reason}")]
     Unreadable {
@@ -80,13 +87,12 @@ struct Inner {
 impl Store {
     /// A state that lives in memory alone.
     pub fn ephemeral() -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                state: RwLock::new(State::default()),
-                signals: watch::Signals::new(),
-                disk: None,
-            }),
-        }
+        Self::in_memory(State::default())
+    }
+
+    fn in_memory(state: State) -> Self {
+        let (state, signals) = (RwLock::new(state), watch::Signals::new());
+        Self { inner: Arc::new(Inner { state, signals, disk: None }) }
     }
 
     /// The state kept in `directory`, made when it is not there.
@@ -119,12 +125,14 @@ impl Store {
 
     /// Stores a new object.
     pub fn create(&self, object: Object) -> Result<Arc<Object>, WriteError> {
-        self.write(object.kind(), |state| state.create(object))
+        let bytes = object.size();
+        self.write(object.kind(), |state| state.create(object, bytes))
     }
 
     /// Stores a new version of the object that is at `expected` now.
     pub fn replace(&self, object: Object, expected: Revision) -> Result<Arc<Object>, WriteError> {
-        self.write(object.kind(), |state| state.replace(object, expected))
+        let bytes = object.size();
+        self.write(object.kind(), |state| state.replace(object, bytes, expected))
     }
 
     /// Removes the object that is at `expected` now; returns its last version at the removal's revision.
@@ -138,7 +146,7 @@ impl Store {
         apply: impl FnOnce(&mut State) -> Result<Change, WriteError>,
     ) -> Result<Arc<Object>, WriteError> {
         let disk = self.inner.disk.as_ref();
-        if let Some(reason) = disk.and_then(Disk::failure) {
+        if let Some(reason) = disk.and_then(Disk::refusal) {
             return Err(WriteError::Disk(reason));
         }
         let object = {

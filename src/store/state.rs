@@ -1,22 +1,23 @@
 //! The state in memory: the newest version of every object and a ring of recent changes, without locks,
 //! threads or disk.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use super::ring::{Bounds, Ring};
 use super::{Change, ChangeKind, Expired, Snapshot, WriteError};
 use crate::object::{Key, Kind, Object, Revision};
 
-/// Changes of one kind that watchers may be behind; older ones answer [`Expired`].
-const RING_CHANGES: usize = 16_384;
+/// An object and how many bytes its JSON takes, about.
+struct Stored {
+    object: Arc<Object>,
+    bytes: usize,
+}
 
-#[derive(Default)]
 struct KindState {
-    objects: BTreeMap<Key, Arc<Object>>,
-    /// Ascending revisions, all above `compacted`.
-    ring: VecDeque<Change>,
-    compacted: Revision,
+    objects: BTreeMap<Key, Stored>,
+    ring: Ring,
 }
 
 pub(super) struct State {
@@ -26,19 +27,23 @@ pub(super) struct State {
 
 impl Default for State {
     fn default() -> Self {
-        Self { revision: Revision(0), kinds: (0..Kind::COUNT).map(|_| KindState::default()).collect() }
+        Self::new(Revision(0), Bounds::default())
     }
 }
 
 impl State {
-    /// A state read back from disk: its objects as they were, without history.
-    pub(super) fn restore(revision: Revision, objects: impl IntoIterator<Item = Object>) -> Self {
-        let mut state = Self { revision, ..Self::default() };
-        for object in objects {
-            state.kinds[object.kind().index()].objects.insert(object.key(), Arc::new(object));
-        }
-        for kind in &mut state.kinds {
-            kind.compacted = revision;
+    /// No object, and no history of what was before.
+    pub(super) fn new(revision: Revision, bounds: Bounds) -> Self {
+        let kind = |_| KindState { objects: BTreeMap::new(), ring: Ring::new(bounds, revision) };
+        Self { revision, kinds: (0..Kind::COUNT).map(kind).collect() }
+    }
+
+    /// A state read back from disk: its objects as they were, with the sizes of their records, without history.
+    pub(super) fn restore(revision: Revision, objects: impl IntoIterator<Item = (Object, usize)>) -> Self {
+        let mut state = Self::new(revision, Bounds::default());
+        for (object, bytes) in objects {
+            let stored = Stored { bytes, object: Arc::new(object) };
+            state.kinds[stored.object.kind().index()].objects.insert(stored.object.key(), stored);
         }
         state
     }
@@ -48,7 +53,7 @@ impl State {
     }
 
     pub(super) fn get(&self, kind: Kind, key: &Key) -> Option<Arc<Object>> {
-        self.kinds[kind.index()].objects.get(key).cloned()
+        self.kinds[kind.index()].objects.get(key).map(|stored| stored.object.clone())
     }
 
     pub(super) fn count(&self, kind: Kind) -> usize {
@@ -58,33 +63,41 @@ impl State {
     pub(super) fn list(&self, kind: Kind, namespace: Option<&str>) -> Snapshot {
         let objects = &self.kinds[kind.index()].objects;
         let objects = match namespace {
-            None => objects.values().cloned().collect(),
+            None => objects.values().map(|stored| stored.object.clone()).collect(),
             Some(namespace) => objects
                 .range((Bound::Included(Key::new(namespace, "")), Bound::Unbounded))
                 .take_while(|(key, _)| key.namespace == namespace)
-                .map(|(_, object)| object.clone())
+                .map(|(_, stored)| stored.object.clone())
                 .collect(),
         };
         Snapshot { revision: self.revision, objects }
     }
 
-    pub(super) fn create(&mut self, object: Object) -> Result<Change, WriteError> {
+    /// Stores a new object of so many bytes.
+    pub(super) fn create(&mut self, object: Object, bytes: usize) -> Result<Change, WriteError> {
         if self.kinds[object.kind().index()].objects.contains_key(&object.key()) {
             return Err(WriteError::Exists);
         }
-        Ok(self.put(object, ChangeKind::Added, None))
+        Ok(self.put(object, bytes, ChangeKind::Added, None))
     }
 
-    pub(super) fn replace(&mut self, object: Object, expected: Revision) -> Result<Change, WriteError> {
+    /// Stores a new version, of so many bytes, of the object that is at `expected`.
+    pub(super) fn replace(
+        &mut self,
+        object: Object,
+        bytes: usize,
+        expected: Revision,
+    ) -> Result<Change, WriteError> {
         let previous = self.expect(object.kind(), &object.key(), expected)?;
-        Ok(self.put(object, ChangeKind::Modified, Some(previous)))
+        Ok(self.put(object, bytes, ChangeKind::Modified, Some(previous)))
     }
 
     pub(super) fn remove(&mut self, kind: Kind, key: &Key, expected: Revision) -> Result<Change, WriteError> {
         let previous = self.expect(kind, key, expected)?;
-        self.kinds[kind.index()].objects.remove(key);
+        let removed = self.kinds[kind.index()].objects.remove(key);
+        let bytes = removed.map_or(0, |stored| stored.bytes);
         let last = self.stamp(Object::clone(&previous));
-        Ok(self.record(ChangeKind::Deleted, last, Some(previous)))
+        Ok(self.record(ChangeKind::Deleted, last, bytes, Some(previous)))
     }
 
     fn expect(&self, kind: Kind, key: &Key, expected: Revision) -> Result<Arc<Object>, WriteError> {
@@ -96,10 +109,17 @@ impl State {
         }
     }
 
-    fn put(&mut self, object: Object, kind: ChangeKind, previous: Option<Arc<Object>>) -> Change {
+    fn put(
+        &mut self,
+        object: Object,
+        bytes: usize,
+        kind: ChangeKind,
+        previous: Option<Arc<Object>>,
+    ) -> Change {
         let object = self.stamp(object);
-        self.kinds[object.kind().index()].objects.insert(object.key(), object.clone());
-        self.record(kind, object, previous)
+        let stored = Stored { object: object.clone(), bytes };
+        self.kinds[object.kind().index()].objects.insert(object.key(), stored);
+        self.record(kind, object, bytes, previous)
     }
 
     /// Gives the object the next revision.
@@ -109,15 +129,15 @@ impl State {
         Arc::new(object)
     }
 
-    fn record(&mut self, kind: ChangeKind, object: Arc<Object>, previous: Option<Arc<Object>>) -> Change {
+    fn record(
+        &mut self,
+        kind: ChangeKind,
+        object: Arc<Object>,
+        bytes: usize,
+        previous: Option<Arc<Object>>,
+    ) -> Change {
         let change = Change { revision: self.revision, kind, object, previous };
-        let slot = &mut self.kinds[change.object.kind().index()];
-        slot.ring.push_back(change.clone());
-        if slot.ring.len() > RING_CHANGES
-            && let Some(dropped) = slot.ring.pop_front()
-        {
-            slot.compacted = dropped.revision;
-        }
+        self.kinds[change.object.kind().index()].ring.push(change.clone(), bytes);
         change
     }
 
@@ -129,20 +149,18 @@ impl State {
         until: Revision,
         limit: usize,
     ) -> Result<Vec<Change>, Expired> {
-        let slot = &self.kinds[kind.index()];
-        if after < slot.compacted {
-            return Err(Expired { asked: after, oldest: slot.compacted });
-        }
-        let start = slot.ring.partition_point(|change| change.revision <= after);
-        Ok(slot.ring.range(start..).take_while(|c| c.revision <= until).take(limit).cloned().collect())
+        self.kinds[kind.index()].ring.between(after, until, limit)
     }
 
     pub(super) fn compact(&mut self, revision: Revision) {
-        for slot in &mut self.kinds {
-            let drop = slot.ring.partition_point(|change| change.revision <= revision);
-            slot.ring.drain(..drop);
-            slot.ring.shrink_to_fit();
-            slot.compacted = slot.compacted.max(revision);
+        for kind in &mut self.kinds {
+            kind.ring.compact(revision);
         }
+    }
+
+    /// How many bytes of a kind's objects the history holds.
+    #[cfg(test)]
+    pub(super) fn history_bytes(&self, kind: Kind) -> usize {
+        self.kinds[kind.index()].ring.bytes()
     }
 }

@@ -134,14 +134,14 @@ impl Watcher {
     /// Everything up to here has been seen; what a bookmark tells.
     ///
     /// Looks before it answers, so that a quiet kind's cursor follows the writes of other kinds and does
-    /// not expire.
+    /// not expire. None while there is more to see, or before the revision asked for is reached.
     pub fn bookmark(&mut self) -> Option<Revision> {
         let state = self.store.inner.state.read();
         let until = self.store.visible(self.visibility).min(state.revision());
         match state.changes(self.kind, self.cursor, until, 1) {
-            Ok(changes) if changes.is_empty() => {
-                self.cursor = self.cursor.max(until);
-                Some(self.cursor)
+            Ok(changes) if changes.is_empty() && until >= self.cursor => {
+                self.cursor = until;
+                Some(until)
             }
             _ => None,
         }
@@ -158,6 +158,8 @@ mod tests {
     use super::*;
     use crate::object::Key;
     use crate::store::WriteError;
+    use crate::store::ring::Bounds;
+    use crate::store::state::State;
 
     fn config_map(name: &str) -> Object {
         let mut object = Object::new(ConfigMap::default());
@@ -167,8 +169,9 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Step {
-        Create(u8),
-        Replace(u8),
+        /// Object n, of so many bytes.
+        Create(u8, usize),
+        Replace(u8, usize),
         ReplaceStale(u8),
         Remove(u8),
         /// Watcher n reads what there is.
@@ -180,8 +183,8 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            3 => (0..4u8).prop_map(Step::Create),
-            4 => (0..4u8).prop_map(Step::Replace),
+            3 => (0..4u8, 0..400usize).prop_map(|(n, bytes)| Step::Create(n, bytes)),
+            4 => (0..4u8, 0..400usize).prop_map(|(n, bytes)| Step::Replace(n, bytes)),
             1 => (0..4u8).prop_map(Step::ReplaceStale),
             2 => (0..4u8).prop_map(Step::Remove),
             3 => (0..3usize).prop_map(Step::Read),
@@ -231,18 +234,26 @@ mod tests {
         /// duplicate.
         #[test]
         fn every_watcher_sees_the_one_history(steps in prop::collection::vec(step(), 1..200)) {
-            let store = Store::ephemeral();
+            // Little history, so that watchers fall out of it for either reason.
+            let bounds = Bounds { changes: 12, bytes: 2000 };
+            let store = Store::in_memory(State::new(Revision(0), bounds));
+            let filled = |n: u8, bytes: usize| {
+                let mut object = config_map(&n.to_string());
+                let data = [("filling".to_string(), "x".repeat(bytes))].into();
+                object.get_mut::<ConfigMap>().expect("it is one").data = Some(data);
+                object
+            };
             let mut clients: Vec<Client> = (0..3).map(|_| Client::list(&store)).collect();
             let at = |n: u8| store.get(Kind::ConfigMap, &Key::new("", n.to_string())).map(|o| o.revision());
             for step in steps {
                 match step {
-                    Step::Create(n) => {
+                    Step::Create(n, bytes) => {
                         let expected = at(n).is_some();
-                        prop_assert_eq!(store.create(config_map(&n.to_string())).is_err(), expected);
+                        prop_assert_eq!(store.create(filled(n, bytes)).is_err(), expected);
                     }
-                    Step::Replace(n) => {
+                    Step::Replace(n, bytes) => {
                         let current = at(n).unwrap_or_default();
-                        let result = store.replace(config_map(&n.to_string()), current);
+                        let result = store.replace(filled(n, bytes), current);
                         prop_assert_eq!(result.is_ok(), current != Revision(0));
                     }
                     Step::ReplaceStale(n) => if let Some(current) = at(n) {
@@ -258,6 +269,7 @@ mod tests {
                     Step::Relist(c) => clients[c] = Client::list(&store),
                     Step::Compact => store.compact(Revision(store.revision().0.saturating_sub(3))),
                 }
+                prop_assert!(store.inner.state.read().history_bytes(Kind::ConfigMap) <= bounds.bytes);
             }
             let truth: BTreeMap<String, Revision> = store.list(Kind::ConfigMap, None).objects
                 .iter().map(|o| (o.name().to_string(), o.revision())).collect();
@@ -305,5 +317,32 @@ mod tests {
         assert_eq!(quiet.bookmark(), Some(Revision(20_000)));
         store.compact(Revision(20_000));
         assert!(quiet.take().unwrap().is_empty(), "a bookmarked watcher does not expire");
+    }
+
+    #[test]
+    fn huge_objects_do_not_fill_the_memory_with_history_api_4() {
+        let huge = || {
+            let mut object = config_map("huge");
+            let data = [("filling".to_string(), "x".repeat(1 << 20))].into();
+            object.get_mut::<ConfigMap>().unwrap().data = Some(data);
+            object
+        };
+        let store = Store::ephemeral();
+        let mut behind = store.watch(Kind::ConfigMap, Revision(0), Visibility::Applied);
+        let mut current = store.create(huge()).unwrap().revision();
+        for _ in 0..200 {
+            current = store.replace(huge(), current).unwrap().revision();
+        }
+        let held = store.inner.state.read().history_bytes(Kind::ConfigMap);
+        assert!((32 << 20..=64 << 20).contains(&held), "{held}");
+        assert!(behind.take().is_err(), "what was dropped is gone, not skipped");
+        let mut near = store.watch(Kind::ConfigMap, Revision(current.0 - 10), Visibility::Applied);
+        assert_eq!(near.take().unwrap().len(), 10);
+        // An object larger than all the history is still seen.
+        let bounds = Bounds { changes: 10, bytes: 1000 };
+        let store = Store::in_memory(State::new(Revision(0), bounds));
+        let mut watcher = store.watch(Kind::ConfigMap, Revision(0), Visibility::Applied);
+        store.create(huge()).unwrap();
+        assert_eq!(watcher.take().unwrap().len(), 1);
     }
 }

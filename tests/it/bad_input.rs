@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use rustix::process::Signal;
 
-use crate::instance::{Home, wait_for};
+use crate::instance::{Home, Instance, wait_for};
 
 /// What a command that ends by itself said.
 struct Said {
@@ -83,7 +84,7 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
     std::fs::write(config, "timings: {nodeMonitorGracePeriod: 5}\n").unwrap();
     let address = first.ready_line.split_whitespace().nth(1).unwrap().trim_start_matches("https://");
     let pid = std::fs::read_to_string(first.kubeconfig().with_file_name("lock")).unwrap();
-    let cases: [(&[&str], String); 9] = [
+    let cases: [(&[&str], String); 10] = [
         (
             &["serve", "--data-dir", busy, "--listen", "127.0.0.1:0"],
             format!("podium with pid {}", pid.trim()),
@@ -95,7 +96,11 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
         (&["serve", "--data-dir", other, "--listen", "0.0.0.0:0"], "say --expose if that is meant".into()),
         (
             &["serve", "--data-dir", other, "--disable", "nonsense"],
-            "no component \"nonsense\"; there are".into(),
+            "no component \"nonsense\"; there are scheduler, kubelet, proxy, dns, ".into(),
+        ),
+        (
+            &["serve", "--data-dir", other, "--disable", "podcg"],
+            "no component \"podcg\", did you mean podgc?".into(),
         ),
         (
             &["serve", "--data-dir", other, "--config", "/nonexistent.yaml"],
@@ -103,7 +108,10 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
         ),
         (
             &["serve", "--data-dir", other, "--config", config],
-            format!("{config}: unknown field `nodeMonitorG"),
+            format!(
+                "{config}:1:11: timings.nodeMonitorGracePeriod: unknown field \"nodeMonitorGracePeriod\", did you \
+                 mean nodeMonitorGrace?"
+            ),
         ),
         (
             &["serve", "--data-dir", other, "-f", "/nonexistent.yaml"],
@@ -125,6 +133,19 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
         assert_eq!(podium(&usage).code, Some(2), "{usage:?}");
     }
     first.stop();
+}
+
+#[test]
+fn a_busy_default_port_means_another_one_cli_2() {
+    // Held by this test, or by a cluster that runs on this machine.
+    let _held = std::net::TcpListener::bind("127.0.0.1:6443");
+    let home = Home::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(["serve", "--nodes", "0", "--disable", "proxy", "--disable", "dns", "--data-dir"]);
+    let instance = Home::start_command(command.arg(home.data_dir()), &home.data_dir().join("kubeconfig"));
+    assert!(!instance.ready_line.contains(":6443 "), "{}", instance.ready_line);
+    instance.kubectl(&["get", "namespace", "default"]);
+    instance.stop();
 }
 
 /// A request's method, path, content type and body, and the status it must get.
@@ -172,11 +193,64 @@ async fn hostile_requests_get_the_status_that_kubernetes_gives() {
         assert_eq!(status.as_u16(), expected, "{method} {path} {media_type}");
     }
     instance.stop();
+}
+
+/// A GET's status, its Retry-After, and the beginning of its body as JSON: the whole, or a watch's first event.
+async fn got(client: &kube::Client, path: &str) -> (u16, Option<String>, serde_json::Value) {
+    let request = http::Request::builder().uri(path).body(Vec::new().into()).unwrap();
+    let response = client.send(request).await.unwrap();
+    let retry = response.headers().get("retry-after").map(|value| value.to_str().unwrap().to_string());
+    let status = response.status().as_u16();
+    let mut bytes = response.into_body();
+    let mut text = Vec::new();
+    while let Some(frame) = http_body_util::BodyExt::frame(&mut bytes).await {
+        text.extend_from_slice(&frame.unwrap().into_data().unwrap_or_default());
+    }
+    (status, retry, serde_json::from_slice(&text).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn a_revision_that_cannot_be_had_is_told_as_kubernetes_tells_it_api_4() {
+    let home = Home::new();
+    home.start(&["--nodes", "0"]).stop();
     // The history of before the restart is gone.
     let instance = home.start(&["--nodes", "0"]);
-    let expired = format!("{config_maps}?watch=1&resourceVersion=1");
-    let request = http::Request::builder().uri(expired).body(Vec::new().into()).unwrap();
-    assert_eq!(instance.client().await.send(request).await.unwrap().status().as_u16(), 410);
+    let client = instance.impatient_client().await;
+    let config_maps = "/api/v1/namespaces/default/configmaps";
+    let (status, _, event) = got(&client, &format!("{config_maps}?watch=1&resourceVersion=1")).await;
+    assert_eq!(
+        (status, event["type"].as_str(), event["object"]["code"].as_i64()),
+        (200, Some("ERROR"), Some(410))
+    );
+    assert_eq!(event["object"]["reason"], "Expired");
+
+    let ahead = "resourceVersion=999999999";
+    for path in [config_maps.to_string(), format!("{config_maps}/kube-root-ca.crt")] {
+        let (status, retry, body) = got(&client, &format!("{path}?{ahead}")).await;
+        assert_eq!((status, retry.as_deref()), (504, Some("1")), "{path}");
+        let message = body["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("Timeout: Too large resource version: 999999999, current: "),
+            "{message}"
+        );
+        assert_eq!(
+            (body["reason"].as_str(), &body["details"]),
+            (
+                Some("Timeout"),
+                &serde_json::json!({"retryAfterSeconds": 1, "causes": [
+                    {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]})
+            )
+        );
+    }
+    // A watch that would begin with the state as of then cannot; one that only follows waits for it.
+    let first = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let (status, _, event) = got(&client, &format!("{config_maps}?{first}&{ahead}")).await;
+    assert_eq!(
+        (status, event["type"].as_str(), event["object"]["code"].as_i64()),
+        (200, Some("ERROR"), Some(504))
+    );
+    let (status, _, event) = got(&client, &format!("{config_maps}?watch=1&{ahead}&timeoutSeconds=1")).await;
+    assert_eq!((status, event), (200, serde_json::Value::Null), "it waits");
     instance.stop();
 }
 
@@ -237,14 +311,69 @@ fn fill(path: &Path) {
     }
 }
 
-#[test]
-fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
+/// What became of the writes of many clients at once.
+#[derive(Default)]
+struct Written {
+    acknowledged: Vec<String>,
+    refused: Vec<String>,
+}
+
+impl Written {
+    /// Every client creates config maps until it is refused once.
+    async fn until_refused(&mut self, api: &kube::Api<ConfigMap>, round: usize) {
+        let clients = (0..8).map(|client| async move {
+            let mut written = Self::default();
+            for n in 0.. {
+                let name = format!("c{client}-{round}-{n}");
+                let object: ConfigMap =
+                    serde_json::from_value(serde_json::json!({"metadata": {"name": name}, "data": {"a": "b"}})).unwrap();
+                match api.create(&kube::api::PostParams::default(), &object).await {
+                    Ok(_) => written.acknowledged.push(name),
+                    Err(kube::Error::Api(status)) => {
+                        assert_eq!(
+                            (status.code, status.message.as_str()),
+                            (
+                                500,
+                                "Internal error occurred: the data directory cannot be written: No space left on \
+                                 device (os error 28); nothing was changed"
+                            )
+                        );
+                        written.refused.push(name);
+                        return written;
+                    }
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            written
+        });
+        for written in futures::future::join_all(clients).await {
+            self.acknowledged.extend(written.acknowledged);
+            self.refused.extend(written.refused);
+        }
+    }
+
+    /// What was acknowledged is there, and what was refused is not.
+    fn check(&self, instance: &Instance) {
+        let listed = instance.kubectl(&["get", "configmaps", "-o", "name"]);
+        let listed: std::collections::HashSet<&str> =
+            listed.lines().filter_map(|line| line.strip_prefix("configmap/")).collect();
+        for name in &self.acknowledged {
+            assert!(listed.contains(name.as_str()), "{name} was acknowledged");
+        }
+        for name in &self.refused {
+            assert!(!listed.contains(name.as_str()), "{name} was refused");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
     let home = Home::new();
     // A small file system of its own, in a mount namespace that is gone with the process.
     let user = if rustix::process::geteuid().is_root() { "--mount" } else { "-rm" };
     let place = home.path("small");
     std::fs::create_dir(&place).unwrap();
-    let script = "mount -t tmpfs -o size=24m small \"$1\" && exec \"$0\" serve --nodes 0 --listen 127.0.0.1:0 \
+    let script = "mount -t tmpfs -o size=48m small \"$1\" && exec \"$0\" serve --nodes 0 --listen 127.0.0.1:0 \
                   --data-dir \"$1/data\" --kubeconfig \"$2\"";
     let kubeconfig = home.path("kubeconfig");
     let instance = Home::start_command(
@@ -253,43 +382,23 @@ fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
             .args([&place, &kubeconfig]),
         &kubeconfig,
     );
-    let create = |name: &str| instance.kubectl_output(&["create", "configmap", name, "--from-literal=a=b"]);
+    let api: kube::Api<ConfigMap> = kube::Api::namespaced(instance.client().await, "default");
     let filler = Path::new("/proc")
         .join(instance.pid().to_string())
         .join("root")
         .join(place.join("filler").strip_prefix("/").unwrap());
-    let mut acknowledged = Vec::new();
+    let mut written = Written::default();
     for round in 0..3 {
-        let before = format!("before-{round}");
-        assert!(create(&before).status.success());
-        acknowledged.push(before);
+        let create = || instance.kubectl_output(&["create", "configmap", &format!("healed-{round}")]);
         fill(&filler);
-        // The database may have room of its own left for some.
-        let refusal = wait_for("a refusal", || {
-            let name = format!("tried-{round}-{}", acknowledged.len());
-            let output = create(&name);
-            if output.status.success() {
-                acknowledged.push(name);
-                return None;
-            }
-            Some(String::from_utf8_lossy(&output.stderr).into_owned())
-        });
-        assert!(
-            refusal.contains("the data directory cannot be written: No space left on device"),
-            "{refusal}"
-        );
-        let listed = instance.kubectl(&["get", "configmaps", "-o", "name"]);
-        assert!(acknowledged.iter().all(|name| listed.contains(name)), "reads go on: {listed}");
+        written.until_refused(&api, round).await;
+        // Reads go on.
+        written.check(&instance);
         std::fs::remove_file(&filler).unwrap();
-        let healed = format!("healed-{round}");
-        wait_for("writes to go on", || {
-            let output = create(&healed);
-            let exists = String::from_utf8_lossy(&output.stderr).contains("already exists");
-            (output.status.success() || exists).then_some(())
-        });
-        acknowledged.push(healed);
+        wait_for("writes to go on", || create().status.success().then_some(()));
+        written.acknowledged.push(format!("healed-{round}"));
+        // Nothing that was refused is done now that there is room.
+        written.check(&instance);
     }
-    let listed = instance.kubectl(&["get", "configmaps", "-o", "name"]);
-    assert!(acknowledged.iter().all(|name| listed.contains(name)), "{acknowledged:?} in {listed}");
     instance.stop();
 }

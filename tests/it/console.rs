@@ -1,8 +1,11 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
 mod edit;
+mod journal;
 mod parts;
 mod stage;
+mod tables;
+mod whole;
 
 use podium::console::action::Outcome;
 use podium::console::effect::Scope;
@@ -48,16 +51,17 @@ fn con_2_the_overview_tells_what_moves_and_what_hurts() {
         &stage.screen(),
         &[
             " podium ▸ Overview                                            3 nodes ● 2 ✖ 1   10 pods ● 5 ◐ 2 ✔ 1 ↻ 1 ✖ 1   rev 1 204",
-            "╭ Pods ────────────────────────── 10 ╮╭ Deployments ──────────────────────────────────────────────── 2 of 3 on the way ╮",
-            "│ ● Running      5 ████████▌········ ││ ◐ cart  ················ 0/1  Unavailable  ImagePullBackOff",
-            "│ ◐ Pending      2 ███▍············· ││ ◐ web   ████············ 1/4  old ██████·· 3  Progressing",
-            "│ ✔ Succeeded    1 █▊··············· ││ ● api   ████████████████ 2/2  Available",
+            " 2 on the way  1 of 3 available ╮",
+            "│ ● Running      5 ████████▌········ ││ ◐ cart  ················ 0/1                 ImagePullBackOff nginx:1.27",
+            "│ ◐ Pending      2 ███▍············· ││ ◐ web   ████············ 1/4  old ████···· 2  Progressing",
+            "│ ✔ Succeeded    1 █▊··············· ││ ● api   ████████████████ 2/2                  Available",
+            " requested · 2 of 3 ready ╮",
             "│ ● node-1   Ready     zone-a  pods",
             "│ ◌ node-2   cordoned  zone-b  pods",
             "│ ? node-10  NotReady  zone-a  pods",
-            "following · 2 in the last minute ╮",
-            "│     3s   deployment/web  ScalingReplicaSet  Scaled up replica set web-new from 1 to 2",
-            "│    12s ⚠ pod/cart-1-a    BackOff            Back-off pulling image \"nginx:1.91\"",
+            " 2 in the last minute ╮",
+            "│   3s   deployment/web  ScalingReplicaSet  Scaled up replica set web-new from 1 to 2",
+            "│  12s ⚠ pod/cart-1-a    BackOff            Back-off pulling image \"nginx:1.91\"",
             " <p>pods  <d>deployments  <n>nodes  <e>events  <s>services  <:>command  </>filter  <?>help",
         ],
     );

@@ -92,10 +92,19 @@ impl Instance {
 
     /// A client like any other, over HTTPS.
     pub(crate) async fn client(&self) -> kube::Client {
-        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).unwrap();
-        let config =
-            kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        kube::Client::try_from(self.client_config().await).unwrap()
+    }
+
+    /// A client that tells of every answer, also of those that ask to try again.
+    pub(crate) async fn impatient_client(&self) -> kube::Client {
+        let mut config = self.client_config().await;
+        config.default_retry = false;
         kube::Client::try_from(config).unwrap()
+    }
+
+    async fn client_config(&self) -> kube::Config {
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).unwrap();
+        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bad_input;
+mod bench;
 mod console;
 mod controllers;
 mod crash;
+mod images;
 mod instance;
 mod kubectl;
 mod layers;

@@ -148,6 +148,39 @@ fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10(
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
+/// A program that will not end, and says that it was asked to.
+const STUBBORN: &str = r#"
+apiVersion: v1
+kind: Pod
+metadata: {name: stubborn}
+spec:
+  terminationGracePeriodSeconds: 3600
+  containers:
+  - name: stubborn
+    image: busybox
+    command: [sh, -c, "trap 'echo > ASKED' TERM; while :; do sleep MARK & wait; done"]
+    volumeMounts: [{name: told, mountPath: FOLDER}]
+  volumes: [{name: told, hostPath: {path: FOLDER}}]
+"#;
+
+#[test]
+fn a_second_signal_cuts_the_grace_short_cli_5() {
+    let (home, mark) = (Home::new(), mark(8));
+    let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    std::fs::create_dir(&folder).unwrap();
+    let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
+    std::fs::write(&manifest, text.replace("ASKED", asked.to_str().unwrap())).unwrap();
+    let mut instance = home.start(&["--nodes", "1"]);
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
+    instance.signal(Signal::TERM);
+    wait_for("the program to have been asked", || asked.exists().then_some(()));
+    assert!(!processes(&mark).is_empty(), "it has an hour");
+    instance.signal(Signal::TERM);
+    assert_eq!(instance.wait(), 0);
+    assert_eq!(processes(&mark), BTreeMap::new());
+}
+
 #[test]
 fn nothing_ephemeral_outlives_kill_9_cli_2() {
     let (home, mark) = (Home::new(), mark(6));

@@ -42,6 +42,19 @@ impl Terminal {
     }
 }
 
+impl Terminal {
+    /// No program holds its screen or mouse, and what is typed is shown.
+    fn is_as_it_was(&self) {
+        assert_eq!(
+            self.tmux(&["display", "-p", "-t", "t", "#{alternate_on} #{mouse_any_flag} #{cursor_flag}"])
+                .trim(),
+            "0 0 1"
+        );
+        self.keys(&["typed"]);
+        self.shows("typed");
+    }
+}
+
 impl Drop for Terminal {
     fn drop(&mut self) {
         self.tmux(&["kill-server"]);
@@ -89,13 +102,47 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.keys(&["C-c"]);
     terminal.keys(&["Enter"]);
     terminal.shows("exit=0");
-    assert_eq!(
-        terminal.tmux(&["display", "-p", "-t", "t", "#{alternate_on} #{mouse_any_flag}"]).trim(),
-        "0 0"
-    );
+    terminal.is_as_it_was();
     // The shell that ran it has it in its command line until it becomes `cat`.
     let data_dir = home.data_dir();
     wait_for("nothing to be left", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
+}
+
+#[test]
+fn a_broken_manifest_leaves_the_terminal_as_it_was_and_says_where_cli_6() {
+    let home = Home::new();
+    let manifest = home.path("broken.yaml");
+    for (name, text, expected) in [
+        ("syntax", "apiVersion: v1\nkind: Pod\nmetadata: [\n", "broken.yaml:3:11: "),
+        // Refused by the API: by then the cluster runs, and has to end again.
+        (
+            "field",
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  restartPolicy: Sometimes\n  containers: \
+             [{name: c, image: busybox}]\n",
+            "broken.yaml:5:3: spec.restartPolicy: ",
+        ),
+    ] {
+        std::fs::write(&manifest, text).unwrap();
+        // In the manifest's directory, so that its name is not cut by the terminal's edge.
+        let command = format!(
+            "cd {} && {} up --ephemeral --listen 127.0.0.1:0 --data-dir data -f broken.yaml; echo exit=$?; exec cat",
+            home.path("").display(),
+            env!("CARGO_BIN_EXE_podium")
+        );
+        let terminal = Terminal::run(name, &command);
+        terminal.shows("exit=1");
+        assert!(terminal.screen().contains(expected), "{}", terminal.screen());
+        terminal.is_as_it_was();
+    }
+}
+
+#[test]
+fn into_a_pipe_it_says_what_to_do_con_1() {
+    let binary = env!("CARGO_BIN_EXE_podium");
+    let terminal = Terminal::run("pipe", &format!("({binary} --ephemeral; echo exit=$?) | cat; exec cat"));
+    terminal.shows("exit=1");
+    assert!(terminal.screen().contains("needs a terminal on stdin and stdout"), "{}", terminal.screen());
+    terminal.is_as_it_was();
 }
 
 #[test]

@@ -1,20 +1,200 @@
-//! ServiceAccount: every pod has an identity; `default` when it names none.
+//! ServiceAccount: every pod has an identity, `default` when it names none, and unless it declines, a token of
+//! it at the usual place (SA-1).
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{
+    ConfigMapProjection, Container, DownwardAPIProjection, DownwardAPIVolumeFile, KeyToPath,
+    ObjectFieldSelector, Pod, PodSpec, ProjectedVolumeSource, ServiceAccount, ServiceAccountTokenProjection,
+    Volume, VolumeMount, VolumeProjection,
+};
 
+use crate::api::node_access::MIRROR_ANNOTATION;
+use crate::api::write::generated_name;
 use crate::api::{Api, ApiError};
-use crate::object::Object;
+use crate::object::{Key, Kind, Object};
 
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
-pub(super) fn admit(_api: &Api, object: &mut Object) -> Result<(), ApiError> {
-    let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) else { return Ok(()) };
-    let account = spec
+/// Where programs look for their identity.
+const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const VOLUME_PREFIX: &str = "kube-api-access-";
+/// What Kubernetes asks for; see `identity::issue` for why it is odd.
+const EXPIRATION_SECONDS: i64 = 3607;
+const MODE: i32 = 0o644;
+
+pub(super) fn admit(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+    let (namespace, pod_name) = (object.namespace().to_string(), object.name().to_string());
+    let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
+    // A static pod does not come from the API and has no identity there.
+    if pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR_ANNOTATION)) {
+        return Ok(());
+    }
+    let Some(spec) = pod.spec.as_mut() else { return Ok(()) };
+    let name = spec
         .service_account_name
         .take()
         .or_else(|| spec.service_account.take())
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| "default".into());
-    spec.service_account = Some(account.clone());
-    spec.service_account_name = Some(account);
+    spec.service_account = Some(name.clone());
+    spec.service_account_name = Some(name.clone());
+    let account = api.get_as::<ServiceAccount>(&Key::new(namespace.as_str(), name.as_str())).ok();
+    // A namespace's own account is made a moment after the namespace; its pods need not wait for it here.
+    if account.is_none() && name != "default" {
+        let why = format!(
+            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+        );
+        return Err(ApiError::forbidden(Kind::Pod, &pod_name, why));
+    }
+    if let Some(secrets) = account.as_ref().and_then(|a| a.image_pull_secrets.as_ref())
+        && spec.image_pull_secrets.as_ref().is_none_or(Vec::is_empty)
+    {
+        spec.image_pull_secrets = Some(secrets.clone());
+    }
+    let of_account = account.as_ref().and_then(|a| a.automount_service_account_token);
+    if spec.automount_service_account_token.or(of_account) != Some(false) {
+        mount_token(spec);
+    }
     Ok(())
+}
+
+fn mount_token(spec: &mut PodSpec) {
+    let known = spec.volumes.iter().flatten().find(|v| v.name.starts_with(VOLUME_PREFIX));
+    let (volume, is_new) = match known {
+        Some(volume) => (volume.name.clone(), false),
+        None => (generated_name(VOLUME_PREFIX), true),
+    };
+    let has_mount = |c: &Container| c.volume_mounts.iter().flatten().any(|m| m.mount_path == MOUNT_PATH);
+    let mut used = false;
+    let containers = spec.init_containers.iter_mut().flatten().chain(&mut spec.containers);
+    for container in containers.filter(|c| !has_mount(c)) {
+        used = true;
+        container.volume_mounts.get_or_insert_default().push(VolumeMount {
+            name: volume.clone(),
+            mount_path: MOUNT_PATH.into(),
+            read_only: Some(true),
+            ..VolumeMount::default()
+        });
+    }
+    if used && is_new {
+        spec.volumes.get_or_insert_default().push(token_volume(volume));
+    }
+}
+
+fn token_volume(name: String) -> Volume {
+    let token = ServiceAccountTokenProjection {
+        expiration_seconds: Some(EXPIRATION_SECONDS),
+        path: "token".into(),
+        ..ServiceAccountTokenProjection::default()
+    };
+    let certificate_file =
+        KeyToPath { key: "ca.crt".into(), path: "ca.crt".into(), ..KeyToPath::default() };
+    let certificate = ConfigMapProjection {
+        name: "kube-root-ca.crt".into(),
+        items: Some(vec![certificate_file]),
+        ..ConfigMapProjection::default()
+    };
+    let namespace = DownwardAPIVolumeFile {
+        path: "namespace".into(),
+        field_ref: Some(ObjectFieldSelector {
+            api_version: Some("v1".into()),
+            field_path: "metadata.namespace".into(),
+        }),
+        ..DownwardAPIVolumeFile::default()
+    };
+    let sources = vec![
+        VolumeProjection { service_account_token: Some(token), ..VolumeProjection::default() },
+        VolumeProjection { config_map: Some(certificate), ..VolumeProjection::default() },
+        VolumeProjection {
+            downward_api: Some(DownwardAPIProjection { items: Some(vec![namespace]) }),
+            ..VolumeProjection::default()
+        },
+    ];
+    Volume {
+        name,
+        projected: Some(ProjectedVolumeSource {
+            default_mode: Some(MODE),
+            sources: Some(sources),
+            ..ProjectedVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::ApiConfig;
+    use crate::base::clock::Clock;
+    use crate::store::Store;
+
+    fn created(accounts: &[Value], mut pod: Value) -> Result<Value, String> {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let namespace = json!({"metadata": {"name": "ns"}});
+        api.create_as::<k8s_openapi::api::core::v1::Namespace>(serde_json::from_value(namespace).unwrap())
+            .unwrap();
+        for account in accounts {
+            let mut account = account.clone();
+            account["metadata"]["namespace"] = json!("ns");
+            api.create_as::<ServiceAccount>(serde_json::from_value(account).unwrap()).unwrap();
+        }
+        pod["metadata"]["name"] = json!("p");
+        pod["metadata"]["namespace"] = json!("ns");
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let pod = api.create_as(pod).map_err(|error| error.to_string())?;
+        Ok(serde_json::to_value(&pod.spec).unwrap())
+    }
+
+    fn mounts(spec: &Value, list: &str, index: usize) -> Vec<String> {
+        let mounts = spec[list][index]["volumeMounts"].as_array().cloned().unwrap_or_default();
+        let shown = |m: &Value| format!("{} {}", m["mountPath"].as_str().unwrap(), m["readOnly"]);
+        mounts.iter().map(shown).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_container_finds_a_token_at_the_usual_place_sa_1() {
+        let own = json!([{"name": "own", "mountPath": MOUNT_PATH}]);
+        let spec = json!({"spec": {"volumes": [{"name": "own", "emptyDir": {}}],
+            "initContainers": [{"name": "i", "image": "x"}],
+            "containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "x", "volumeMounts": own}]}});
+        let spec = created(&[], spec).unwrap();
+        assert_eq!(spec["serviceAccountName"], "default");
+        assert_eq!(mounts(&spec, "initContainers", 0), [format!("{MOUNT_PATH} true")]);
+        assert_eq!(mounts(&spec, "containers", 0), [format!("{MOUNT_PATH} true")]);
+        assert_eq!(spec["containers"][1]["volumeMounts"].as_array().unwrap().len(), 1, "its own stays");
+        let volume = &spec["volumes"][1];
+        assert!(volume["name"].as_str().unwrap().starts_with("kube-api-access-"));
+        let token = json!({"expirationSeconds": 3607, "path": "token"});
+        assert_eq!(volume["projected"]["sources"][0]["serviceAccountToken"], token);
+        assert_eq!(volume["projected"]["defaultMode"], 420);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn accounts_and_pods_may_decline_and_unknown_accounts_are_refused_sa_1() {
+        let account = |mount: bool| {
+            json!({"metadata": {"name": "robot"}, "automountServiceAccountToken": mount,
+                "imagePullSecrets": [{"name": "registry"}]})
+        };
+        let pod = |extra: Value| {
+            let mut spec =
+                json!({"serviceAccountName": "robot", "containers": [{"name": "a", "image": "x"}]});
+            spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            json!({"spec": spec})
+        };
+        for (of_account, of_pod, mounted) in [
+            (true, json!({}), true),
+            (false, json!({}), false),
+            (true, json!({"automountServiceAccountToken": false}), false),
+            (false, json!({"automountServiceAccountToken": true}), true),
+        ] {
+            let spec = created(&[account(of_account)], pod(of_pod.clone())).unwrap();
+            assert_eq!(!mounts(&spec, "containers", 0).is_empty(), mounted, "{of_account} {of_pod}");
+            assert_eq!(spec["volumes"].is_array(), mounted);
+            assert_eq!(spec["imagePullSecrets"][0]["name"], "registry");
+        }
+        assert_eq!(
+            created(&[], pod(json!({}))).unwrap_err(),
+            "pods \"p\" is forbidden: error looking up service account ns/robot: serviceaccount \"robot\" not found"
+        );
+    }
 }

@@ -1,10 +1,11 @@
-//! Who may ask: the holder of the kubeconfig's token, and the console in this process.
+//! Who may ask: the holder of the kubeconfig's token, the console in this process, and service accounts.
 
 use axum::extract::Request;
 use http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
-use crate::api::ApiError;
+use crate::api::identity::User;
+use crate::api::{Api, ApiError};
 
 /// Marks a request that came through an in-process pipe: nobody else can reach that.
 #[derive(Clone, Copy, Debug)]
@@ -23,16 +24,21 @@ impl Credentials {
         Self { owner: Sha256::digest(owner_token).into() }
     }
 
-    /// Refuses a request without the right credential (API-1).
-    pub(super) fn check(&self, request: &Request) -> Result<(), ApiError> {
+    /// Who asks; a request without a credential that holds is refused (API-1).
+    pub(super) fn identify(&self, api: &Api, request: &Request) -> Result<User, ApiError> {
         if request.extensions().get::<Trusted>().is_some() {
-            return Ok(());
+            return Ok(User::owner());
         }
         let given = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok());
-        let token = given.and_then(|v| v.strip_prefix("Bearer "));
-        match token {
-            Some(token) if <[u8; 32]>::from(Sha256::digest(token.trim())) == self.owner => Ok(()),
-            _ => Err(ApiError::Unauthorized),
+        let Some(token) = given.and_then(|v| v.strip_prefix("Bearer ")).map(str::trim) else {
+            return Err(ApiError::Unauthorized);
+        };
+        if <[u8; 32]>::from(Sha256::digest(token)) == self.owner {
+            return Ok(User::owner());
         }
+        api.authenticate(token, &[]).map(|(user, _)| user).map_err(|error| {
+            tracing::debug!("a request was refused: {error}");
+            ApiError::Unauthorized
+        })
     }
 }

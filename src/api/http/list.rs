@@ -134,14 +134,21 @@ fn read_token(text: &str) -> Result<Token, ApiError> {
     })
 }
 
-/// A list answers the newest state: a revision that lies ahead, or an exact one that is past, cannot be had.
-fn check_revision(api: &Api, query: &Query) -> Result<(), ApiError> {
-    let Some(asked) = query.number::<u64>("resourceVersion")?.filter(|rv| *rv > 0) else { return Ok(()) };
-    let current = api.revision().0;
-    if asked > current {
-        return Err(ApiError::Timeout(format!("Too large resource version: {asked}, current: {current}")));
+/// The revision that a read may not be older than. One that lies ahead cannot be had: reads see every write, so
+/// waiting for it, as a cache does that lags behind, would be in vain.
+pub(super) fn not_older_than(api: &Api, query: &Query) -> Result<Option<Revision>, ApiError> {
+    let asked = query.number::<u64>("resourceVersion")?.filter(|rv| *rv > 0).map(Revision);
+    let current = api.revision();
+    match asked {
+        Some(asked) if asked > current => Err(ApiError::TooLargeRevision { asked, current }),
+        asked => Ok(asked),
     }
-    if query.get("resourceVersionMatch") == Some("Exact") && asked != current {
+}
+
+/// A list answers the newest state: an exact revision that is past cannot be had.
+fn check_revision(api: &Api, query: &Query) -> Result<(), ApiError> {
+    let Some(asked) = not_older_than(api, query)? else { return Ok(()) };
+    if query.get("resourceVersionMatch") == Some("Exact") && asked != api.revision() {
         return Err(ApiError::Expired(format!(
             "The resourceVersion for the provided list is too old: {asked}"
         )));

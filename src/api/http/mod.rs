@@ -7,6 +7,7 @@
 
 mod auth;
 mod body;
+mod channels;
 pub mod discovery;
 mod list;
 mod logs;
@@ -14,6 +15,7 @@ mod metrics;
 mod negotiate;
 pub mod openapi;
 mod patching;
+mod port_forward;
 pub mod protobuf;
 mod request;
 mod resource;
@@ -24,6 +26,7 @@ mod spdy;
 mod strict;
 pub mod table;
 mod tls;
+mod upgrade;
 mod watch;
 
 use std::sync::Arc;
@@ -80,22 +83,32 @@ impl Server {
         if matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz") {
             return Ok(Answer::text("ok"));
         }
-        self.inner.credentials.check(&request)?;
+        let user = self.inner.credentials.identify(self.api(), &request)?;
         match Target::parse(request.uri().path())? {
             Target::Resource(target) => resource::answer(self, target, request, wanted).await,
-            Target::Review(review) => review::answer(review, request, wanted).await,
+            Target::Review(review) => review::answer(self, review, &user, request).await,
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
-            Target::Document => documents(&request),
+            Target::Document => documents(self.api(), &request),
         }
     }
 }
 
 /// Discovery, schemas and the version.
-fn documents(request: &Request) -> Result<Response, ApiError> {
+fn documents(api: &Api, request: &Request) -> Result<Response, ApiError> {
     let header = |name| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or("");
     let path = request.uri().path();
     let json =
         |body: &Bytes| -> Result<Response, ApiError> { Ok(Answer::bytes(StatusCode::OK, body.clone())) };
+    // HTTP/2 names the server in the URI, HTTP/1 in a header.
+    let server = request.uri().authority().map_or_else(|| header(HOST), http::uri::Authority::as_str);
+    match path {
+        "/openid/v1/jwks" => {
+            let keys = api.token_keys().to_string();
+            return Ok(Answer::typed(StatusCode::OK, "application/jwk-set+json", keys.into()));
+        }
+        "/.well-known/openid-configuration" => return Answer::json(StatusCode::OK, &review::openid(server)),
+        _ => {}
+    }
     match path.strip_prefix("/openapi/") {
         Some("v3") => json(openapi::index()),
         Some("v2") if header(ACCEPT).contains(openapi::PROTOBUF_2) => {
@@ -107,7 +120,7 @@ fn documents(request: &Request) -> Result<Response, ApiError> {
             let document = rest.strip_prefix("v3/").and_then(openapi::version_3);
             document.map_or(Err(ApiError::NoSuchResource), |(body, _)| json(body))
         }
-        None => discovery::document(path, header(ACCEPT), header(HOST))
+        None => discovery::document(path, header(ACCEPT), server)
             .map(|document| Answer::typed(StatusCode::OK, document.content_type, document.body.into()))
             .ok_or(ApiError::NoSuchResource),
     }

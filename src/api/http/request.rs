@@ -51,6 +51,8 @@ pub(super) enum Review {
     Rules,
     /// `SelfSubjectReview`: who am I?
     Identity,
+    /// `TokenReview`: whose token is this?
+    Token,
 }
 
 impl Target {
@@ -79,6 +81,7 @@ fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
         ("authorization.k8s.io", "v1", ["selfsubjectaccessreviews"]) => Some(Review::Access),
         ("authorization.k8s.io", "v1", ["selfsubjectrulesreviews"]) => Some(Review::Rules),
         ("authentication.k8s.io", "v1", ["selfsubjectreviews"]) => Some(Review::Identity),
+        ("authentication.k8s.io", "v1", ["tokenreviews"]) => Some(Review::Token),
         _ => None,
     }
 }

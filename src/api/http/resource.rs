@@ -15,7 +15,7 @@ use super::negotiate::Form;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
 use super::table::{self, IncludeObject, TableMeta};
-use super::{Server, body, list, logs, sessions, watch};
+use super::{Server, body, list, logs, port_forward, sessions, watch};
 use crate::api::write::Part;
 use crate::api::{ApiError, Cause, DeleteOptions, Deleted, Propagation, WriteOptions};
 use crate::object::{Key, Kind, Object, Revision, Subresource};
@@ -82,9 +82,13 @@ async fn subresource(
         (Subresource::Eviction, Method::POST) => evict(server, key, request, wanted).await,
         (Subresource::Binding, Method::POST) => bind(server, key, request).await,
         (Subresource::Finalize, Method::PUT) => finalize(server, key, request, wanted).await,
+        (Subresource::Token, Method::POST) => issue_token(server, key, request).await,
         (Subresource::Log, Method::GET) => logs::answer(server, key, &wanted.query).await,
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
             sessions::answer(server, key, part, request, &wanted.query).await
+        }
+        (Subresource::PortForward, Method::GET | Method::POST) => {
+            port_forward::answer(server, key, request, &wanted.query).await
         }
         _ => Err(not_allowed()),
     }
@@ -113,6 +117,7 @@ fn answer_one(server: &Server, status: StatusCode, wanted: &Wanted, object: &Arc
 }
 
 fn get(server: &Server, kind: Kind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
+    list::not_older_than(server.api(), &wanted.query)?;
     Ok(answer_one(server, StatusCode::OK, wanted, &server.api().get(kind, key)?))
 }
 
@@ -234,8 +239,7 @@ async fn create(
     let read = body::read_value(request).await?;
     let (object, warnings) = read_object(target, read, wanted)?;
     let stored = server.api().create(object, &options)?;
-    server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(server, StatusCode::CREATED, wanted, &stored), &warnings))
+    answer_written(server, StatusCode::CREATED, wanted, &options, &stored, &warnings).await
 }
 
 async fn replace(
@@ -250,8 +254,7 @@ async fn replace(
     let read = body::read_value(request).await?;
     let (object, warnings) = read_object(target, read, wanted)?;
     let stored = server.api().change(target.kind, key, part, &options, |_| Ok(object.clone()))?;
-    server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(server, StatusCode::OK, wanted, &stored), &warnings))
+    answer_written(server, StatusCode::OK, wanted, &options, &stored, &warnings).await
 }
 
 async fn patch(
@@ -272,8 +275,20 @@ async fn patch(
         warnings = warned;
         Ok(object)
     })?;
-    server.settle(&stored, &options).await?;
-    Ok(Answer::warn(answer_one(server, StatusCode::OK, wanted, &stored), &warnings))
+    answer_written(server, StatusCode::OK, wanted, &options, &stored, &warnings).await
+}
+
+/// The object as it was stored, once it is durable, with what the client should know of it.
+async fn answer_written(
+    server: &Server,
+    status: StatusCode,
+    wanted: &Wanted,
+    options: &WriteOptions,
+    stored: &Arc<Object>,
+    warnings: &[String],
+) -> Result<Response, ApiError> {
+    server.settle(stored, options).await?;
+    Ok(Answer::warn(answer_one(server, status, wanted, stored), warnings))
 }
 
 /// Reads a request's deletion options, from its body or its query.
@@ -435,6 +450,13 @@ async fn bind(server: &Server, key: &Key, request: Request) -> Result<Response, 
         StatusCode::CREATED,
         &Status { status: Some("Success".into()), code: Some(201), ..Status::default() },
     )
+}
+
+async fn issue_token(server: &Server, account: &Key, request: Request) -> Result<Response, ApiError> {
+    let body = body::read_value(request).await?.value;
+    let request = serde_json::from_value(body)
+        .map_err(|error| ApiError::BadRequest(format!("TokenRequest cannot be read: {error}")))?;
+    Answer::json(StatusCode::CREATED, &server.api().issue_token(account, request)?)
 }
 
 async fn finalize(

@@ -42,10 +42,8 @@ impl Answer {
         let status = StatusCode::from_u16(error.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let bytes = serde_json::to_vec(&error.to_status()).unwrap_or_default();
         let mut response = Self::bytes(status, bytes.into());
-        if let ApiError::TooManyRequests { retry_after_seconds, .. } = error
-            && *retry_after_seconds > 0
-        {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(*retry_after_seconds));
+        if let Some(seconds) = error.retry_after_seconds() {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -65,6 +65,10 @@ pub(super) fn answer(
         clock: api.clock().clone(),
     };
     let lists_first = send_initial || (from == 0 && query.get("sendInitialEvents").is_none());
+    // A plain watch waits for a revision that lies ahead; the state as of then cannot be sent first.
+    if send_initial && let Err(error) = super::list::not_older_than(api, query) {
+        return Ok(refusal(&error));
+    }
     let (initial, after) = if lists_first {
         let snapshot = api.list(kind, view.namespace.as_deref());
         (snapshot.objects, snapshot.revision)
@@ -72,8 +76,10 @@ pub(super) fn answer(
         (Vec::new(), if from == 0 { api.revision() } else { Revision(from) })
     };
     let mut watcher = api.watch(kind, after, Visibility::Durable);
-    // A history that is gone is told at once, as a status.
-    let first = watcher.take().map_err(|e| expired(&e))?;
+    let first = match watcher.take() {
+        Ok(first) => first,
+        Err(gone) => return Ok(refusal(&expired(&gone))),
+    };
     let timeout = match query.number::<u64>("timeoutSeconds")?.filter(|s| *s > 0) {
         Some(seconds) => Duration::from_secs(seconds),
         None => Duration::from_secs(rand::rng().random_range(1800..3600)),
@@ -96,6 +102,18 @@ pub(super) fn answer(
     });
     let body = Body::from_stream(futures::StreamExt::map(receiver_stream(receiver), Ok::<_, Infallible>));
     Ok(Answer::typed(StatusCode::OK, "application/json", body))
+}
+
+/// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.
+fn refusal(error: &ApiError) -> Response {
+    let mut out = BytesMut::new();
+    put_error(&mut out, error);
+    Answer::typed(StatusCode::OK, "application/json", Body::from(out.freeze()))
+}
+
+fn put_error(out: &mut BytesMut, error: &ApiError) {
+    let status = serde_json::to_vec(&error.to_status()).unwrap_or_default();
+    put_event(out, "ERROR", &status);
 }
 
 /// The end of a channel as a stream.
@@ -215,9 +233,8 @@ impl Run {
                         return;
                     },
                     Err(error) => {
-                        let status = serde_json::to_vec(&expired(&error).to_status()).unwrap_or_default();
                         let mut out = BytesMut::new();
-                        put_event(&mut out, "ERROR", &status);
+                        put_error(&mut out, &expired(&error));
                         let _ = to.send(out.freeze()).await;
                         return;
                     }

@@ -33,15 +33,16 @@ impl Instance {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
-            .kill_on_drop(true)
             .spawn()?;
         let stdout = child.stdout.take().context("stdout is a pipe")?;
+        let mut instance = Self { child, directory, started_after: Duration::ZERO };
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).await?;
         if !line.starts_with("ready ") {
             bail!("podium serve did not become ready: {line:?}");
         }
-        Ok(Self { child, directory, started_after: start.elapsed() })
+        instance.started_after = start.elapsed();
+        Ok(instance)
     }
 
     /// A client over HTTPS, as anybody's.
@@ -82,15 +83,32 @@ impl Instance {
 
     /// Asks it to end, and waits.
     pub(super) async fn stop(mut self) -> Result<()> {
-        if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
-            kill_process(pid, Signal::TERM)?;
-        }
+        self.ask_to_end();
         let status = self.child.wait().await?;
-        let _ = std::fs::remove_dir_all(&self.directory);
         if !status.success() {
             bail!("podium serve ended with {status}");
         }
         Ok(())
+    }
+}
+
+impl Instance {
+    fn ask_to_end(&self) {
+        if let Some(pid) = self.child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+            // Fails only when it has ended already.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+    }
+}
+
+impl Drop for Instance {
+    /// Killed, it would leave its pods behind: a suite that fails has it end as one that is done.
+    fn drop(&mut self) {
+        self.ask_to_end();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 

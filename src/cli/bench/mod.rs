@@ -8,6 +8,7 @@ mod disk;
 mod instance;
 mod pods;
 mod report;
+mod scheduler;
 
 use anyhow::Result;
 
@@ -27,14 +28,24 @@ pub(super) enum Suite {
     Scale,
     /// 200 pods of one process each.
     Pods,
+    /// Pods a second from created to bound.
+    Scheduler,
 }
 
-const ALL: [Suite; 5] = [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Suite::Pods];
+const ALL: [Suite; 6] =
+    [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Suite::Pods, Suite::Scheduler];
 
 /// Runs the suites (all, when none is named) and prints each as it is done.
 pub(super) fn run(suites: &[Suite]) -> Result<()> {
     let suites = if suites.is_empty() { &ALL } else { suites };
     super::serve::runtime()?.block_on(async {
+        if in_memory(&std::env::temp_dir()) {
+            let place = std::env::temp_dir();
+            eprintln!(
+                "{} is in memory, and so are its durable writes; name a disk with TMPDIR",
+                place.display()
+            );
+        }
         Report::heading();
         for suite in suites {
             match suite {
@@ -43,10 +54,16 @@ pub(super) fn run(suites: &[Suite]) -> Result<()> {
                 Suite::Api => api::run().await?,
                 Suite::Scale => pods::scale().await?,
                 Suite::Pods => pods::real().await?,
+                Suite::Scheduler => scheduler::run().await?,
             }
         }
         Ok(())
     })
+}
+
+/// Whether a directory's files are on no disk.
+fn in_memory(directory: &std::path::Path) -> bool {
+    rustix::fs::statfs(directory).is_ok_and(|fs| fs.f_type == libc::TMPFS_MAGIC)
 }
 
 async fn start() -> Result<()> {

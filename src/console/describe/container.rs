@@ -189,7 +189,13 @@ fn environment(doc: &mut Doc, indent: usize, container: &Value) {
         let source = &variable["valueFrom"];
         let reference = |key: &str, what: &str| {
             let from = &source[key];
-            format!("<set to the key '{}' in {what} '{}'>", text(&from["key"]), text(&from["name"]))
+            let optional = from["optional"] == true;
+            let optional = if optional { "true" } else { "false" };
+            format!(
+                "<set to the key '{}' in {what} '{}'>  Optional: {optional}",
+                text(&from["key"]),
+                text(&from["name"])
+            )
         };
         let value = if source["configMapKeyRef"].is_object() {
             reference("configMapKeyRef", "config map")

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
 use super::doc::{Doc, Tone};
+use crate::console::rows::event::last_seen;
 use crate::console::text::{age, seconds_between};
 
 /// Appends the table; oldest first, as kubectl sorts them.
@@ -12,7 +13,8 @@ pub fn describe(doc: &mut Doc, events: &[&Event], now: Timestamp) {
         return doc.toned(0, "Events", "", Tone::Dim);
     }
     let mut events = events.to_vec();
-    events.sort_by_key(|event| last_seen(event));
+    // Those of the same second in the order they were made, which their names tell.
+    events.sort_by_key(|event| (last_seen(event), event.metadata.name.clone()));
     let rows: Vec<(Vec<String>, Tone)> = events
         .iter()
         .map(|event| {
@@ -34,16 +36,6 @@ pub fn describe(doc: &mut Doc, events: &[&Event], now: Timestamp) {
         .collect();
     doc.head(0, "Events");
     doc.table(2, &["Type", "Reason", "Age", "From", "Message"], &rows);
-}
-
-/// When an event was seen last.
-fn last_seen(event: &Event) -> Option<Timestamp> {
-    let series =
-        event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
-    series
-        .or_else(|| event.last_timestamp.as_ref().map(|time| time.0))
-        .or_else(|| event.event_time.as_ref().map(|time| time.0))
-        .or_else(|| event.first_timestamp.as_ref().map(|time| time.0))
 }
 
 /// `12s`, or `12s (x9 over 3m)` for one that came again.

@@ -1,11 +1,13 @@
 //! What `kubectl describe` says of an object, as lines that know what they are.
 //!
-//! Pure: reads the object as JSON, with its events and relatives given. It works for every kind: the ones
+//! Pure but for [`follow`]: reads the object as JSON, with its events and relatives given. It works for every kind: the ones
 //! people describe most have their own file, [`generic`] does the rest. Never shows a Secret's data.
 
+pub mod conditions;
 pub mod container;
 pub mod doc;
 pub mod events;
+pub mod follow;
 pub mod generic;
 pub mod node;
 pub mod pod;
@@ -25,6 +27,8 @@ pub struct Relatives<'a> {
     pub events: Vec<&'a Event>,
     /// A Deployment's ReplicaSets, a Node's pods: as JSON.
     pub others: Vec<Value>,
+    /// What only describe asks for: a Node's Lease, a Service's EndpointSlices.
+    pub beside: &'a [Value],
 }
 
 /// Describes an object as it is now.
@@ -35,8 +39,8 @@ pub fn describe(object: &Value, relatives: &Relatives<'_>, now: Timestamp) -> Ve
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job" => {
             workload::describe(&mut doc, object, &relatives.others);
         }
-        "Node" => node::describe(&mut doc, object, &relatives.others, now),
-        "Service" => service::describe(&mut doc, object),
+        "Node" => node::describe(&mut doc, object, &relatives.others, relatives.beside, now),
+        "Service" => service::describe(&mut doc, object, relatives.beside),
         "ConfigMap" => generic::config_map(&mut doc, object),
         "Secret" => generic::secret(&mut doc, object),
         _ => generic::describe(&mut doc, object),

@@ -3,12 +3,13 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::doc::{Doc, Tone, at, condition_tone, identity, items, labels, text, time};
+use super::conditions;
+use super::doc::{Doc, Tone, at, identity, items, labels, text, time};
 use crate::console::text::{age, seconds_between};
 use crate::object::quantity::Amount;
 
-/// Writes the description; `pods` are all pods of the node.
-pub fn describe(doc: &mut Doc, node: &Value, pods: &[Value], now: Timestamp) {
+/// Writes the description; `pods` are all pods of the node, `beside` has its Lease.
+pub fn describe(doc: &mut Doc, node: &Value, pods: &[Value], beside: &[Value], now: Timestamp) {
     identity(doc, node);
     let roles: Vec<String> = node["metadata"]["labels"]
         .as_object()
@@ -27,24 +28,16 @@ pub fn describe(doc: &mut Doc, node: &Value, pods: &[Value], now: Timestamp) {
     let cordoned = node.pointer("/spec/unschedulable") == Some(&Value::Bool(true));
     let tone = if cordoned { Tone::Waiting } else { Tone::Plain };
     doc.toned(0, "Unschedulable", if cordoned { "true" } else { "false" }, tone);
-    let conditions: Vec<(Vec<String>, Tone)> = items(node, "/status/conditions")
-        .map(|condition| {
-            let row = vec![
-                text(&condition["type"]),
-                text(&condition["status"]),
-                time(&condition["lastHeartbeatTime"]),
-                time(&condition["lastTransitionTime"]),
-                text(&condition["reason"]),
-                text(&condition["message"]),
-            ];
-            (row, condition_tone(condition))
-        })
-        .collect();
-    if !conditions.is_empty() {
-        doc.head(0, "Conditions");
-        let header = ["Type", "Status", "LastHeartbeatTime", "LastTransitionTime", "Reason", "Message"];
-        doc.table(2, &header, &conditions);
-    }
+    lease(doc, beside);
+    let columns = [
+        ("Type", "type"),
+        ("Status", "status"),
+        ("LastHeartbeatTime", "lastHeartbeatTime"),
+        ("LastTransitionTime", "lastTransitionTime"),
+        ("Reason", "reason"),
+        ("Message", "message"),
+    ];
+    conditions::describe(doc, node, &columns);
     doc.head(0, "Addresses");
     for address in items(node, "/status/addresses") {
         doc.field(2, &text(&address["type"]), text(&address["address"]));
@@ -58,6 +51,8 @@ pub fn describe(doc: &mut Doc, node: &Value, pods: &[Value], now: Timestamp) {
     doc.head(0, "System Info");
     for (title, key) in [
         ("Machine ID", "machineID"),
+        ("System UUID", "systemUUID"),
+        ("Boot ID", "bootID"),
         ("Kernel Version", "kernelVersion"),
         ("OS Image", "osImage"),
         ("Operating System", "operatingSystem"),
@@ -67,7 +62,26 @@ pub fn describe(doc: &mut Doc, node: &Value, pods: &[Value], now: Timestamp) {
     ] {
         doc.field(2, title, text(&node["status"]["nodeInfo"][key]));
     }
+    for (title, path) in [("PodCIDR", "/spec/podCIDR"), ("ProviderID", "/spec/providerID")] {
+        if node.pointer(path).is_some() {
+            doc.field(0, title, at(node, path));
+        }
+        let ranges: Vec<String> = items(node, "/spec/podCIDRs").map(text).collect();
+        if title == "PodCIDR" && !ranges.is_empty() {
+            doc.field(0, "PodCIDRs", ranges.join(","));
+        }
+    }
     pods_of(doc, node, pods, now);
+}
+
+/// Who keeps the node's heartbeat, and since when.
+fn lease(doc: &mut Doc, beside: &[Value]) {
+    let Some(lease) = beside.iter().find(|object| object["kind"] == "Lease") else { return };
+    let or_unset = |text: String| if text.is_empty() { "<unset>".to_owned() } else { text };
+    doc.head(0, "Lease");
+    doc.field(2, "HolderIdentity", or_unset(at(lease, "/spec/holderIdentity")));
+    doc.field(2, "AcquireTime", or_unset(time(&lease["spec"]["acquireTime"])));
+    doc.field(2, "RenewTime", or_unset(time(&lease["spec"]["renewTime"])));
 }
 
 /// What the app containers of a pod ask for, or may use, of a resource.
@@ -114,7 +128,7 @@ fn pods_of(doc: &mut Doc, node: &Value, pods: &[Value], now: Timestamp) {
         })
         .collect();
     let header =
-        ["Namespace", "Name", "CPU Requests", "CPU Limits", "Memory Requests", "Memory Limits", "AGE"];
+        ["Namespace", "Name", "CPU Requests", "CPU Limits", "Memory Requests", "Memory Limits", "Age"];
     doc.table(2, &header, &rows);
     doc.head(0, "Allocated resources");
     doc.line(2, "(Total limits may be over 100 percent, i.e., overcommitted.)", Tone::Dim);

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::container;
-use super::doc::{Doc, Tone, at, condition_tone, controller, identity, items, labels, pairs, text, time};
+use super::doc::{Doc, Tone, at, controller, identity, items, labels, pairs, selector, text, time};
+use super::{conditions, container};
 
 /// Writes the description.
 pub fn describe(doc: &mut Doc, pod: &Value) {
@@ -54,25 +54,35 @@ pub fn describe(doc: &mut Doc, pod: &Value) {
         doc.field(0, "Controlled By", controller);
     }
     container::describe_all(doc, 0, &pod["spec"], pod.get("status"));
-    let conditions: Vec<(Vec<String>, Tone)> = items(pod, "/status/conditions")
-        .map(|condition| {
-            let row = vec![
-                text(&condition["type"]),
-                text(&condition["status"]),
-                text(&condition["reason"]),
-                text(&condition["message"]),
-            ];
-            (row, condition_tone(condition))
-        })
-        .collect();
-    if !conditions.is_empty() {
-        doc.head(0, "Conditions");
-        doc.table(2, &["Type", "Status", "Reason", "Message"], &conditions);
-    }
+    let columns = [("Type", "type"), ("Status", "status"), ("Reason", "reason"), ("Message", "message")];
+    conditions::describe(doc, pod, &columns);
     container::volumes(doc, 0, &pod["spec"]);
     doc.field(0, "QoS Class", at(pod, "/status/qosClass"));
-    doc.list(0, "Node-Selectors", pairs(pod, "/spec/nodeSelector", "="));
-    doc.list(0, "Tolerations", items(pod, "/spec/tolerations").map(toleration));
+    placement(doc, 0, &pod["spec"]);
+}
+
+/// Where the pods of a spec may go.
+pub fn placement(doc: &mut Doc, indent: usize, spec: &Value) {
+    let spreads: Vec<String> = items(spec, "/topologySpreadConstraints").map(spread).collect();
+    if !spreads.is_empty() {
+        doc.list(indent, "Topology Spread Constraints", spreads);
+    }
+    doc.list(indent, "Node-Selectors", pairs(spec, "/nodeSelector", "="));
+    doc.list(indent, "Tolerations", items(spec, "/tolerations").map(toleration));
+}
+
+/// `zone:DoNotSchedule when max skew 1 is exceeded for selector app=web`.
+fn spread(constraint: &Value) -> String {
+    let mut line = format!(
+        "{}:{} when max skew {} is exceeded",
+        text(&constraint["topologyKey"]),
+        text(&constraint["whenUnsatisfiable"]),
+        text(&constraint["maxSkew"])
+    );
+    if !constraint["labelSelector"].is_null() {
+        line = format!("{line} for selector {}", selector(&constraint["labelSelector"]));
+    }
+    line
 }
 
 /// `node.kubernetes.io/not-ready:NoExecute op=Exists for 300s`.

@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use super::container;
-use super::doc::{
-    Doc, Tone, at, condition_tone, controller, identity, items, labels, pairs, selector, text, time,
-};
+use super::doc::{Doc, Tone, at, controller, identity, labels, pairs, selector, time};
+use super::{conditions, container, pod};
 
 /// Writes the description; `sets` are a Deployment's ReplicaSets.
 pub fn describe(doc: &mut Doc, object: &Value, sets: &[Value]) {
@@ -93,16 +91,7 @@ pub fn describe(doc: &mut Doc, object: &Value, sets: &[Value]) {
         }
     }
     template(doc, &object["spec"]["template"]);
-    let conditions: Vec<(Vec<String>, Tone)> = items(object, "/status/conditions")
-        .map(|condition| {
-            let row = vec![text(&condition["type"]), text(&condition["status"]), text(&condition["reason"])];
-            (row, condition_tone(condition))
-        })
-        .collect();
-    if !conditions.is_empty() {
-        doc.head(0, "Conditions");
-        doc.table(2, &["Type", "Status", "Reason"], &conditions);
-    }
+    conditions::describe(doc, object, &[("Type", "type"), ("Status", "status"), ("Reason", "reason")]);
     if kind == "Deployment" {
         replica_sets(doc, object, sets);
     }
@@ -123,6 +112,7 @@ fn template(doc: &mut Doc, template: &Value) {
     }
     container::describe_all(doc, 2, &template["spec"], None);
     container::volumes(doc, 2, &template["spec"]);
+    pod::placement(doc, 2, &template["spec"]);
 }
 
 fn replica_sets(doc: &mut Doc, deployment: &Value, sets: &[Value]) {
@@ -138,11 +128,9 @@ fn replica_sets(doc: &mut Doc, deployment: &Value, sets: &[Value]) {
         )
     };
     let (new, old): (Vec<&Value>, Vec<&Value>) = sets.iter().partition(|set| at(set, REVISION) == revision);
-    let old: Vec<String> = old
-        .into_iter()
-        .filter(|set| set.pointer("/status/replicas").and_then(Value::as_i64).unwrap_or(0) > 0)
-        .map(line)
-        .collect();
+    // kubectl lists them by name.
+    let mut old: Vec<String> = old.into_iter().map(line).collect();
+    old.sort();
     doc.field(0, "OldReplicaSets", old.join(", "));
     doc.field(0, "NewReplicaSet", new.into_iter().map(line).collect::<Vec<_>>().join(", "));
 }

@@ -10,10 +10,14 @@ use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::object_commands::selects;
 use crate::console::resource::{ObjectRef, Watched};
+use crate::console::rows;
 use crate::console::store::controller_of;
 
 const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
                     a StatefulSet may then start a second pod of the same identity.";
+
+/// Most consequences that are told; a dialog must stay shorter than the screen.
+const NOTES: usize = 5;
 
 /// Asks before deleting; `hidden` of the marked objects are not shown by the filter.
 pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
@@ -54,7 +58,11 @@ pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         .careful()
         .notes(move |dialog, cx| {
             let mut notes: Vec<Note> =
-                shown_targets.iter().filter_map(|target| consequence(cx, target)).take(4).collect();
+                shown_targets.iter().filter_map(|target| consequence(cx, target)).collect();
+            if notes.len() > NOTES {
+                let left = notes.split_off(NOTES - 1).len();
+                notes.push(Note::Plain(format!("… and {left} more of this kind")));
+            }
             if dialog.is_on("force") {
                 notes.push(Note::Warning(RISK.into()));
             }
@@ -94,7 +102,11 @@ fn listing(targets: &[ObjectRef]) -> Vec<String> {
 /// What goes with an object.
 fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
     let uid = target.uid.as_ref()?;
-    match target.kind.watched? {
+    let kind = target.kind.watched?;
+    if rows::synced(cx.stores, kind) && rows::row(cx.stores, kind, uid).is_none() {
+        return Some(Note::Plain(format!("{}: is already gone", target.name)));
+    }
+    match kind {
         Watched::Deployments => {
             let sets: Vec<_> = cx.stores.replica_sets.owned_by(uid).collect();
             let pods: usize = sets

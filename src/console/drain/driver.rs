@@ -13,13 +13,12 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
-use serde_json::json;
-
 use super::budget::Ledger;
 use super::machine::{Answer, Fate, Machine};
 use super::plan::{Options, Row, Verdict, plan};
 use crate::base::clock::{self, Clock};
-use crate::console::action::{Action, Mutation, PatchKind, carry_out, error_text};
+use crate::console::action::{Action, Mutation, carry_out, error_text, eviction};
+use crate::console::dialog::node;
 use crate::console::effect::Outbox;
 use crate::console::message::Data;
 use crate::console::resource::{ObjectRef, Uid, Watched};
@@ -61,6 +60,13 @@ pub async fn run(
     exceptions: BTreeSet<Uid>,
 ) {
     let clock = Clock::machine();
+    // All of them first, as kubectl does: else what leaves the first node is evicted from the second again.
+    for (node, target) in nodes.iter().enumerate().skip(from) {
+        if let Err(error) = close(&out, target).await {
+            out.data(Data::Drain(Told::Ended { node, result: Err(error_text(&error)) })).await;
+            return out.data(Data::Drain(Told::Over)).await;
+        }
+    }
     for (node, target) in nodes.iter().enumerate().skip(from) {
         let result =
             Drain { out: &out, clock: &clock, node, target, options: &options, exceptions: &exceptions }
@@ -70,6 +76,16 @@ pub async fn run(
         out.data(Data::Drain(Told::Ended { node, result })).await;
     }
     out.data(Data::Drain(Told::Over)).await;
+}
+
+/// Cordons a node that is not cordoned.
+async fn close(out: &Outbox, target: &ObjectRef) -> Result<(), kube::Error> {
+    let nodes: Api<Node> = Api::all(out.client());
+    let node = nodes.get(&target.name).await?;
+    if node.spec.and_then(|spec| spec.unschedulable) != Some(true) {
+        out.act(node::action(target, true)).await?;
+    }
+    Ok(())
 }
 
 /// One node's turn.
@@ -85,11 +101,6 @@ struct Drain<'a> {
 impl Drain<'_> {
     async fn run(&self) -> Result<(), kube::Error> {
         let client = self.out.client();
-        let nodes: Api<Node> = Api::all(client.clone());
-        let node = nodes.get(&self.target.name).await?;
-        if node.spec.and_then(|spec| spec.unschedulable) != Some(true) {
-            self.out.act(cordon(self.target, true)).await?;
-        }
         let rows = self.rows(&client).await?;
         self.out.data(Data::Drain(Told::Began { node: self.node, rows: rows.clone() })).await;
         let now = self.clock.now();
@@ -228,41 +239,29 @@ fn removal(row: &Row, options: &Options) -> Action {
         preconditions: Some(Preconditions { uid: Some(row.uid.as_str().to_owned()), resource_version: None }),
         ..DeleteParams::default()
     };
-    let verb = if options.disable_eviction { "delete" } else { "evict" };
-    let mutation = if options.disable_eviction {
-        Mutation::Delete { target: target.clone(), params }
+    let (verb, kubectl, mutation) = if options.disable_eviction {
+        let grace = options.grace_seconds.map(|seconds| format!(" --grace-period={seconds}"));
+        let kubectl =
+            format!("kubectl delete pod/{} -n {}{}", row.name, row.namespace, grace.unwrap_or_default());
+        ("delete", kubectl, Mutation::Delete { target: target.clone(), params })
     } else {
-        Mutation::Evict { target: target.clone(), params }
+        // kubectl has no verb for one eviction; this is the request it makes in a drain.
+        let kubectl = format!(
+            "kubectl create --raw /api/v1/namespaces/{}/pods/{}/eviction -f - <<< '{}'",
+            row.namespace,
+            row.name,
+            eviction(&target, &params)
+        );
+        ("evict", kubectl, Mutation::Evict { target: target.clone(), params })
     };
-    let grace = options.grace_seconds.map(|seconds| format!(" --grace-period={seconds}")).unwrap_or_default();
     Action {
         title: format!("{verb} {}", target.describe()),
-        kubectl: format!("kubectl delete pod -n {} {}{grace}", row.namespace, row.name),
+        kubectl,
         target,
         mutation,
         inverse: None,
         quiet: true,
     }
-}
-
-/// Cordons a node or takes that back.
-pub fn cordon(target: &ObjectRef, unschedulable: bool) -> Action {
-    let verb = if unschedulable { "cordon" } else { "uncordon" };
-    let one = |unschedulable: bool, verb: &str| Action {
-        title: format!("{verb} {}", target.describe()),
-        target: target.clone(),
-        kubectl: format!("kubectl {verb} {}", target.name),
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: None,
-            kind: PatchKind::Merge,
-            body: json!({ "spec": { "unschedulable": if unschedulable { json!(true) } else { json!(null) } } }),
-        },
-        inverse: None,
-        quiet: false,
-    };
-    let inverse = one(!unschedulable, if unschedulable { "uncordon" } else { "cordon" });
-    Action { inverse: Some(Box::new(inverse)), ..one(unschedulable, verb) }
 }
 
 /// Seconds until a moment, never negative, for countdowns.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::budget::{Ledger, Ruling};
 use crate::console::resource::Uid;
@@ -117,6 +118,8 @@ pub struct Row {
     pub namespace: String,
     /// Its name.
     pub name: String,
+    /// Its controller, which replaces it.
+    pub owner: Option<Uid>,
     /// What becomes of it.
     pub verdict: Verdict,
     /// What budgets say; `Free` where they are not asked.
@@ -140,6 +143,7 @@ pub fn plan<'a>(
                 uid,
                 namespace: pod.metadata.namespace.clone().unwrap_or_default(),
                 name: pod.metadata.name.clone().unwrap_or_default(),
+                owner: controller(pod).map(|owner| Uid::from(owner.uid.as_str())),
                 verdict,
                 ruling: Ruling::Free,
             };
@@ -161,14 +165,17 @@ pub fn plan<'a>(
         .collect()
 }
 
+fn controller(pod: &Pod) -> Option<&OwnerReference> {
+    pod.metadata.owner_references.iter().flatten().find(|reference| reference.controller == Some(true))
+}
+
 /// The filters of kubectl (`pkg/drain/filters.go`), in its order.
 fn verdict(pod: &Pod, options: &Options, excepted: bool) -> Verdict {
     let annotations = pod.metadata.annotations.as_ref();
     if annotations.is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror")) {
         return Verdict::SkipMirror;
     }
-    let controller =
-        pod.metadata.owner_references.iter().flatten().find(|reference| reference.controller == Some(true));
+    let controller = controller(pod);
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let finished = matches!(phase, Some("Succeeded" | "Failed"));
     if !finished && controller.is_some_and(|controller| controller.kind == "DaemonSet") {

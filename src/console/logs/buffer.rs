@@ -146,6 +146,11 @@ impl Buffer {
         self.lines.is_empty()
     }
 
+    /// Whether the next batches would make the oldest lines go.
+    pub fn is_nearly_full(&self) -> bool {
+        self.lines.len() >= self.capacity / 10 * 9 || self.bytes >= self.capacity_bytes / 10 * 9
+    }
+
     /// Whether a container wrote any of them.
     pub fn has_output(&self) -> bool {
         self.outputs > 0

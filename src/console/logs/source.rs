@@ -3,7 +3,7 @@
 //! One watch tells which containers run; every run of a container (pod, name, restart count) gets one task
 //! that reads its log to the end. Never draws; never keeps lines.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -100,6 +100,7 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
     let mut seen: HashSet<String> = HashSet::new();
     // Reading tasks end with this future: a set aborts what it holds when it is dropped.
     let mut readers = JoinSet::new();
+    let mut readings = Readings::default();
     let mut complaint = String::new();
     let mut listed = false;
     while let Some(event) = events.next().await {
@@ -114,7 +115,12 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
                             // Only what ran already is started in the middle; a new run is read whole.
                             let start = if listed { Start::Head } else { follow.start };
                             let follow = Follow { start, ..follow.clone() };
-                            readers.spawn(read_run(api.clone(), run, note, follow, lines.clone()));
+                            let reading = readings.of(&pod);
+                            let read = read_run(api.clone(), run, note, follow, lines.clone());
+                            readers.spawn(async move {
+                                read.await;
+                                drop(reading);
+                            });
                         }
                         Job::Read(_, Some(note)) | Job::Tell(note) if seen.insert(note.key.clone()) => {
                             if lines.send(vec![LogLine::note(&note.source, note.text)]).await.is_err() {
@@ -139,11 +145,16 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
                 }
             }
             Ok(Event::Delete(pod)) => {
+                let ended = readings.ended(&pod);
                 let name = pod.metadata.name.unwrap_or_default();
-                let text = format!("pod {name} is gone");
-                if lines.send(vec![LogLine::note(&Arc::from(""), text)]).await.is_err() {
-                    return;
-                }
+                let note = LogLine::note(&Arc::from(""), format!("pod {name} is gone"));
+                let lines = lines.clone();
+                readers.spawn(async move {
+                    // What it wrote before comes before.
+                    ended.await;
+                    // Nobody is left to hear it if this fails.
+                    let _ = lines.send(vec![note]).await;
+                });
             }
             Ok(Event::Init) => {}
             Err(error) => {
@@ -156,5 +167,52 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
                 }
             }
         }
+    }
+}
+
+/// Which pods are still being read: each reader holds a sender of its pod's channel.
+#[derive(Default)]
+struct Readings(HashMap<String, (mpsc::Sender<()>, mpsc::Receiver<()>)>);
+
+impl Readings {
+    /// To be held for as long as a log of the pod is read.
+    fn of(&mut self, pod: &Pod) -> mpsc::Sender<()> {
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.0.entry(uid).or_insert_with(|| mpsc::channel(1)).0.clone()
+    }
+
+    /// Ready once no log of the pod is read any more.
+    fn ended(&mut self, pod: &Pod) -> impl Future<Output = ()> + use<> {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let receiver = self.0.remove(uid).map(|(_, receiver)| receiver);
+        async move {
+            if let Some(mut receiver) = receiver {
+                // Nothing is ever sent: it ends with the last sender.
+                let _ = receiver.recv().await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CON-10: that a pod is gone is told after everything it wrote.
+    #[tokio::test]
+    async fn a_pod_has_ended_when_its_last_log_was_read() {
+        let pod = Pod {
+            metadata: kube::api::ObjectMeta { uid: Some("u1".to_owned()), ..Default::default() },
+            ..Default::default()
+        };
+        let mut readings = Readings::default();
+        let (one, other) = (readings.of(&pod), readings.of(&pod));
+        let mut ended = std::pin::pin!(readings.ended(&pod));
+        assert!(futures::poll!(ended.as_mut()).is_pending());
+        drop(one);
+        assert!(futures::poll!(ended.as_mut()).is_pending());
+        drop(other);
+        assert!(futures::poll!(ended.as_mut()).is_ready());
+        assert!(futures::poll!(std::pin::pin!(readings.ended(&pod))).is_ready(), "nothing is read of it");
     }
 }

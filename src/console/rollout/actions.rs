@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::history::{REVISION, without_hash};
 use crate::console::action::{Action, Mutation, PatchKind};
+use crate::console::dialog::workload::restart_action;
 use crate::console::resource::ObjectRef;
 
 /// Annotations that are the system's and stay the Deployment's own (kubectl's `annotationsToSkip`).
@@ -117,21 +118,7 @@ pub fn restart(target: &ObjectRef, deployment: &Deployment, now: Timestamp) -> R
     if is_paused(deployment) {
         return Err("can't restart paused deployment (run rollout resume first)".to_owned());
     }
-    let at = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    Ok(Action {
-        title: format!("restart {}", target.describe()),
-        target: target.clone(),
-        kubectl: format!("kubectl rollout restart{} deployment/{}", target.kubectl_namespace(), target.name),
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: None,
-            kind: PatchKind::Strategic,
-            body: json!({ "spec": { "template": { "metadata": { "annotations": {
-                "kubectl.kubernetes.io/restartedAt": at } } } } }),
-        },
-        inverse: None,
-        quiet: false,
-    })
+    Ok(restart_action(target, &now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()))
 }
 
 #[cfg(test)]

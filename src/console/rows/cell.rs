@@ -80,7 +80,9 @@ pub enum Cell {
     Text(String),
     /// Text with a look: a status.
     Status(String, Look),
-    /// Text that matters less, or as a warning.
+    /// Text that warns.
+    Warning(String),
+    /// Text that matters less.
     Dim(String),
     /// A number.
     Number(i64),
@@ -109,7 +111,9 @@ impl Cell {
     /// What is drawn; asks for a redraw when it holds an age.
     pub fn show<'a>(&'a self, cx: &Context<'_>) -> Cow<'a, str> {
         match self {
-            Self::Text(text) | Self::Dim(text) | Self::Status(text, _) => Cow::Borrowed(text),
+            Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
+                Cow::Borrowed(text)
+            }
             Self::Number(number) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(cx.age(*since)),
@@ -124,7 +128,9 @@ impl Cell {
     /// What filters match against and CSV holds; no ages.
     pub fn plain(&self) -> Cow<'_, str> {
         match self {
-            Self::Text(text) | Self::Dim(text) | Self::Status(text, _) => Cow::Borrowed(text),
+            Self::Text(text) | Self::Warning(text) | Self::Dim(text) | Self::Status(text, _) => {
+                Cow::Borrowed(text)
+            }
             Self::Number(number) | Self::Restarts(number, _) => Cow::Owned(number.to_string()),
             Self::Ratio(have, want) => Cow::Owned(format!("{have}/{want}")),
             Self::Age(Some(since)) => Cow::Owned(since.to_string()),

@@ -50,20 +50,15 @@ pub fn object(event: &Event) -> String {
 /// An event's row.
 pub fn row(event: &Event) -> Option<Row> {
     let warning = is_warning(event);
-    let look = if warning { Look::Pending } else { Look::Succeeded };
     let kind = event.type_.as_deref().unwrap_or("Normal");
     let message = event.message.as_deref().unwrap_or_default().trim_end().replace('\n', " ");
     let cells = vec![
         Cell::Age(last_seen(event)),
-        if warning {
-            Cell::Status(clean(kind).into_owned(), look)
-        } else {
-            Cell::Dim(clean(kind).into_owned())
-        },
+        if warning { Cell::Warning(clean(kind).into_owned()) } else { Cell::Dim(clean(kind).into_owned()) },
         Cell::said(event.reason.as_deref().unwrap_or_default()),
         Cell::Text(object(event)),
         Cell::Number(i64::from(count(event))),
         Cell::said(&message),
     ];
-    Row::of(event, warning.then_some(look), cells)
+    Row::of(event, warning.then_some(Look::Pending), cells)
 }

@@ -6,10 +6,7 @@
 use std::cell::Cell;
 
 use crossterm::event::MouseEventKind;
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::Event;
-use kube::api::DynamicObject;
-use kube::runtime::watcher::watch_object;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -22,8 +19,9 @@ use super::logs::{Logs, Run};
 use super::yaml::Yaml;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
+use crate::console::describe::follow::{follow, follow_beside};
 use crate::console::describe::{Line, Relatives, Tone, describe};
-use crate::console::effect::{Effect, Outbox};
+use crate::console::effect::Effect;
 use crate::console::logs::Query;
 use crate::console::message::{Data, ScreenMessage};
 use crate::console::resource::{ObjectRef, Uid};
@@ -35,6 +33,8 @@ use crate::console::toast::Toast;
 pub enum Loaded {
     /// The object as it is now.
     Object(Box<Value>),
+    /// What belongs to it and is nowhere else: a Node's Lease, a Service's EndpointSlices.
+    Beside(Vec<Value>),
     /// It is not there, or not any more.
     Gone,
     /// It cannot be read; tried again by itself.
@@ -46,6 +46,7 @@ pub enum Loaded {
 pub struct Describe {
     target: ObjectRef,
     object: Option<Value>,
+    beside: Vec<Value>,
     gone: bool,
     error: Option<String>,
     top: usize,
@@ -65,6 +66,7 @@ impl Describe {
         Self {
             target,
             object: None,
+            beside: Vec::new(),
             gone: false,
             error: None,
             top: 0,
@@ -105,7 +107,7 @@ impl Describe {
             }
             _ => Vec::new(),
         };
-        describe(object, &Relatives { events, others }, cx.now)
+        describe(object, &Relatives { events, others, beside: &self.beside }, cx.now)
     }
 
     fn scroll(&mut self, lines: isize) {
@@ -243,8 +245,11 @@ impl View for Describe {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened => {
-                let target = self.target.clone();
-                vec![Effect::task("object", move |out| follow(out, target))]
+                let (target, beside) = (self.target.clone(), self.target.clone());
+                vec![
+                    Effect::task("object", move |out| follow(out, target)),
+                    Effect::task("beside", move |out| follow_beside(out, beside)),
+                ]
             }
             ScreenMessage::Command(command) => self.command(cx, command),
             ScreenMessage::Mouse(mouse) => {
@@ -262,6 +267,7 @@ impl View for Describe {
                         self.gone = false;
                         self.error = None;
                     }
+                    Loaded::Beside(beside) => self.beside = beside,
                     // What it was stays readable.
                     Loaded::Gone => self.gone = true,
                     Loaded::Failed(error) => self.error = Some(error),
@@ -352,27 +358,4 @@ impl View for Describe {
         }
         Ok(())
     }
-}
-
-/// Follows the object for as long as the screen lives.
-async fn follow(out: Outbox, target: ObjectRef) {
-    let mut versions = std::pin::pin!(watch_object(target.api(out.client()), &target.name));
-    while let Some(version) = versions.next().await {
-        let loaded = match version {
-            Ok(Some(object)) => Loaded::Object(Box::new(whole(object, &target))),
-            Ok(None) => Loaded::Gone,
-            Err(error) => Loaded::Failed(error.to_string()),
-        };
-        out.data(Data::Describe(loaded)).await;
-    }
-}
-
-/// The object as JSON; items of a list may come without their own kind.
-fn whole(object: DynamicObject, target: &ObjectRef) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
-    if value["kind"].is_null() {
-        value["kind"] = Value::String(target.kind.kind.clone());
-        value["apiVersion"] = Value::String(target.kind.api_version());
-    }
-    value
 }

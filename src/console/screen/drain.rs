@@ -4,49 +4,29 @@
 //! in the background when it is left, and its result stays readable.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
+use jiff::Timestamp;
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
+use ratatui::layout::Rect;
 
 use super::View;
+use super::drain_view;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::drain::driver::{self, seconds_until};
-use crate::console::drain::{Fate, Ledger, Options, Row, Ruling, Verdict, plan};
+use crate::console::dialog::node::cordon;
+use crate::console::drain::driver;
+use crate::console::drain::options::SWITCHES;
+use crate::console::drain::{Fate, Ledger, Options, Row, plan};
 use crate::console::effect::Effect;
 use crate::console::message::{Data, ScreenMessage};
 use crate::console::resource::{ObjectRef, Uid};
-use crate::console::text::{age, clean, fit};
 use crate::console::toast::Toast;
 
 pub use crate::console::drain::driver::Told as Loaded;
 
-/// Grace periods the option steps through, in seconds; none is the pod's own.
-const GRACES: [Option<u32>; 6] = [None, Some(0), Some(5), Some(30), Some(60), Some(300)];
-/// Timeouts the option steps through, in seconds.
-const TIMEOUTS: [Option<u64>; 6] = [None, Some(30), Some(60), Some(300), Some(900), Some(3600)];
-
-/// The options below the rows, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Switch {
-    Grace,
-    Timeout,
-    DaemonSets,
-    Force,
-    Data,
-    Bypass,
-}
-
-const SWITCHES: [Switch; 6] =
-    [Switch::Grace, Switch::Timeout, Switch::DaemonSets, Switch::Force, Switch::Data, Switch::Bypass];
-
 /// What the cursor is on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Cursor {
+pub(super) enum Cursor {
     /// A pod.
     Pod(Uid),
     /// An option.
@@ -55,7 +35,7 @@ enum Cursor {
 
 /// How far it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// Nothing has happened yet.
     Preview,
     /// It runs.
@@ -68,18 +48,27 @@ enum Stage {
 
 /// One node and how far it is.
 #[derive(Debug, Default)]
-struct NodeState {
-    rows: Option<Vec<Row>>,
-    fates: HashMap<Uid, Fate>,
-    result: Option<Result<(), String>>,
+pub(super) struct NodeState {
+    pub(super) rows: Option<Vec<Row>>,
+    pub(super) fates: HashMap<Uid, Fate>,
+    pub(super) result: Option<Result<(), String>>,
 }
 
 impl NodeState {
     /// Pods gone, and pods that were to leave.
-    fn progress(&self) -> (usize, usize) {
+    pub(super) fn progress(&self) -> (usize, usize) {
         let leaving = self.rows.iter().flatten().filter(|row| row.verdict.leaves()).count();
         let gone = self.fates.values().filter(|fate| matches!(fate, Fate::Gone { .. })).count();
         (gone, leaving)
+    }
+
+    /// Forgets all but the pods that have left.
+    fn keep_what_is_gone(&mut self) {
+        self.fates.retain(|_, fate| matches!(fate, Fate::Gone { .. }));
+        if let Some(rows) = &mut self.rows {
+            rows.retain(|row| self.fates.contains_key(&row.uid));
+        }
+        self.result = None;
     }
 
     fn failed(&self) -> usize {
@@ -90,12 +79,14 @@ impl NodeState {
 /// The screen.
 #[derive(Debug)]
 pub struct Drain {
-    nodes: Vec<ObjectRef>,
-    states: Vec<NodeState>,
-    options: Options,
+    pub(super) nodes: Vec<ObjectRef>,
+    pub(super) states: Vec<NodeState>,
+    pub(super) options: Options,
     exceptions: BTreeSet<Uid>,
-    cursor: Cursor,
-    stage: Stage,
+    pub(super) cursor: Cursor,
+    pub(super) stage: Stage,
+    /// When it was started first: pods made since are replacements.
+    pub(super) started: Option<Timestamp>,
 }
 
 impl Drain {
@@ -109,11 +100,12 @@ impl Drain {
             exceptions: BTreeSet::new(),
             cursor: Cursor::Option(0),
             stage: Stage::Preview,
+            started: None,
         }
     }
 
     /// The rows of every node: planned from the stores until the drain has made its own.
-    fn rows(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
+    pub(super) fn rows(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
         let mut ledger = Ledger::new(cx.stores.budgets.iter().map(|(_, budget)| &**budget));
         self.nodes
             .iter()
@@ -147,7 +139,13 @@ impl Drain {
             _ => 0,
         };
         for state in self.states.iter_mut().skip(from) {
-            *state = NodeState::default();
+            match self.stage {
+                Stage::Stopped => state.keep_what_is_gone(),
+                _ => *state = NodeState::default(),
+            }
+        }
+        if self.stage != Stage::Stopped {
+            self.started = Some(cx.now);
         }
         self.stage = Stage::Running;
         let (nodes, options, exceptions) =
@@ -183,7 +181,11 @@ impl Drain {
                     self.exceptions.remove(uid);
                 }
             }
-            Cursor::Option(index) => self.flip(*index),
+            Cursor::Option(index) => {
+                if let Some(switch) = SWITCHES.get(*index) {
+                    switch.press(&mut self.options);
+                }
+            }
         }
         // The rows are planned anew with what was decided.
         if self.stage != Stage::Preview {
@@ -191,22 +193,6 @@ impl Drain {
             self.states = self.nodes.iter().map(|_| NodeState::default()).collect();
         }
         Vec::new()
-    }
-
-    fn flip(&mut self, index: usize) {
-        let options = &mut self.options;
-        match SWITCHES.get(index) {
-            Some(Switch::Grace) => options.grace_seconds = following(&GRACES, options.grace_seconds),
-            Some(Switch::Timeout) => {
-                let now = options.timeout.map(|timeout| timeout.as_secs());
-                options.timeout = following(&TIMEOUTS, now).map(Duration::from_secs);
-            }
-            Some(Switch::DaemonSets) => options.ignore_daemon_sets = !options.ignore_daemon_sets,
-            Some(Switch::Force) => options.force = !options.force,
-            Some(Switch::Data) => options.delete_empty_dir_data = !options.delete_empty_dir_data,
-            Some(Switch::Bypass) => options.disable_eviction = !options.disable_eviction,
-            None => {}
-        }
     }
 
     fn step(&mut self, cx: &Context<'_>, by: isize) {
@@ -227,14 +213,16 @@ impl Drain {
         if self.stage == Stage::Running {
             return vec![Effect::Toast(Toast::note("stop the drain first"))];
         }
-        self.nodes.iter().map(|node| Effect::Act(Box::new(driver::cordon(node, false)))).collect()
+        self.nodes.iter().map(|node| cordon(node, false)).collect()
     }
 
     fn hear(&mut self, told: Loaded) -> Vec<Effect> {
         match told {
             Loaded::Began { node, rows } => {
                 if let Some(state) = self.states.get_mut(node) {
-                    state.rows = Some(rows);
+                    // What left before it was stopped stays readable.
+                    let kept = state.rows.take().into_iter().flatten();
+                    state.rows = Some(kept.chain(rows).collect());
                 }
             }
             Loaded::Fates { node, fates } => {
@@ -278,173 +266,17 @@ impl Drain {
         }
     }
 
-    fn name(&self) -> String {
+    /// Pods gone, and pods that were to leave, of all nodes.
+    pub(super) fn progress(&self) -> (usize, usize) {
+        let each = self.states.iter().map(NodeState::progress);
+        each.fold((0, 0), |(gone, leaving), (more_gone, more)| (gone + more_gone, leaving + more))
+    }
+
+    pub(super) fn name(&self) -> String {
         match self.nodes.as_slice() {
             [only] => only.name.clone(),
             nodes => format!("{} nodes", nodes.len()),
         }
-    }
-
-    fn heading(&self, rows: &[Vec<Row>]) -> String {
-        let pods: usize = rows.iter().map(Vec::len).sum();
-        let (gone, leaving) = self
-            .states
-            .iter()
-            .map(NodeState::progress)
-            .fold((0, 0), |(gone, leaving), (more_gone, more)| (gone + more_gone, leaving + more));
-        match self.stage {
-            Stage::Preview => {
-                let leaving = rows.iter().flatten().filter(|row| row.verdict.leaves()).count();
-                format!("Drain {} ── {pods} pods, {leaving} leave", self.name())
-            }
-            Stage::Running => format!("Drain {} ── {gone} of {leaving} gone", self.name()),
-            Stage::Stopped => format!("Drain {} ── stopped, {gone} of {leaving} gone", self.name()),
-            Stage::Over => format!("Drain {} ── done, {gone} of {leaving} gone", self.name()),
-        }
-    }
-
-    /// What became of a row, in glyph, words and colour.
-    fn fate(&self, cx: &Context<'_>, row: &Row, node: usize) -> (String, Style) {
-        let theme = cx.theme;
-        let Some(fate) = self.states.get(node).and_then(|state| state.fates.get(&row.uid)) else {
-            let excepted = match row.verdict {
-                Verdict::RefuseUnmanaged => "[ ] evict it anyway",
-                Verdict::EvictLost => "[x] evict it anyway",
-                Verdict::RefuseData => "[ ] delete the data",
-                Verdict::EvictData => "[x] delete the data",
-                _ => "",
-            };
-            let style = if row.verdict.refuses() { theme.dialog.warning } else { theme.body.text };
-            return (excepted.to_owned(), style);
-        };
-        match fate {
-            Fate::Asking => ("◌ asking".to_owned(), theme.status.pending),
-            Fate::Waiting { since, retry_at, .. } => {
-                if self.stage != Stage::Running {
-                    return ("‖ was blocked".to_owned(), theme.status.unknown);
-                }
-                let next = cx.now.as_second() + 1;
-                cx.redraw_at(jiff::Timestamp::from_second(next).unwrap_or(cx.now));
-                let waited = seconds_until(*since, cx.now);
-                let retry = seconds_until(cx.now, *retry_at);
-                (format!("◐ waiting {}, retry in {retry}s", age(waited)), theme.status.pending)
-            }
-            Fate::Ending { since } => {
-                cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
-                (format!("↓ terminating {}", age(seconds_until(*since, cx.now))), theme.status.terminating)
-            }
-            Fate::Gone { after } => {
-                (format!("✔ evicted in {}", age(after.as_secs().max(0))), theme.status.succeeded)
-            }
-            Fate::Failed(message) => (format!("✖ {}", clean(message)), theme.status.failed),
-        }
-    }
-
-    fn draw_row(&self, cx: &Context<'_>, row: &Row, node: usize, widths: (usize, usize)) -> Line<'static> {
-        let theme = cx.theme;
-        let (width, name_width) = widths;
-        let selected = self.cursor == Cursor::Pod(row.uid.clone());
-        let word_style = match row.verdict {
-            verdict if verdict.refuses() => theme.dialog.warning,
-            Verdict::SkipDaemonSet | Verdict::SkipMirror => theme.body.dim,
-            _ => theme.body.accent,
-        };
-        let (fate, fate_style) = self.fate(cx, row, node);
-        let server_said = match self.states.get(node).and_then(|state| state.fates.get(&row.uid)) {
-            Some(Fate::Waiting { message, .. }) => Some(message.as_str()),
-            _ => None,
-        };
-        let (why, why_style) = match (&row.ruling, server_said) {
-            // The server starts with words that every row would repeat.
-            (_, Some(message)) => {
-                let short = message.strip_prefix("The disruption budget ").unwrap_or(message);
-                (short.to_owned(), theme.status.pending)
-            }
-            (Ruling::Allowed(text), _) => (text.clone(), theme.body.text),
-            (Ruling::Blocked(text), _) => (text.clone(), theme.status.pending),
-            (Ruling::Refused(text), _) => (text.clone(), theme.status.failed),
-            (Ruling::Free, _) if row.verdict.refuses() => {
-                (row.verdict.reason().to_owned(), theme.dialog.warning)
-            }
-            (Ruling::Free, _) => (row.verdict.reason().to_owned(), theme.body.dim),
-        };
-        let blocked = matches!(row.ruling, Ruling::Blocked(_) | Ruling::Refused(_)) && server_said.is_none();
-        let word = if blocked && self.stage == Stage::Preview { "blocked" } else { row.verdict.word() };
-        let fate_width = fate.chars().count().min(width / 3);
-        let why_width = width.saturating_sub(9 + name_width + 1 + fate_width + 2);
-        let cell = |text: &str, columns: usize| {
-            let cut = fit(text, columns);
-            let pad = columns.saturating_sub(unicode_width::UnicodeWidthStr::width(&*cut));
-            format!("{cut}{}", " ".repeat(pad))
-        };
-        let name = clean(&row.name).into_owned();
-        let mut line = Line::from(vec![
-            Span::styled(format!("{} ", if selected { "▸" } else { " " }), theme.body.accent),
-            Span::styled(cell(word, 8), word_style),
-            Span::styled(cell(&name, name_width), theme.body.text),
-            Span::raw(" "),
-            Span::styled(cell(&clean(&why), why_width.saturating_sub(1)), why_style),
-            Span::raw(" "),
-            Span::styled(fit(&fate, fate_width + 1).into_owned(), fate_style),
-        ]);
-        if selected {
-            line = line.patch_style(theme.table.cursor);
-        }
-        line
-    }
-
-    /// The options as one line of switches, wrapped to the width.
-    fn draw_options(&self, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
-        let tick = |on: bool| if on { "[x]" } else { "[ ]" };
-        let options = &self.options;
-        let mut lines = vec![Line::default()];
-        let mut used = 0;
-        for (index, switch) in SWITCHES.iter().enumerate() {
-            let text = match switch {
-                Switch::Grace => match options.grace_seconds {
-                    None => "grace: pod's own".to_owned(),
-                    Some(seconds) => format!("grace: {seconds}s"),
-                },
-                Switch::Timeout => match options.timeout {
-                    None => "timeout: none".to_owned(),
-                    Some(timeout) => format!("timeout: {}s", timeout.as_secs()),
-                },
-                Switch::DaemonSets => format!("{} ignore DaemonSets", tick(options.ignore_daemon_sets)),
-                Switch::Force => format!("{} evict unmanaged", tick(options.force)),
-                Switch::Data => format!("{} delete emptyDir data", tick(options.delete_empty_dir_data)),
-                Switch::Bypass => format!("{} bypass budgets", tick(options.disable_eviction)),
-            };
-            let columns = text.chars().count() + 4;
-            if used + columns > width && used > 0 {
-                lines.push(Line::default());
-                used = 0;
-            }
-            used += columns;
-            let selected = self.cursor == Cursor::Option(index);
-            let risky = matches!(switch, Switch::Bypass) && options.disable_eviction;
-            let style = match (selected, risky) {
-                (true, _) => cx.theme.table.cursor,
-                (false, true) => cx.theme.dialog.warning,
-                (false, false) => cx.theme.body.text,
-            };
-            if let Some(line) = lines.last_mut() {
-                line.push_span(Span::styled(format!(" {text} "), style));
-                line.push_span(Span::raw("  "));
-            }
-        }
-        lines
-    }
-
-    fn draw_foot(&self, cx: &Context<'_>) -> Line<'static> {
-        let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
-        let start = key(Command::DrainStart);
-        let text = match self.stage {
-            Stage::Preview => format!("nothing has happened yet · {start} starts · esc leaves"),
-            Stage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
-            Stage::Stopped => format!("{start} resumes · {} uncordons", key(Command::DrainUncordon)),
-            Stage::Over => format!("{} uncordons · {start} drains again", key(Command::DrainUncordon)),
-        };
-        Line::styled(text, cx.theme.body.dim)
     }
 }
 
@@ -511,81 +343,18 @@ impl View for Drain {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        let rows = self.rows(cx);
-        let width = usize::from(area.width).saturating_sub(4);
-        let block = cx.theme.block_focused(fit(&self.heading(&rows), width).into_owned());
-        let inner = block.inner(area);
-        frame.render_widget(block, area);
-        let options = self.draw_options(cx, usize::from(inner.width));
-        let [list, rule, below, foot] = Layout::vertical([
-            Constraint::Min(1),
-            Constraint::Length(1),
-            Constraint::Length(options.len() as u16),
-            Constraint::Length(1),
-        ])
-        .areas(inner);
-        let mut lines = Vec::new();
-        let mut cursor_line = 0;
-        let columns = usize::from(list.width);
-        let longest = rows.iter().flatten().map(|row| row.name.chars().count()).max().unwrap_or(0);
-        let widths = (columns, (longest + 1).clamp(8, (columns * 2 / 5).max(8)));
-        for (node, rows) in rows.iter().enumerate() {
-            if self.nodes.len() > 1 {
-                lines.push(self.node_line(cx, node));
-            } else if let Some(Err(error)) = &self.states[node].result {
-                lines.push(Line::styled(format!("✖ {}", clean(error)), cx.theme.status.failed));
-            }
-            if rows.is_empty() {
-                lines.push(Line::styled("  no pods on this node", cx.theme.body.dim));
-            }
-            for row in rows {
-                if self.cursor == Cursor::Pod(row.uid.clone()) {
-                    cursor_line = lines.len();
-                }
-                lines.push(self.draw_row(cx, row, node, widths));
-            }
-        }
-        if matches!(self.cursor, Cursor::Option(_)) {
-            cursor_line = lines.len().saturating_sub(1);
-        }
-        let skip = (cursor_line + 1).saturating_sub(usize::from(list.height));
-        frame.render_widget(Paragraph::new(lines).scroll((skip as u16, 0)), list);
-        let line = "─".repeat(usize::from(rule.width));
-        frame.render_widget(Line::styled(line, cx.theme.frame.border), rule);
-        frame.render_widget(Paragraph::new(options), below);
-        frame.render_widget(self.draw_foot(cx).right_aligned(), foot);
+        drain_view::draw(self, cx, frame, area);
+    }
+
+    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
+        self.started.is_some()
     }
 
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
         if self.stage != Stage::Running {
             return None;
         }
-        let (gone, leaving) = self
-            .states
-            .iter()
-            .map(NodeState::progress)
-            .fold((0, 0), |(gone, leaving), (more_gone, more)| (gone + more_gone, leaving + more));
+        let (gone, leaving) = self.progress();
         Some(format!("drain {} {gone}/{leaving}", self.name()))
     }
-}
-
-impl Drain {
-    /// The line above a node's pods when there are several nodes.
-    fn node_line(&self, cx: &Context<'_>, node: usize) -> Line<'static> {
-        let state = &self.states[node];
-        let name = self.nodes[node].name.clone();
-        let (gone, leaving) = state.progress();
-        let (text, style) = match (&state.result, &state.rows) {
-            (Some(Ok(())), _) => (format!("✔ {name}  {gone} of {leaving} gone"), cx.theme.status.succeeded),
-            (Some(Err(error)), _) => (format!("✖ {name}  {}", clean(error)), cx.theme.status.failed),
-            (None, Some(_)) => (format!("◐ {name}  {gone} of {leaving} gone"), cx.theme.status.pending),
-            (None, None) => (format!("· {name}"), cx.theme.body.accent),
-        };
-        Line::styled(text, style)
-    }
-}
-
-fn following<T: Copy + PartialEq>(all: &[T], now: T) -> T {
-    let at = all.iter().position(|one| *one == now).map_or(0, |at| (at + 1) % all.len());
-    all[at]
 }

@@ -122,7 +122,9 @@ fn draw_text(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         if number == row {
             let used = drawn.width();
             drawn.push_span(Span::raw(" ".repeat(width.saturating_sub(used))));
-            drawn = drawn.patch_style(Style { bg: theme.table.cursor.bg, ..Style::default() });
+            for span in &mut drawn.spans {
+                span.style.bg = theme.table.cursor.bg;
+            }
         }
         rows.push(drawn);
         for (index, part) in own.into_iter().enumerate() {
@@ -185,11 +187,8 @@ fn clash(theme: &Theme, clashing: &Clashing, width: usize) -> Vec<Line<'static>>
             lines.push(Line::styled(fit(&text, width).into_owned(), style));
         }
     }
-    let besides: Vec<&Change> = clashing
-        .changes
-        .iter()
-        .filter(|change| !clashes.iter().any(|clash| clash.holds(change)))
-        .collect();
+    let besides: Vec<&Change> =
+        clashing.changes.iter().filter(|change| !clashes.iter().any(|clash| clash.holds(change))).collect();
     if !besides.is_empty() {
         lines.push(Line::default());
         lines.push(Line::styled("They also changed, and that is kept either way:", theme.body.dim));

@@ -1,16 +1,20 @@
-//! Every key that works on the screen it was asked from, out of the command table.
+//! Every key that works on the screen it was asked from, out of the command table; and what can be typed
+//! after `:`.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
+use unicode_width::UnicodeWidthStr;
 
 use super::View;
 use crate::console::command::{TABLE, Touches, Where};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::message::ScreenMessage;
+use crate::console::palette::WORDS;
 use crate::console::query;
+use crate::console::text::fit;
 use crate::console::widget::scroll::Scroll;
 
 /// The screen.
@@ -19,6 +23,14 @@ pub struct Help {
     places: Vec<Where>,
     query: String,
     scroll: Scroll,
+}
+
+/// A line of the help before it is drawn.
+struct Tip {
+    keys: String,
+    name: &'static str,
+    about: &'static str,
+    touches: Touches,
 }
 
 impl Help {
@@ -30,32 +42,65 @@ impl Help {
         Self { places, query: String::new(), scroll: Scroll::default() }
     }
 
-    fn section<'a>(&self, cx: &Context<'_>, place: Where, width: usize) -> Vec<Line<'a>> {
-        let theme = cx.theme;
+    fn sections(&self, cx: &Context<'_>) -> Vec<(&'static str, Vec<Tip>)> {
         let wanted = query::pattern(&self.query).ok();
-        let mut lines = Vec::new();
-        for entry in TABLE.iter().filter(|entry| entry.place == place) {
-            let keys: Vec<String> = cx.bindings.keys(entry.command).iter().map(ToString::to_string).collect();
-            let keys = keys.join(" ");
-            let line = format!("{keys} {} {}", entry.name, entry.about);
-            if wanted.as_ref().is_some_and(|regex| !regex.is_match(&line)) {
-                continue;
-            }
-            let mut spans = vec![
-                Span::styled(format!("  {keys:>14}  "), theme.help.key),
-                Span::raw(crate::console::text::fit(entry.about, width.saturating_sub(20)).into_owned()),
-            ];
-            if entry.touches == Touches::Cluster {
-                spans.push(Span::styled(" ✎", theme.status.pending));
-            }
-            lines.push(Line::from(spans));
-        }
-        if !lines.is_empty() {
-            lines.insert(0, Line::styled(format!(" {}", place.title()), theme.frame.title));
-            lines.push(Line::default());
-        }
-        lines
+        let hit = |tip: &Tip| {
+            let line = format!("{} {} {}", tip.keys, tip.name, tip.about);
+            wanted.as_ref().is_none_or(|regex| regex.is_match(&line))
+        };
+        let mut sections: Vec<(&str, Vec<Tip>)> = self
+            .places
+            .iter()
+            .map(|place| {
+                let entries = TABLE.iter().filter(|entry| entry.place == *place);
+                let tips = entries.map(|entry| {
+                    let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
+                    let keys = keys.collect::<Vec<_>>().join(" ");
+                    Tip { keys, name: entry.name, about: entry.about, touches: entry.touches }
+                });
+                (place.title(), tips.filter(&hit).collect())
+            })
+            .collect();
+        let words = WORDS.iter().map(|known| Tip {
+            keys: format!(":{} {}", known.word, known.rest).trim_end().to_owned(),
+            name: known.word,
+            about: known.about,
+            touches: Touches::Nothing,
+        });
+        let kinds = [
+            ("KIND", "A table of any kind: :po, :deploy, :cm"),
+            ("KIND NAMESPACE", "The same in one namespace, or in all"),
+            ("KIND /FILTER", "The same, filtered"),
+        ];
+        let kinds = kinds.map(|(word, about)| Tip {
+            keys: format!(":{word}"),
+            name: word,
+            about,
+            touches: Touches::Nothing,
+        });
+        sections.push(("After :", kinds.into_iter().chain(words).filter(hit).collect()));
+        sections.retain(|(_, tips)| !tips.is_empty());
+        sections
     }
+}
+
+fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -> Vec<Line<'a>> {
+    let theme = cx.theme;
+    let keys = tips.iter().map(|tip| tip.keys.width()).max().unwrap_or(0).max(16);
+    let mut lines = vec![Line::styled(format!(" {title}"), theme.frame.title)];
+    for tip in tips {
+        let pad = " ".repeat(keys - tip.keys.width());
+        let mut spans = vec![
+            Span::styled(format!(" {pad}{}  ", tip.keys), theme.help.key),
+            Span::raw(fit(tip.about, width.saturating_sub(keys + 6)).into_owned()),
+        ];
+        if tip.touches == Touches::Cluster {
+            spans.push(Span::styled(" ✎", theme.status.pending));
+        }
+        lines.push(Line::from(spans));
+    }
+    lines.push(Line::default());
+    lines
 }
 
 impl View for Help {
@@ -80,22 +125,34 @@ impl View for Help {
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         let theme = cx.theme;
-        let hint = Line::styled(" ✎ changes the cluster · keys are set in console.toml ", theme.body.dim);
-        let block = theme.block_focused("Keys").title_bottom(hint.right_aligned());
-        let inner = block.inner(area);
-        frame.render_widget(block, area);
+        let inner = theme.block("").inner(area);
         let two = inner.width >= 100;
         let width = if two { usize::from(inner.width) / 2 } else { usize::from(inner.width) };
         let sections: Vec<Vec<Line<'_>>> =
-            self.places.iter().map(|place| self.section(cx, *place, width)).collect();
+            self.sections(cx).into_iter().map(|(title, tips)| section(cx, title, tips, width)).collect();
         let total: usize = sections.iter().map(Vec::len).sum();
         let mut columns: [Vec<Line<'_>>; 2] = [Vec::new(), Vec::new()];
         for section in sections {
             let column = usize::from(two && columns[0].len() + section.len() / 2 > total.div_ceil(2));
             columns[column].extend(section);
         }
-        let longest = columns.iter().map(Vec::len).max().unwrap_or(0);
-        let top = self.scroll.window(usize::from(inner.height), longest);
+        // The last section ends without an empty line.
+        let longest = columns.iter().map(|lines| lines.len().saturating_sub(1)).max().unwrap_or(0);
+        let height = usize::from(inner.height);
+        let top = self.scroll.window(height, longest);
+
+        let mut block = theme.block_focused("Keys");
+        let hint = Line::styled(" ✎ changes the cluster · keys are set in console.toml ", theme.body.dim);
+        block = block.title_bottom(hint.right_aligned());
+        if longest > height {
+            let seen = format!(" {}–{} of {longest} ", top + 1, top + height);
+            block = block.title_top(Line::styled(seen, theme.body.dim).right_aligned());
+        }
+        frame.render_widget(block, area);
+        if total == 0 {
+            let text = format!("nothing matches {:?}; <esc> clears the filter", self.query);
+            frame.render_widget(Line::styled(text, theme.body.dim), inner);
+        }
         for (index, lines) in columns.into_iter().enumerate() {
             let place = Rect { x: inner.x + (index * width) as u16, width: width as u16, ..inner };
             if index == 0 || two {

@@ -9,6 +9,7 @@ use crossterm::event::MouseEventKind;
 use k8s_openapi::api::core::v1::Pod;
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use tokio::sync::watch;
 
 use super::View;
 use super::logs_view;
@@ -31,8 +32,8 @@ const TAIL_OF_MANY: i64 = 200;
 /// What its tasks send it.
 #[derive(Debug)]
 pub enum Loaded {
-    /// Lines, as they came.
-    Lines(Vec<LogLine>),
+    /// Lines, as they came, of the reading with this number: those of an earlier one come too late.
+    Lines(u64, Vec<LogLine>),
     /// The labels of the pods to read, found on the server.
     Selector(Result<String, String>),
 }
@@ -83,6 +84,11 @@ pub struct Logs {
     pub(super) left: usize,
     marks: u32,
     pub(super) error: Option<String>,
+    /// Counts the times it was read anew.
+    reading: u64,
+    /// Whether the reading goes on. It waits while the view is held and the buffer is full: else the lines
+    /// that are looked at would make room for new ones.
+    pub(super) gate: watch::Sender<bool>,
     /// Lines the view had when it was drawn last.
     pub(super) height: Cell<usize>,
 }
@@ -107,6 +113,8 @@ impl Logs {
             left: 0,
             marks: 0,
             error: None,
+            reading: 0,
+            gate: watch::Sender::new(true),
             height: Cell::new(20),
         }
     }
@@ -144,7 +152,10 @@ impl Logs {
             start: self.start,
             previous: self.run == Run::Previous,
         };
-        vec![Effect::task("logs", move |out| read(out, follow))]
+        self.reading += 1;
+        self.gate = watch::Sender::new(true);
+        let (number, gate) = (self.reading, self.gate.subscribe());
+        vec![Effect::task("logs", move |out| read(out, follow, number, gate))]
     }
 
     fn since(&mut self, cx: &Context<'_>, start: Start) -> Vec<Effect> {
@@ -315,7 +326,7 @@ impl View for Logs {
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
-        match message {
+        let effects = match message {
             ScreenMessage::Opened => self.restart(cx),
             ScreenMessage::Command(command) => self.command(cx, command),
             ScreenMessage::Mouse(mouse) => {
@@ -326,8 +337,10 @@ impl View for Logs {
                 }
                 Vec::new()
             }
-            ScreenMessage::Data(Data::Logs(Loaded::Lines(lines))) => {
-                self.buffer.extend(lines);
+            ScreenMessage::Data(Data::Logs(Loaded::Lines(reading, lines))) => {
+                if reading == self.reading {
+                    self.buffer.extend(lines);
+                }
                 Vec::new()
             }
             ScreenMessage::Data(Data::Logs(Loaded::Selector(Ok(labels)))) => {
@@ -339,7 +352,10 @@ impl View for Logs {
                 Vec::new()
             }
             _ => Vec::new(),
-        }
+        };
+        let open = self.position == Position::End || !self.buffer.is_nearly_full();
+        self.gate.send_if_modified(|gate| std::mem::replace(gate, open) != open);
+        effects
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -375,11 +391,15 @@ fn container_names(pod: &Pod) -> Vec<String> {
     plain.map(|container| container.name.clone()).chain(ephemeral).collect()
 }
 
-async fn read(out: Outbox, what: Follow) {
+async fn read(out: Outbox, what: Follow, number: u64, mut gate: watch::Receiver<bool>) {
     let (reading, mut batches) = follow(out.client(), what);
     let forward = async {
         while let Some(lines) = next_batch(&mut batches).await {
-            out.data(Data::Logs(Loaded::Lines(lines))).await;
+            // The screen that held the gate is gone: so is this task in a moment.
+            if gate.wait_for(|open| *open).await.is_err() {
+                return;
+            }
+            out.data(Data::Logs(Loaded::Lines(number, lines))).await;
         }
     };
     tokio::join!(reading, forward);

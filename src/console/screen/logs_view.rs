@@ -206,7 +206,8 @@ impl Logs {
             Position::End => "● following".to_owned(),
             Position::At(_) => {
                 let below = self.buffer.shown().saturating_sub(self.top() + self.height.get());
-                format!("‖ held, {} below", grouped(below as u64))
+                let waits = if *self.gate.borrow() { "" } else { ", reading waits" };
+                format!("‖ held, {} below{waits}", grouped(below as u64))
             }
         });
         parts.join(" · ")

@@ -2,6 +2,7 @@
 
 pub mod describe;
 pub mod drain;
+mod drain_view;
 pub mod edit;
 mod edit_view;
 pub mod help;
@@ -10,8 +11,9 @@ pub mod kinds;
 pub mod logs;
 mod logs_view;
 pub mod overview;
-mod overview_view;
 pub mod rollout;
+mod rollout_panels;
+mod rollout_view;
 pub mod table;
 pub mod terminal;
 mod terminal_ask;
@@ -55,6 +57,12 @@ pub trait View {
     /// says something, leaving parks the screen, tasks and all, instead of dropping it.
     fn background(&self, _cx: &Context<'_>) -> Option<String> {
         None
+    }
+
+    /// Whether it shows the result of work that is over: such a screen can be looked at again when it
+    /// was left.
+    fn has_a_result(&self, _cx: &Context<'_>) -> bool {
+        false
     }
 
     /// What is searched or filtered for now, for the prompt to start with.
@@ -152,6 +160,9 @@ impl View for Screen {
     }
     fn background(&self, cx: &Context<'_>) -> Option<String> {
         self.as_view().background(cx)
+    }
+    fn has_a_result(&self, cx: &Context<'_>) -> bool {
+        self.as_view().has_a_result(cx)
     }
     fn query(&self) -> &str {
         self.as_view().query()

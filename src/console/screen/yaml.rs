@@ -2,6 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use regex::Regex;
@@ -190,8 +191,8 @@ impl View for Yaml {
             let drawn = Line::from(spans);
             let hit = self.regex.as_ref().is_some_and(|regex| regex.is_match(line));
             match (hit, current == Some(number)) {
-                (true, true) => drawn.patch_style(theme.log.found),
-                (true, false) => drawn.patch_style(theme.table.flash),
+                (true, true) => highlighted(drawn, theme.log.found),
+                (true, false) => highlighted(drawn, theme.table.flash),
                 _ => drawn,
             }
         });
@@ -215,4 +216,12 @@ impl View for Yaml {
         self.search(0);
         Ok(())
     }
+}
+
+/// The whole line in a style, also where its parts have their own background.
+fn highlighted(mut line: Line<'_>, style: Style) -> Line<'_> {
+    for span in &mut line.spans {
+        span.style = span.style.patch(style);
+    }
+    line
 }

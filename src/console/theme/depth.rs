@@ -1,4 +1,4 @@
-//! How many colours the terminal has, and the nearest of them.
+//! How many colours the terminal has, the nearest of them, and whether one can be read on another.
 
 use ratatui::style::{Color, Style};
 
@@ -85,6 +85,41 @@ pub fn rgb(color: Color) -> Option<(u8, u8, u8)> {
     }
 }
 
+/// The contrast of two colours as WCAG 2 measures it: 1 for the same, 21 for black and white.
+pub fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
+    let part = |c: u8| {
+        let c = f64::from(c) / 255.0;
+        if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)
+}
+
+/// Black or white, for a ground of any colour; the terminal's own stays.
+pub(super) fn plain_ground(ground: Color) -> Color {
+    match rgb(ground) {
+        None => ground,
+        Some(rgb) if luminance(rgb) < 0.2 => Color::Black,
+        Some(_) => Color::White,
+    }
+}
+
+/// One of the sixteen that can be read on the ground: the colour itself, its brighter or darker twin, or
+/// else plain black or white. A state without its hue still has its glyph and its word.
+pub(super) fn readable_of_16(front: Color, ground: Color) -> Color {
+    let Some(ground) = rgb(ground) else { return front };
+    let twin = ANSI.iter().position(|(known, _)| *known == front).map(|at| ANSI[(at + 8) % 16].0);
+    let plain =
+        if luminance(ground) < 0.2 { [Color::Gray, Color::White] } else { [Color::DarkGray, Color::Black] };
+    let candidates = std::iter::once(front).chain(twin).chain(plain);
+    let reads = |color: &Color| rgb(*color).is_some_and(|front| contrast(front, ground) >= 3.0);
+    candidates.into_iter().find(reads).unwrap_or(plain[1])
+}
+
 fn rgb_of_256(index: u8) -> (u8, u8, u8) {
     match index {
         0..=15 => ANSI[usize::from(index)].1,
@@ -106,7 +141,10 @@ fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
 }
 
 fn nearest_of_256(r: u8, g: u8, b: u8) -> u8 {
-    (16..=255).min_by_key(|index| distance(rgb_of_256(*index), (r, g, b))).unwrap_or(15)
+    // The cube has few pale colours: a grey with a touch of blue would become plainly violet.
+    let pale = r.max(g).max(b) - r.min(g).min(b) < 40;
+    let from = if pale { 232 } else { 16 };
+    (from..=255).min_by_key(|index| distance(rgb_of_256(*index), (r, g, b))).unwrap_or(15)
 }
 
 fn nearest_of_16(r: u8, g: u8, b: u8) -> Color {
@@ -159,5 +197,6 @@ mod tests {
             assert_eq!(nearest_of_16(rgb.0, rgb.1, rgb.2), ansi);
         }
         assert_eq!(nearest_of_256(255, 0, 0), 196);
+        assert_eq!(rgb_of_256(nearest_of_256(0x85, 0x8e, 0xa1)), (0x8a, 0x8a, 0x8a));
     }
 }

@@ -57,60 +57,94 @@ pub fn all(config_dir: Option<&Path>) -> Vec<(String, Result<Theme, ThemeError>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::theme::depth::rgb;
-    use ratatui::style::{Color, Style};
+    use crate::console::rows::pod_status::Look;
+    use crate::console::theme::depth::{Depth, contrast, rgb};
+    use ratatui::style::{Color, Modifier, Style};
 
-    fn luminance((r, g, b): (u8, u8, u8)) -> f64 {
-        let part = |c: u8| {
-            let c = f64::from(c) / 255.0;
-            if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b)
+    /// Parts that matter less may be fainter; borders and empty bars say nothing at all.
+    fn least(section: &str, key: &str) -> Option<f64> {
+        match (section, key) {
+            ("frame", "border" | "focus") | ("chart", _) | ("terminal", "frame") => None,
+            ("body", "dim") | ("prompt", "suggestion") | ("help", "text") | ("terminal", "hint") => Some(3.0),
+            ("yaml", "comment") | ("log", "timestamp") | ("table", "header") => Some(3.0),
+            _ => Some(4.5),
+        }
     }
 
-    fn contrast(a: (u8, u8, u8), b: (u8, u8, u8)) -> f64 {
-        let (a, b) = (luminance(a), luminance(b));
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
+    /// What a part is drawn on, where it names no ground of its own.
+    fn ground(theme: &Theme, section: &str) -> Style {
+        match section {
+            "dialog" | "toast" => theme.dialog.text,
+            "header" => theme.header.bar,
+            _ => theme.body.text,
+        }
+    }
+
+    fn check(name: &str, what: &str, front: Option<Color>, back: Option<Color>, least: f64) {
+        // What is the terminal's own cannot be judged.
+        let (Some(front), Some(back)) = (front.and_then(rgb), back.and_then(rgb)) else { return };
+        let found = contrast(front, back);
+        assert!(found >= least, "{name}: {what} has contrast {found:.1}, wants {least}");
+    }
+
+    fn check_all(name: &str, mut theme: Theme, factor: f64) {
+        let body = theme.body.text;
+        for (section, keys) in super::super::KEYS {
+            let ground = ground(&theme, section);
+            for key in *keys {
+                let Some(least) = least(section, key) else { continue };
+                let style = *theme.style_mut(section, key).expect("a key of the table");
+                let what = format!("{section}.{key}");
+                let (mut front, mut back) =
+                    (style.fg.or(ground.fg).or(body.fg), style.bg.or(ground.bg).or(body.bg));
+                if style.add_modifier.contains(Modifier::REVERSED) {
+                    std::mem::swap(&mut front, &mut back);
+                }
+                check(name, &what, front, back, least * factor);
+            }
+        }
+        // These are drawn over other grounds too.
+        check(name, "dim in the header", theme.body.dim.fg, theme.header.bar.bg, 3.0);
+        check(name, "dim in a dialog", theme.body.dim.fg, theme.dialog.text.bg, 3.0);
+        for look in Look::ALL {
+            let style = theme.look(look);
+            check(name, &format!("{} in the header", look.word()), style.fg, theme.header.bar.bg, 3.0);
+            if !theme.table.cursor.add_modifier.contains(Modifier::REVERSED) {
+                check(
+                    name,
+                    &format!("{} under the cursor", look.word()),
+                    style.fg,
+                    theme.table.cursor.bg,
+                    3.0,
+                );
+            }
+        }
     }
 
     #[test]
-    fn con_13_shipped_themes_can_be_read_and_have_contrast() {
+    fn con_13_every_text_of_every_shipped_theme_can_be_read() {
         let themes = all(None);
         assert!(themes.len() >= 8);
         for (name, theme) in themes {
-            let theme = theme.expect("a shipped theme parses");
-            let ground = theme.body.text.bg.and_then(rgb).unwrap_or((0, 0, 0));
-            // Themes on the terminal's own ground cannot be judged; they use its own colours.
-            if theme.body.text.bg.is_none_or(|bg| bg == Color::Reset) {
-                continue;
-            }
-            let least = if name == "contrast" { 7.0 } else { 4.5 };
-            let parts: [(&str, Style); 16] = [
-                ("body.text", theme.body.text),
-                ("body.accent", theme.body.accent),
-                ("header.title", theme.header.title),
-                ("status.running", theme.status.running),
-                ("status.pending", theme.status.pending),
-                ("status.failed", theme.status.failed),
-                ("status.crashing", theme.status.crashing),
-                ("status.terminating", theme.status.terminating),
-                ("status.succeeded", theme.status.succeeded),
-                ("status.unknown", theme.status.unknown),
-                ("table.header", theme.table.header),
-                ("table.cursor", theme.table.cursor),
-                ("table.mark", theme.table.mark),
-                ("help.key", theme.help.key),
-                ("yaml.key", theme.yaml.key),
-                ("dialog.focus", theme.dialog.focus),
-            ];
-            for (part, style) in parts {
-                let front = style.fg.and_then(rgb).or(theme.body.text.fg.and_then(rgb)).expect("a colour");
-                let back = style.bg.and_then(rgb).unwrap_or(ground);
-                let found = contrast(front, back);
-                assert!(found >= least, "{name}: {part} has contrast {found:.1}, wants {least}");
-            }
-            let dim = theme.body.dim.fg.and_then(rgb).expect("a colour");
-            assert!(contrast(dim, ground) >= 3.0, "{name}: body.dim");
+            let factor = if name == "contrast" { 1.5 } else { 1.0 };
+            check_all(&name, theme.expect("a shipped theme parses"), factor);
+        }
+    }
+
+    #[test]
+    fn con_1_sixteen_colours_can_be_read_and_tell_states_and_cursor() {
+        for (name, theme) in all(None) {
+            let theme = theme.expect("a shipped theme parses").in_depth(Depth::Sixteen);
+            check_all(&format!("{name} in 16"), theme.clone(), 3.0 / 4.5);
+            assert!(
+                theme.table.cursor.add_modifier.contains(Modifier::REVERSED),
+                "{name}: the cursor is not seen"
+            );
+            let dark = theme.body.text.bg != Some(Color::White);
+            let [running, pending, failed] =
+                [theme.status.running.fg, theme.status.pending.fg, theme.status.failed.fg];
+            assert_ne!(running, failed, "{name}");
+            assert!(!dark || (running != pending && pending != failed), "{name}");
         }
     }
 }

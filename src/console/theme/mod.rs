@@ -202,12 +202,16 @@ impl Theme {
     /// The same theme in the colours the terminal has.
     #[must_use]
     pub fn in_depth(mut self, depth: Depth) -> Self {
+        let ground = self.body.text.bg.unwrap_or_default();
         for (section, keys) in KEYS {
             for key in *keys {
                 if let Some(style) = self.style_mut(section, key) {
                     *style = depth.adapt(*style);
                 }
             }
+        }
+        if depth == Depth::Sixteen {
+            self.settle_on_sixteen(depth::plain_ground(ground));
         }
         if depth == Depth::None {
             // Without colour these are told by attribute alone.
@@ -218,6 +222,26 @@ impl Theme {
             self.log.found = self.log.found.add_modifier(ratatui::style::Modifier::REVERSED);
         }
         self
+    }
+
+    /// Sixteen colours have no shades: grounds that were raised a little become the ground itself, the cursor
+    /// is turned around, and what could not be read is made readable.
+    fn settle_on_sixteen(&mut self, ground: ratatui::style::Color) {
+        use ratatui::style::{Color, Modifier};
+        let gray = |color: Color| matches!(color, Color::Black | Color::DarkGray | Color::Gray | Color::White);
+        for (section, keys) in KEYS {
+            for key in *keys {
+                let Some(style) = self.style_mut(section, key) else { continue };
+                if style.bg.is_some_and(gray) {
+                    style.bg = Some(ground);
+                }
+                let behind = style.bg.unwrap_or(ground);
+                style.fg = style.fg.map(|fg| depth::readable_of_16(fg, behind));
+            }
+        }
+        // No coloured ground lets all states be read; turned around, each is as clear as on the ground.
+        let cursor = Style { fg: self.body.text.fg, bg: self.body.text.bg, ..self.table.cursor };
+        self.table.cursor = cursor.add_modifier(Modifier::REVERSED);
     }
 
     /// The style of a look.

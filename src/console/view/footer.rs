@@ -12,7 +12,7 @@ use crate::console::context::Context;
 use crate::console::model::Model;
 use crate::console::prompt::Ask;
 use crate::console::screen::View;
-use crate::console::text::clean;
+use crate::console::text::{clean, tail};
 
 pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let mut keys: Vec<(String, &str)> = Vec::new();
@@ -56,11 +56,15 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
 pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect, body: Rect) {
     let Some(prompt) = &model.prompt else { return };
     let theme = cx.theme;
+    // Behind a long text there must still be room for what is wrong with it.
+    let room = usize::from(area.width).saturating_sub(if prompt.error.is_some() { 42 } else { 4 }).max(8);
+    let clean_text = clean(&prompt.text);
+    let typed = tail(&clean_text, room);
+    let column = area.x + 2 + typed.width() as u16;
     let mut spans = vec![
         Span::styled(format!(" {}", prompt.ask.sign()), theme.body.accent),
-        Span::styled(prompt.text.clone(), theme.prompt.text),
+        Span::styled(typed.into_owned(), theme.prompt.text),
     ];
-    let column = area.x + 2 + prompt.text.width() as u16;
     spans.push(Span::styled(clean(prompt.ghost()).into_owned(), theme.prompt.suggestion));
     if let Some(error) = &prompt.error {
         spans.push(Span::styled(format!("   ✖ {}", clean(error)), theme.prompt.error));
@@ -73,11 +77,12 @@ pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
     if prompt.suggestions.is_empty() {
         return;
     }
-    let height = (prompt.suggestions.len() as u16 + 2).min(body.height);
+    // Inside the frame of the screen, so that its corner stays whole.
+    let height = (prompt.suggestions.len() as u16 + 2).min(body.height.saturating_sub(1));
     let width = prompt.suggestions.iter().map(|text| text.width()).max().unwrap_or(0) as u16 + 4;
     let place = Rect {
         x: area.x + 1,
-        y: body.bottom().saturating_sub(height),
+        y: body.bottom().saturating_sub(height + 1).max(body.y),
         width: width.clamp(16, body.width.saturating_sub(2)),
         height,
     };

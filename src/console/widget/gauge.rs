@@ -15,6 +15,8 @@ pub fn bar<'a>(share: f64, columns: usize, full: Style, empty: Style) -> Vec<Spa
     }
     let (whole, part) = (eighths / 8, eighths % 8);
     let used = whole + usize::from(part > 0);
+    // Under a cursor that turns colours around a full bar would look empty.
+    let (full, empty) = (full.not_reversed(), empty.not_reversed());
     vec![
         Span::styled(format!("{}{}", "█".repeat(whole), EIGHTHS[part]), full),
         Span::styled("·".repeat(columns.saturating_sub(used)), empty),

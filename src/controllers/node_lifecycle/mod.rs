@@ -17,7 +17,7 @@ use super::context::Context;
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
 use crate::object::readiness;
-use crate::object::node::{condition_status, is_ready};
+use crate::object::node::{condition_status, is_ready, node_of};
 use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 
@@ -119,7 +119,7 @@ impl NodeController {
     /// A pod that says it is ready on a node that is not is looked at again.
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>().filter(|pod| readiness::is_ready(pod)) else { return };
-        let Some(name) = pod.spec.as_ref().and_then(|s| s.node_name.as_deref()) else { return };
+        let Some(name) = node_of(pod) else { return };
         let key = Key::new("", name);
         if self.nodes.get(&key).is_some_and(|node| !is_ready(&node)) {
             self.queue.add(key);

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use crate::object::Shared;
+use crate::object::node::node_of;
 use crate::object::readiness::{is_ready, phase, ready_since};
 
 /// An integer; pods with less go earlier.
@@ -57,10 +58,6 @@ impl Rank {
             age_magnitude: Magnitude::since(pod.metadata.creation_timestamp.as_ref().map(|t| t.0), now),
         }
     }
-}
-
-fn node_of(pod: &Pod) -> Option<&str> {
-    pod.spec.as_ref()?.node_name.as_deref().filter(|n| !n.is_empty())
 }
 
 fn deletion_cost(pod: &Pod) -> i32 {

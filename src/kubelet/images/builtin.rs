@@ -22,6 +22,9 @@ const HTTPD_TAGS: &[&str] = &[
     "alpine",
 ];
 
+/// Tools inside this binary for containers that live on the machine's.
+pub(super) const TOOLS: &[&str] = &["nslookup"];
+
 /// What runs when a container of a built-in image starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stand {

@@ -1,16 +1,26 @@
-//! The image catalogue: from a reference to what runs (IMG-1, IMG-2).
+//! The image catalogue: from a reference to what runs (IMG-1, IMG-2, IMG-3).
 //!
-//! User entries come first, then the built-in ones, under any registry. The catalogue looks for programs on
-//! the machine; it never starts or downloads anything.
+//! User entries come first, then loaded images, then the built-in ones, under any registry. The catalogue looks
+//! for programs on the machine; it never starts or downloads anything.
+
+mod list;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::builtin::{BUILTINS, Builtin, Stand, called};
+pub use list::{CatalogueImage, ImageOrigin};
+
+use super::builtin::{BUILTINS, Builtin, Stand, TOOLS, called};
+use super::entry::{UserImageSource, UserImages};
+use super::signal::signal_number;
+use super::store::{ImageStore, StoredImage};
 use super::{ImageEntry, ImageReference};
 use crate::kubelet::runtime::RuntimeError;
 
@@ -50,6 +60,8 @@ pub struct ResolvedImage {
     pub directories: Vec<PathBuf>,
     /// Its containers see the machine's files as they are.
     pub host_view: bool,
+    /// Its own root file system, which containers see instead of the machine's files and never write.
+    pub root: Option<PathBuf>,
 }
 
 /// Why a reference resolves to nothing.
@@ -81,29 +93,36 @@ impl From<ResolveError> for RuntimeError {
 }
 
 /// The images this machine knows.
-#[derive(Clone, Debug)]
 pub struct Catalogue {
-    entries: Vec<ImageEntry>,
+    user: Box<dyn UserImageSource>,
+    store: Option<ImageStore>,
     /// Where a user adds entries; named by errors.
     place: String,
     search_path: OsString,
+}
+
+impl std::fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalogue").field("place", &self.place).finish_non_exhaustive()
+    }
 }
 
 impl Catalogue {
     /// A catalogue with the user's entries; `place` is where errors tell the user to add more
     /// (`/data/images/*.yaml`). Programs are looked for along this process' `PATH`.
     pub fn new(entries: Vec<ImageEntry>, place: impl Into<String>) -> Self {
-        let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-        Self { entries, place: place.into(), search_path }
+        let user = Arc::new(UserImages { entries, problems: Vec::new() });
+        Self::live(Box::new(user), None, place)
     }
 
-    /// Names and tags of all images: the user's first, then the built-in ones.
-    pub fn list(&self) -> Vec<(String, Vec<String>)> {
-        let own = self.entries.iter().map(|entry| (entry.name.clone(), entry.tags.clone()));
-        let built_in = BUILTINS
-            .iter()
-            .map(|image| (image.name.to_owned(), image.tags.iter().map(|&tag| tag.to_owned()).collect()));
-        own.chain(built_in).collect()
+    /// A catalogue whose entries and loaded images may change at any time.
+    pub fn live(
+        user: Box<dyn UserImageSource>,
+        store: Option<ImageStore>,
+        place: impl Into<String>,
+    ) -> Self {
+        let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+        Self { user, store, place: place.into(), search_path }
     }
 
     /// What the reference means here.
@@ -114,38 +133,82 @@ impl Catalogue {
                  \"{reference}\": {error}"
             ))
         })?;
-        if let Some(resolved) = self.resolve_user_entry(&parsed)? {
-            return Ok(resolved);
+        let user = self.user.current();
+        let candidates = candidates(&user.entries, &parsed);
+        if let Some(entry) = fitting(&candidates, &parsed) {
+            return self.resolve_user_entry(entry, &parsed);
         }
-        let Some(image) = BUILTINS.iter().find(|image| image.name == parsed.base_name()) else {
-            return Err(ResolveError::UnknownName(format!(
-                "pull access denied for {}, repository does not exist: nothing is downloaded here; \
-                 declare the image in {} or use a built-in one such as nginx, busybox or python",
+        if let Some(image) = self.loaded(&parsed) {
+            return Ok(self.resolve_loaded(&image, parsed));
+        }
+        let builtin = BUILTINS.iter().find(|image| image.name == parsed.base_name());
+        if let Some(image) = builtin {
+            self.check_tag(&parsed, image.tags.iter().copied(), &user)?;
+            return self.resolve_builtin(parsed, image);
+        }
+        let loaded = self.store.as_ref().map(|store| store.tags_of(&parsed.name())).unwrap_or_default();
+        let declared = candidates.iter().flat_map(|entry| entry.tags.iter());
+        let known: Vec<&str> = declared.chain(&loaded).map(String::as_str).collect();
+        if known.is_empty() {
+            return Err(ResolveError::UnknownName(self.told(&user, format!(
+                "pull access denied for {}, repository does not exist: nothing is downloaded here; declare \
+                 the image in {}, load it with \"podium image load FILE\", or use a built-in one such as \
+                 nginx, busybox or python",
                 parsed.name(),
                 self.place
-            )));
-        };
-        self.check_tag(&parsed, image.tags.iter().copied())?;
-        self.resolve_builtin(parsed, image)
+            ))));
+        }
+        self.check_tag(&parsed, known.iter().copied(), &user)?;
+        // Only by its digest is it unknown.
+        Err(self.unknown_digest(&parsed, &known.join(", ")))
     }
 
-    fn resolve_user_entry(&self, parsed: &ImageReference) -> Result<Option<ResolvedImage>, ResolveError> {
-        let named = |entry: &&ImageEntry| {
-            ImageReference::parse(&entry.name).is_ok_and(|own| own.name() == parsed.name())
-                || (!entry.name.contains('/') && entry.name == parsed.base_name())
+    /// The loaded image behind a reference, unless the user has declared another for it.
+    pub fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
+        let parsed = ImageReference::parse(reference).ok()?;
+        let user = self.user.current();
+        let declared = fitting(&candidates(&user.entries, &parsed), &parsed).is_some();
+        self.loaded(&parsed).filter(|_| !declared)
+    }
+
+    /// Every loaded image with its names.
+    pub fn all_loaded(&self) -> Vec<(StoredImage, Vec<String>)> {
+        self.store.as_ref().map(ImageStore::list).unwrap_or_default()
+    }
+
+    fn loaded(&self, parsed: &ImageReference) -> Option<StoredImage> {
+        self.store.as_ref()?.find(parsed)
+    }
+
+    fn resolve_loaded(&self, image: &StoredImage, reference: ImageReference) -> ResolvedImage {
+        let run = &image.run;
+        let pair = |text: &String| {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            (name.to_owned(), value.to_owned())
         };
-        let candidates: Vec<&ImageEntry> = self.entries.iter().filter(named).collect();
-        let tag_known = |entry: &&&ImageEntry| {
-            entry.tags.is_empty() || parsed.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag))
-        };
-        let Some(entry) = candidates.iter().find(tag_known) else {
-            if candidates.is_empty() || BUILTINS.iter().any(|image| image.name == parsed.base_name()) {
-                return Ok(None);
-            }
-            let tags = candidates.iter().flat_map(|entry| entry.tags.iter().map(String::as_str));
-            self.check_tag(parsed, tags)?;
-            return Ok(None);
-        };
+        ResolvedImage {
+            reference,
+            image_id: image.id.clone(),
+            size_bytes: image.size_bytes,
+            entrypoint: run.entrypoint.clone(),
+            cmd: run.cmd.clone(),
+            env: run.env.iter().map(pair).collect(),
+            // A relative one is meant from the root.
+            working_dir: Path::new("/").join(&run.working_dir),
+            user: Some(run.user.clone()).filter(|user| !user.is_empty()),
+            stop_signal: signal_number(&run.stop_signal).unwrap_or(libc::SIGTERM),
+            programs: Vec::new(),
+            directories: Vec::new(),
+            host_view: false,
+            root: self.store.as_ref().map(|store| store.root_of(&image.id)),
+        }
+    }
+
+    fn resolve_user_entry(
+        &self,
+        entry: &ImageEntry,
+        parsed: &ImageReference,
+    ) -> Result<ResolvedImage, ResolveError> {
         let program = entry.entrypoint.first().or(entry.cmd.first());
         let path = program.and_then(|program| find_program(program, &self.search_path));
         let directory = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
@@ -160,7 +223,7 @@ impl Catalogue {
         };
         let identity = format!("{entry:?}");
         let (image_id, size_bytes) = self.identify(&identity, path.as_deref(), parsed)?;
-        Ok(Some(ResolvedImage {
+        Ok(ResolvedImage {
             reference: parsed.clone(),
             image_id,
             size_bytes,
@@ -173,7 +236,8 @@ impl Catalogue {
             programs: Vec::new(),
             directories: Vec::new(),
             host_view: false,
-        }))
+            root: None,
+        })
     }
 
     fn resolve_builtin(
@@ -181,7 +245,7 @@ impl Catalogue {
         parsed: ImageReference,
         image: &'static Builtin,
     ) -> Result<ResolvedImage, ResolveError> {
-        let (path, programs) = match image.stand {
+        let (path, mut programs) = match image.stand {
             Stand::Inside(program) => {
                 let names = called(program).iter();
                 let programs =
@@ -199,6 +263,9 @@ impl Catalogue {
             }
             Stand::AsGiven => (None, Vec::new()),
         };
+        if matches!(image.stand, Stand::Tools | Stand::HostProgram(_)) {
+            programs.extend(self.tools_that_lack());
+        }
         let identity = format!("{}:{}", image.name, parsed.tag.as_deref().unwrap_or_default());
         let (image_id, size_bytes) = self.identify(&identity, path.as_deref(), &parsed)?;
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
@@ -230,6 +297,7 @@ impl Catalogue {
             programs,
             directories: image.directories.iter().map(PathBuf::from).collect(),
             host_view: image.stand == Stand::AsGiven,
+            root: None,
         })
     }
 
@@ -244,22 +312,47 @@ impl Catalogue {
         }
     }
 
+    /// Tools that everybody's manifests call and this binary has, where the machine has none.
+    fn tools_that_lack(&self) -> impl Iterator<Item = (String, Program)> {
+        let lacking = TOOLS.iter().filter(|name| find_program(name, &self.search_path).is_none());
+        lacking.map(|&name| (name.to_owned(), Program::Inside(name.to_owned())))
+    }
+
     fn check_tag<'a>(
         &self,
         parsed: &ImageReference,
         tags: impl Iterator<Item = &'a str> + Clone,
+        user: &UserImages,
     ) -> Result<(), ResolveError> {
         let Some(tag) = &parsed.tag else { return Ok(()) };
         if tags.clone().next().is_none() || tags.clone().any(|known| known == tag) {
             return Ok(());
         }
         let known: Vec<&str> = tags.collect();
-        Err(ResolveError::UnknownTag(format!(
-            "manifest for {parsed} not found: manifest unknown: {} has the tags {} here; declare others in {}",
+        Err(ResolveError::UnknownTag(self.told(user, format!(
+            "manifest for {parsed} not found: manifest unknown: {} has the tags {} here; declare others in {} \
+             or load them with \"podium image load FILE\"",
             parsed.name(),
             known.join(", "),
             self.place
-        )))
+        ))))
+    }
+
+    fn unknown_digest(&self, parsed: &ImageReference, known: &str) -> ResolveError {
+        ResolveError::UnknownTag(format!(
+            "manifest for {parsed} not found: manifest unknown: {} is {known} here; declare others in {} or load \
+             them with \"podium image load FILE\"",
+            parsed.name(),
+            self.place
+        ))
+    }
+
+    /// What could not be read may be why an image is not found.
+    fn told(&self, user: &UserImages, text: String) -> String {
+        match user.problems.as_slice() {
+            [] => text,
+            problems => format!("{text}; not read: {}", problems.join("; ")),
+        }
     }
 
     fn program_missing(&self, parsed: &ImageReference, names: &[&str]) -> ResolveError {
@@ -294,14 +387,26 @@ impl Catalogue {
             let _ = write!(image_id, "{byte:02x}");
         }
         match &parsed.digest {
-            Some(digest) if *digest != image_id => Err(ResolveError::UnknownTag(format!(
-                "manifest for {parsed} not found: manifest unknown: {} is {image_id} here; declare others in {}",
-                parsed.name(),
-                self.place
-            ))),
+            Some(digest) if *digest != image_id => Err(self.unknown_digest(parsed, &image_id)),
             _ => Ok((image_id, size_bytes)),
         }
     }
+}
+
+/// The user's entries of a reference's name.
+fn candidates<'a>(entries: &'a [ImageEntry], parsed: &ImageReference) -> Vec<&'a ImageEntry> {
+    let named = |entry: &&ImageEntry| {
+        ImageReference::parse(&entry.name).is_ok_and(|own| own.name() == parsed.name())
+            || (!entry.name.contains('/') && entry.name == parsed.base_name())
+    };
+    entries.iter().filter(named).collect()
+}
+
+/// The one that is meant: an entry for just this tag before one for every tag.
+fn fitting<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option<&'a ImageEntry> {
+    let exact = |entry: &&&ImageEntry| parsed.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
+    let any = |entry: &&&ImageEntry| entry.tags.is_empty();
+    candidates.iter().find(exact).or_else(|| candidates.iter().find(any)).copied()
 }
 
 /// The search path of containers whose image sets none.
@@ -337,121 +442,4 @@ fn find_program(name: &str, search_path: &std::ffi::OsStr) -> Option<PathBuf> {
         return Some(PathBuf::from(name)).filter(is_program);
     }
     std::env::split_paths(search_path).map(|directory| directory.join(name)).find(is_program)
-}
-
-/// The number of `SIGTERM`, `TERM` or `15`.
-pub(super) fn signal_number(text: &str) -> Option<i32> {
-    let upper = text.to_ascii_uppercase();
-    let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-    let number = match name {
-        "HUP" => libc::SIGHUP,
-        "INT" => libc::SIGINT,
-        "QUIT" => libc::SIGQUIT,
-        "ABRT" => libc::SIGABRT,
-        "KILL" => libc::SIGKILL,
-        "USR1" => libc::SIGUSR1,
-        "USR2" => libc::SIGUSR2,
-        "ALRM" => libc::SIGALRM,
-        "TERM" => libc::SIGTERM,
-        "CONT" => libc::SIGCONT,
-        "STOP" => libc::SIGSTOP,
-        "WINCH" => libc::SIGWINCH,
-        other => other.parse().ok().filter(|number| (1..=64).contains(number))?,
-    };
-    Some(number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn catalogue() -> Catalogue {
-        let entry = |text: &str| serde_json::from_str::<ImageEntry>(text).unwrap();
-        Catalogue::new(
-            vec![
-                entry(r#"{"name":"shop","tags":["v1","v2"],"entrypoint":["sh"],"cmd":["-c","true"]}"#),
-                entry(r#"{"name":"ghcr.io/me/api","entrypoint":["./api"],"stopSignal":"SIGINT"}"#),
-                entry(r#"{"name":"nginx","tags":["mine"],"entrypoint":["sh"]}"#),
-            ],
-            "/data/images/*.yaml",
-        )
-    }
-
-    /// IMG-1, IMG-2: what resolves, and to which program.
-    #[test]
-    fn references_resolve_to_the_users_entries_then_to_built_in_ones() {
-        let table: &[(&str, &[&str], &[&str])] = &[
-            ("shop:v1", &["sh"], &["-c", "true"]),
-            ("registry.example/any/shop:v2", &["sh"], &["-c", "true"]),
-            ("ghcr.io/me/api:anything", &["./api"], &[]),
-            ("nginx:mine", &["sh"], &[]),
-            ("nginx", &[], &["nginx", "-g", "daemon off;"]),
-            ("nginx:1.7.9", &[], &["nginx", "-g", "daemon off;"]),
-            ("docker.io/library/nginx:alpine", &[], &["nginx", "-g", "daemon off;"]),
-            ("httpd:2.4", &[], &["httpd-foreground"]),
-            ("k8s.gcr.io/pause:3.9", &["/pause"], &[]),
-            ("busybox:1.28", &[], &["sh"]),
-            ("host", &[], &[]),
-        ];
-        for (reference, entrypoint, cmd) in table {
-            let image = catalogue().resolve(reference).unwrap();
-            assert_eq!(
-                (&image.entrypoint[..], &image.cmd[..]),
-                (
-                    &entrypoint.iter().map(|&text| text.to_owned()).collect::<Vec<_>>()[..],
-                    &cmd.iter().map(|&text| text.to_owned()).collect::<Vec<_>>()[..]
-                ),
-                "{reference}"
-            );
-            assert!(image.image_id.starts_with("sha256:") && image.image_id.len() == 71, "{reference}");
-        }
-        assert_eq!(catalogue().resolve("ghcr.io/me/api").unwrap().stop_signal, libc::SIGINT);
-        assert_eq!(catalogue().resolve("nginx").unwrap().stop_signal, libc::SIGQUIT);
-    }
-
-    /// IMG-2: nginx:1.91 does not exist, and the error names the fix.
-    #[test]
-    fn what_does_not_resolve_names_the_fix() {
-        let error = catalogue().resolve("nginx:1.91").unwrap_err();
-        assert!(matches!(error, ResolveError::UnknownTag(_)));
-        let text = error.to_string();
-        assert!(text.starts_with("manifest for nginx:1.91 not found: manifest unknown"), "{text}");
-        assert!(text.contains("1.7.9, 1.9.1") && text.contains("/data/images/*.yaml"), "{text}");
-
-        assert!(matches!(catalogue().resolve("shop:v3"), Err(ResolveError::UnknownTag(_))));
-        assert!(matches!(catalogue().resolve("ghcr.io/other/api"), Err(ResolveError::UnknownName(_))));
-        assert!(matches!(catalogue().resolve("No/Way:x:y"), Err(ResolveError::Invalid(_))));
-        let mut bare = catalogue();
-        bare.search_path = OsString::from("/nowhere");
-        let missing = bare.resolve("redis:7").unwrap_err();
-        assert!(matches!(&missing, ResolveError::ProgramMissing(text) if text.contains("redis-server")));
-    }
-
-    #[test]
-    fn a_digest_must_be_the_images_own() {
-        let known = catalogue().resolve("nginx:1.25").unwrap();
-        let by_both = format!("nginx:1.25@{}", known.image_id);
-        assert_eq!(catalogue().resolve(&by_both).unwrap().image_id, known.image_id);
-        let other = format!("nginx@sha256:{}", "0".repeat(64));
-        assert!(matches!(catalogue().resolve(&other), Err(ResolveError::UnknownTag(_))));
-    }
-
-    #[test]
-    fn tags_become_versions() {
-        for (tag, expect) in
-            [("1.9.1", "1.9.1"), ("1.25", "1.25.0"), ("alpine", "9.9.9"), ("2.4-alpine", "2.4.0")]
-        {
-            let reference = ImageReference::parse(&format!("nginx:{tag}")).unwrap();
-            assert_eq!(web_version(&reference, "9.9.9"), expect);
-        }
-    }
-
-    #[test]
-    fn signals_have_names_and_numbers() {
-        for (text, expect) in
-            [("SIGQUIT", Some(3)), ("quit", Some(3)), ("9", Some(9)), ("0", None), ("SIGNOPE", None)]
-        {
-            assert_eq!(signal_number(text), expect, "{text}");
-        }
-    }
 }

@@ -1,11 +1,15 @@
 //! An entry of the user's image catalogue, as written in `--config` or `DATA/images/*.yaml` (IMG-1).
 //!
-//! Only its shape; the YAML is read elsewhere.
+//! Its shape, and what makes sense in it; the YAML is read elsewhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+
+use super::ImageReference;
+use super::signal::signal_number;
 
 /// One image the user declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,16 +70,141 @@ impl ImageEnv {
     }
 }
 
+impl ImageEntry {
+    /// The fields that make no sense, each with why.
+    pub fn faults(&self) -> Vec<(String, String)> {
+        let mut faults = Vec::new();
+        let mut fault = |field: &str, why: String| faults.push((field.to_owned(), why));
+        match ImageReference::parse(&self.name) {
+            Err(error) => fault("name", format!("{:?}: {error}", self.name)),
+            Ok(_) if ImageReference::parse(&format!("{}:x", self.name)).is_err() => {
+                fault("name", format!("{:?}: tags go into tags, and digests nowhere", self.name));
+            }
+            Ok(_) => {}
+        }
+        for (number, tag) in self.tags.iter().enumerate() {
+            if ImageReference::parse(&format!("name:{tag}")).is_err() {
+                fault(&format!("tags[{number}]"), format!("{tag:?} is no tag"));
+            }
+        }
+        for (field, words) in [("entrypoint", &self.entrypoint), ("cmd", &self.cmd)] {
+            if let Some(number) = words.iter().position(|word| word.contains('\0')) {
+                fault(&format!("{field}[{number}]"), "it has a zero byte, which no argument can have".into());
+            }
+        }
+        if self.entrypoint.first().is_some_and(String::is_empty) {
+            fault("entrypoint[0]", "the program has no name".into());
+        }
+        for (name, value) in self.env.pairs() {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                fault("env", format!("{name:?} is no name of a variable"));
+            } else if value.contains('\0') {
+                fault("env", format!("{name} has a zero byte, which no variable can have"));
+            }
+        }
+        if self.working_dir.as_deref().is_some_and(|path| !path.is_absolute()) {
+            fault("workingDir", "must be an absolute path".into());
+        }
+        if self.working_dir.as_deref().and_then(Path::to_str).is_some_and(|path| path.contains('\0')) {
+            fault("workingDir", "it has a zero byte, which no path can have".into());
+        }
+        if self.user.as_deref().is_some_and(|user| user.contains(['\0', '\n'])) {
+            fault("user", "is no user's name".into());
+        }
+        if let Some(signal) = self.stop_signal.as_deref().filter(|signal| signal_number(signal).is_none()) {
+            fault("stopSignal", format!("{signal:?} is no signal"));
+        }
+        faults
+    }
+
+    /// Whether some reference means both.
+    pub fn collides(&self, other: &Self) -> bool {
+        let same_name = match (ImageReference::parse(&self.name), ImageReference::parse(&other.name)) {
+            (Ok(one), Ok(two)) => one.name() == two.name(),
+            _ => self.name == other.name,
+        };
+        let same_tags = self.tags.is_empty() && other.tags.is_empty();
+        same_name && (same_tags || self.tags.iter().any(|tag| other.tags.contains(tag)))
+    }
+}
+
+/// The user's entries as they are at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserImages {
+    /// Entries, the first that fits wins.
+    pub entries: Vec<ImageEntry>,
+    /// What could not be read, and where: told with every image that is not found.
+    pub problems: Vec<String>,
+}
+
+/// Where the user's entries are kept; asked each time an image is looked up.
+pub trait UserImageSource: Send + Sync {
+    /// The entries now.
+    fn current(&self) -> Arc<UserImages>;
+}
+
+/// Entries that never change.
+impl UserImageSource for Arc<UserImages> {
+    fn current(&self) -> Arc<UserImages> {
+        self.clone()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn entry(text: &str) -> ImageEntry {
+        serde_json::from_str(text).unwrap()
+    }
+
     #[test]
     fn environment_reads_as_map_and_as_list() {
         for text in [r#"{"name":"x","env":{"A":"1","B":""}}"#, r#"{"name":"x","env":["A=1","B"]}"#] {
-            let entry: ImageEntry = serde_json::from_str(text).unwrap();
-            assert_eq!(entry.env.pairs(), [("A".into(), "1".into()), ("B".into(), String::new())]);
+            assert_eq!(entry(text).env.pairs(), [("A".into(), "1".into()), ("B".into(), String::new())]);
         }
         assert!(serde_json::from_str::<ImageEntry>(r#"{"name":"x","entryPoint":[]}"#).is_err());
+    }
+
+    /// IMG-1, SEC-2: what makes no sense is told by field.
+    #[test]
+    fn hostile_values_are_told_by_field() {
+        let table = [
+            (r#"{"name":"me/app","tags":["v1"],"stopSignal":"INT","workingDir":"/x"}"#, ""),
+            (r#"{"name":""}"#, "name"),
+            (r#"{"name":"../../etc"}"#, "name"),
+            (r#"{"name":"App"}"#, "name"),
+            (r#"{"name":"app:v1"}"#, "name"),
+            (r#"{"name":"app","tags":["v1","a/b"]}"#, "tags[1]"),
+            (r#"{"name":"app","entrypoint":[""]}"#, "entrypoint[0]"),
+            (r#"{"name":"app","cmd":["a","b\u0000c"]}"#, "cmd[1]"),
+            (r#"{"name":"app","env":{"A=B":"1"}}"#, "env"),
+            (r#"{"name":"app","env":["=x"]}"#, "env"),
+            (r#"{"name":"app","env":{"A":"\u0000"}}"#, "env"),
+            (r#"{"name":"app","workingDir":"here"}"#, "workingDir"),
+            (r#"{"name":"app","user":"me\nroot"}"#, "user"),
+            (r#"{"name":"app","stopSignal":"SIGNOPE"}"#, "stopSignal"),
+        ];
+        for (text, expect) in table {
+            let fields: Vec<String> = entry(text).faults().into_iter().map(|(field, _)| field).collect();
+            let expect: Vec<&str> = Some(expect).filter(|field| !field.is_empty()).into_iter().collect();
+            assert_eq!(fields, expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn entries_that_mean_the_same_collide() {
+        let table = [
+            (r#"{"name":"a"}"#, r#"{"name":"a"}"#, true),
+            (r#"{"name":"a"}"#, r#"{"name":"docker.io/library/a"}"#, true),
+            (r#"{"name":"a","tags":["1"]}"#, r#"{"name":"a","tags":["2","1"]}"#, true),
+            (r#"{"name":"a","tags":["1"]}"#, r#"{"name":"a","tags":["2"]}"#, false),
+            // The one with tags is for those, the other for the rest.
+            (r#"{"name":"a","tags":["1"]}"#, r#"{"name":"a"}"#, false),
+            (r#"{"name":"a"}"#, r#"{"name":"x.io/a"}"#, false),
+        ];
+        for (one, two, expect) in table {
+            assert_eq!(entry(one).collides(&entry(two)), expect, "{one} {two}");
+        }
     }
 }

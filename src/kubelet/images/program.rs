@@ -7,7 +7,15 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::web_server::{self, Flavour};
+use super::web::{self, Flavour};
+
+/// Programs that are called by their own names too: links to this binary, or mounts of it.
+const CALLED: &[&str] = &["nginx", "httpd", "nslookup"];
+
+/// Whether this binary was called as one of its programs.
+pub fn is_image_program(name: &str) -> bool {
+    CALLED.contains(&name)
+}
 
 /// Runs a built-in image's program; the arguments begin with its name.
 pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -23,8 +31,9 @@ pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> Exit
     }
     let result = match program.as_str() {
         "pause" => run(pause()),
-        "nginx" => web(&Flavour::nginx(), arguments),
-        "httpd" => web(&Flavour::httpd(), arguments),
+        "nginx" => web_server(&Flavour::nginx(), arguments),
+        "httpd" => web_server(&Flavour::httpd(), arguments),
+        "nslookup" => return super::nslookup::run(arguments),
         other => {
             eprintln!("image-program: {other:?} is none");
             return ExitCode::from(2);
@@ -54,7 +63,7 @@ async fn pause() -> std::io::Result<()> {
     Ok(())
 }
 
-fn web(flavour: &Flavour, arguments: &[String]) -> std::io::Result<()> {
+fn web_server(flavour: &Flavour, arguments: &[String]) -> std::io::Result<()> {
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     if has("-v") || has("-V") {
         eprintln!("{}", flavour.version_text());
@@ -75,5 +84,5 @@ fn web(flavour: &Flavour, arguments: &[String]) -> std::io::Result<()> {
             flavour.program, flavour.directory
         );
     }
-    run(web_server::serve(flavour))
+    run(web::serve(flavour))
 }

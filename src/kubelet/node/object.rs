@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::{Node, NodeConfig};
 use crate::api::ApiError;
 use crate::base::clock::{since, time};
+use crate::kubelet::eviction::Condition;
 use crate::kubelet::runtime::Runtime;
 use crate::kubelet::sync_loop::Engine;
 use crate::object::low_ports::LowPorts;
@@ -162,7 +163,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         ]),
         allocatable: Some(config.capacity.clone()),
         capacity: Some(config.capacity.clone()),
-        conditions: Some(conditions(old, now)),
+        conditions: Some(conditions(old, &node.eviction.conditions(), now)),
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
         ..old.clone()
@@ -175,14 +176,15 @@ fn images(node: &Node) -> Option<Vec<ContainerImage>> {
     (!images.is_empty()).then_some(images)
 }
 
-fn conditions(old: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
+fn conditions(old: &NodeStatus, pressure: &[Condition], now: Timestamp) -> Vec<NodeCondition> {
     let mut all = old.conditions.clone().unwrap_or_default();
-    for (type_, status, reason, message) in [
-        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-        ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-    ] {
+    let short = Condition::ALL.map(|condition| {
+        let holds = pressure.contains(&condition);
+        let (reason, message) = condition.told(holds);
+        (condition.text(), if holds { "True" } else { "False" }, reason, message)
+    });
+    let ready = ("Ready", "True", "KubeletReady", "kubelet is posting ready status");
+    for (type_, status, reason, message) in short.into_iter().chain([ready]) {
         let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
             all.push(NodeCondition { type_: type_.into(), ..NodeCondition::default() });
             all.len() - 1

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -356,6 +357,10 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
+    fn write_hosts<'a>(&'a self, _: &'a PodUid, _: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { Ok(()) }.boxed()
+    }
+
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
             let now = (self.wall)();
@@ -468,12 +473,24 @@ impl Runtime for HollowRuntime {
         async { no_process() }.boxed()
     }
 
+    fn listeners<'a>(
+        &'a self,
+        _pod: &'a PodUid,
+        _port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async { no_process() }.boxed()
+    }
+
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
         async {
             self.state.lock().container(id)?;
             Ok(Vec::new())
         }
         .boxed()
+    }
+
+    fn container_dir(&self, _pod: &PodUid, _id: &ContainerId) -> Option<PathBuf> {
+        None
     }
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {

@@ -8,15 +8,17 @@
 pub mod hollow;
 #[cfg(target_os = "linux")]
 mod host;
+mod image_users;
 mod process;
 mod protocol;
 
 #[cfg(target_os = "linux")]
 pub use host::node_host_main;
+pub use image_users::containers_with_root;
 pub use process::{HostLife, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -299,6 +301,9 @@ pub trait Runtime: Send + Sync + 'static {
     /// Kills every process of the pod and answers once all are confirmed dead.
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
+    /// Replaces what the pod's `/etc/hosts` says, for its running containers too.
+    fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>>;
+
     /// Forgets a stopped pod: its records, logs and private directories.
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
@@ -337,9 +342,20 @@ pub trait Runtime: Send + Sync + 'static {
         streams: SessionStreams,
     ) -> BoxFuture<'a, Result<Session, RuntimeError>>;
 
+    /// Where processes of the pod listen for TCP connections to a port, the most specific address first.
+    fn listeners<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>>;
+
     /// The container's log files, oldest first. Lines are CRI's:
     /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
+
+    /// The directory with all that a container writes outside its volumes, logs included; none when there is
+    /// no such thing.
+    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf>;
 
     /// What each running container of every pod uses: the whole node in one look.
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>>;

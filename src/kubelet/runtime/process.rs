@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{DirBuilder, File};
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -30,7 +31,7 @@ use super::{
     RuntimeEvent, SandboxRecord, SandboxSpec, Usage,
 };
 use crate::api::session::{Session, SessionInput, SessionOutput, SessionStreams};
-use crate::kubelet::images::{Catalogue, ResolvedImage};
+use crate::kubelet::images::{Catalogue, ResolvedImage, StoredImage};
 
 /// What becomes of a host when its control plane goes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +135,7 @@ impl ProcessRuntime {
             programs: image.programs,
             directories: image.directories,
             host_view: image.host_view,
+            image_root: image.root,
             spec,
         }
     }
@@ -378,7 +380,8 @@ async fn run_session(
     let sending = async {
         while let Some(input) = inputs.recv().await {
             if protocol::write_input(&mut writer, &input).await.is_err() {
-                return;
+                // A process that ended without reading all its input: what it said is still to be read.
+                return std::future::pending::<()>().await;
             }
         }
         // No more input is not "gone": that is when nobody wants the output.
@@ -458,12 +461,37 @@ impl Runtime for ProcessRuntime {
         .boxed()
     }
 
+    fn has_image(&self, reference: &str) -> bool {
+        self.catalogue.find_loaded(reference).is_some()
+    }
+
+    fn loaded_images(&self) -> Vec<(Vec<String>, PulledImage)> {
+        let pulled = |image: StoredImage| PulledImage { image_id: image.id, size_bytes: image.size_bytes };
+        let loaded = self.catalogue.all_loaded().into_iter();
+        loaded.filter(|(_, names)| !names.is_empty()).map(|(image, names)| (names, pulled(image))).collect()
+    }
+
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>> {
         async { self.shared.ask(Ask::RunSandbox(spec)).await.map(drop) }.boxed()
     }
 
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async { self.shared.ask(Ask::StopSandbox(pod.clone())).await.map(drop) }.boxed()
+    }
+
+    fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        let path = self.shared.config.state_dir.join("pods").join(pod).join("hosts");
+        async move {
+            // In place: containers have the file itself mounted. What is written is never shorter for a moment
+            // than both texts have in common, which is all but the services.
+            let write = || -> std::io::Result<()> {
+                let mut file = std::fs::OpenOptions::new().write(true).open(&path)?;
+                std::io::Write::write_all(&mut file, text.as_bytes())?;
+                file.set_len(text.len() as u64)
+            };
+            write().map_err(|error| RuntimeError::Os(format!("{}: {error}", path.display())))
+        }
+        .boxed()
     }
 
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
@@ -537,6 +565,20 @@ impl Runtime for ProcessRuntime {
             .boxed()
     }
 
+    fn listeners<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async move {
+            match self.shared.ask(Ask::Listeners(pod.clone(), port)).await? {
+                Answer::Addresses(addresses) => Ok(addresses),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
         async {
             match self.shared.ask(Ask::LogFiles(id.clone())).await? {
@@ -545,6 +587,10 @@ impl Runtime for ProcessRuntime {
             }
         }
         .boxed()
+    }
+
+    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf> {
+        Some(self.shared.config.state_dir.join("pods").join(pod).join(&id.0))
     }
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {

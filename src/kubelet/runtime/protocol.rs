@@ -5,6 +5,7 @@
 //! `kind, length, bytes`. Version and kind of a connection are settled by its first frame.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -87,6 +88,9 @@ pub(super) struct Launch {
     pub(super) programs: Vec<(String, Program)>,
     pub(super) directories: Vec<PathBuf>,
     pub(super) host_view: bool,
+    /// The image's own root file system, to be seen instead of the machine's files.
+    #[serde(default)]
+    pub(super) image_root: Option<PathBuf>,
 }
 
 /// One request on a control connection.
@@ -116,6 +120,8 @@ pub(super) enum Ask {
     LogFiles(ContainerId),
     Usage(PodUid),
     UsageOfAll,
+    /// Where processes of the pod listen on a TCP port.
+    Listeners(PodUid, u16),
     /// Kill everything and end.
     Shutdown,
 }
@@ -131,6 +137,7 @@ pub(super) enum Answer {
     Files(Vec<PathBuf>),
     Usage(BTreeMap<String, Usage>),
     UsageOfAll(BTreeMap<PodUid, BTreeMap<String, Usage>>),
+    Addresses(Vec<SocketAddr>),
 }
 
 /// One frame from the host on a control connection.

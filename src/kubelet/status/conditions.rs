@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition, PodStatus};
 use super::Phase;
 use super::containers::init_done;
 use crate::base::clock::time;
-use crate::kubelet::observed::Observed;
+use crate::kubelet::observed::{Observed, StopCause};
 use crate::kubelet::spec::{self, Role};
 
 /// True, or False with a reason and a message.
@@ -33,7 +33,25 @@ pub(super) fn conditions(
     ] {
         set(&mut all, type_, verdict, pod.metadata.generation, now);
     }
+    if let Some(StopCause::Failed { message, disrupted: true, .. }) = observed.stop.as_ref().map(|s| &s.cause) {
+        let condition = entry(&mut all, "DisruptionTarget");
+        if condition.status != "True" {
+            condition.status = "True".into();
+            condition.last_transition_time = Some(time(now));
+        }
+        condition.reason = Some("TerminationByKubelet".into());
+        condition.message = Some(message.clone());
+        condition.observed_generation = pod.metadata.generation;
+    }
     all
+}
+
+fn entry<'a>(all: &'a mut Vec<PodCondition>, type_: &str) -> &'a mut PodCondition {
+    let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
+        all.push(PodCondition { type_: type_.into(), ..PodCondition::default() });
+        all.len() - 1
+    });
+    &mut all[index]
 }
 
 fn set(
@@ -47,11 +65,7 @@ fn set(
         Ok(()) => ("True", None, None),
         Err((reason, message)) => ("False", (!reason.is_empty()).then(|| reason.to_string()), message),
     };
-    let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
-        all.push(PodCondition { type_: type_.into(), ..PodCondition::default() });
-        all.len() - 1
-    });
-    let condition = &mut all[index];
+    let condition = entry(all, type_);
     if condition.status != status {
         condition.status = status.into();
         condition.last_transition_time = Some(time(now));

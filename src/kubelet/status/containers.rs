@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::Moment;
 use crate::base::clock::time;
-use crate::kubelet::observed::{HookState, ImageState, Observed};
+use crate::kubelet::observed::{HookState, ImageState, Observed, Prepared, StopCause};
 use crate::kubelet::plan::{Verdict, verdict};
 use crate::kubelet::runtime::{ContainerId, ContainerRecord};
 use crate::kubelet::spec::{self, Role};
@@ -280,6 +280,39 @@ impl View<'_> {
             signal: None,
             started_at: Some(time(record.started_at)),
         })
+    }
+}
+
+/// In a pod that has ended nothing waits any more: what never began is told as lost, and of a pod that the node
+/// refused nothing is told at all.
+pub(super) fn settle(pod: &Pod, observed: &Observed, status: &mut PodStatus) {
+    let failed = matches!(observed.stop.as_ref().map(|s| &s.cause), Some(StopCause::Failed { .. }));
+    if failed && observed.sandbox.is_none() && observed.prepared == Prepared::No {
+        (status.init_container_statuses, status.container_statuses) = (None, None);
+        return;
+    }
+    let lists = [&status.init_container_statuses, &status.container_statuses];
+    let begun = lists.into_iter().flatten().flatten().any(|s| s.container_id.is_some());
+    let init_done = spec::init_containers(pod).all(|(role, c)| {
+        let found = status.init_container_statuses.iter().flatten().find(|s| s.name == c.name);
+        found.is_some_and(|s| init_done(role, s) || s.state.as_ref().is_some_and(|s| s.terminated.is_some()))
+    });
+    if !begun || !init_done {
+        return;
+    }
+    for container in status.container_statuses.iter_mut().flatten() {
+        let waits = container.state.as_ref().is_some_and(|s| s.waiting.is_some());
+        if waits && container.container_id.is_none() {
+            container.state = Some(ContainerState {
+                terminated: Some(ContainerStateTerminated {
+                    exit_code: 137,
+                    reason: Some("ContainerStatusUnknown".into()),
+                    message: Some("The container could not be located when the pod was terminated".into()),
+                    ..ContainerStateTerminated::default()
+                }),
+                ..ContainerState::default()
+            });
+        }
     }
 }
 

@@ -43,7 +43,10 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
     assert!(message.starts_with(begin), "{message}");
     let events = told(&scene);
     assert_eq!(events[0], "Pulling: Pulling image \"nginx:1.91\"");
-    assert!(events[1].starts_with("Failed: Failed to pull image \"nginx:1.91\": manifest for"), "{events:#?}");
+    assert!(
+        events[1].starts_with("Failed: Failed to pull image \"nginx:1.91\": manifest for"),
+        "{events:#?}"
+    );
     let rest = ["Failed: Error: ErrImagePull", "BackOff: Back-off pulling image \"nginx:1.91\""];
     assert_eq!(events[2..4], rest);
     assert_eq!(events[4], "Failed: Error: ImagePullBackOff");

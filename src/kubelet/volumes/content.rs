@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, DownwardAPIVolumeFile, KeyToPath, Pod, Secret, Volume,
+    ConfigMap, Container, DownwardAPIVolumeFile, KeyToPath, Pod, Secret, ServiceAccountTokenProjection, Volume,
 };
 
 use super::join_inside;
@@ -34,6 +34,8 @@ pub struct ContentSources<'a> {
     pub config_map: &'a dyn Fn(&str) -> Option<Shared<ConfigMap>>,
     /// A secret of the pod's namespace.
     pub secret: &'a dyn Fn(&str) -> Option<Shared<Secret>>,
+    /// A token of the pod's service account.
+    pub token: &'a dyn Fn(&ServiceAccountTokenProjection) -> Result<String, String>,
 }
 
 /// The files of a volume; none for one that is a plain directory.
@@ -70,6 +72,9 @@ pub fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<Option<C
                 let data = secret(sources, &part.name, part.optional)?;
                 let name = format!("secret {}", part.name);
                 content.add_keys(&name, data, part.items.as_deref(), mode, part.optional)?;
+            }
+            if let Some(part) = &part.service_account_token {
+                content.add(&part.path, (sources.token)(part)?.into_bytes(), mode)?;
             }
             if let Some(part) = &part.downward_api {
                 content.add_downward(sources, part.items.as_deref().unwrap_or_default(), mode)?;
@@ -219,6 +224,7 @@ mod tests {
                 _ => None,
             },
             secret: &|name| (name == "s").then(|| secret.clone()),
+            token: &|projection| Ok(format!("token-{}", projection.expiration_seconds.unwrap_or(0))),
         };
         let Some(content) = content(&volume, &sources)? else { return Ok("directory".into()) };
         let shown = content
@@ -242,10 +248,11 @@ mod tests {
             (
                 json!({"projected": {"sources": [{"configMap": {"name": "m", "items": [{"key": "x", "path": "x"}]}},
                     {"secret": {"name": "s"}}, {"secret": {"name": "gone", "optional": true}},
+                    {"serviceAccountToken": {"path": "token", "expirationSeconds": 600}},
                     {"downwardAPI": {"items": [
                         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
                         {"path": "mem", "resourceFieldRef": {"containerName": "c", "resource": "limits.memory"}}]}}]}}),
-                Ok("k=v:644 labels=a=\"b\":644 mem=2097152:644 x=1:644"),
+                Ok("k=v:644 labels=a=\"b\":644 mem=2097152:644 token=token-600:644 x=1:644"),
             ),
             (json!({"configMap": {"name": "gone"}}), Err("configmap \"gone\" not found")),
             (json!({"configMap": {"name": "gone", "optional": true}}), Ok("")),

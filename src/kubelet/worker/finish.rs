@@ -4,6 +4,7 @@ use super::{After, Pass};
 use crate::api::DeleteOptions;
 use crate::base::clock::saturating_after;
 use crate::kubelet::observed::StopCause;
+use crate::kubelet::static_pods::is_static;
 use crate::kubelet::status::Moment;
 use crate::kubelet::sync_loop::PassEnd;
 use crate::kubelet::{logs, spec, volumes};
@@ -27,11 +28,16 @@ impl Pass<'_> {
             return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
         }
         volumes::remove(self.node, &self.pod).await;
+        self.node.taken.lock().release(&uid);
         let host_network = spec::spec(&self.pod).host_network == Some(true);
         if let Some(ip) = self.state.observed.ip.filter(|_| !host_network) {
             self.node.ips.lock().give_back(ip);
         }
-        if !self.gone {
+        if is_static(&self.pod) {
+            if !self.remove_mirror() {
+                return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
+            }
+        } else if !self.gone {
             let options = DeleteOptions {
                 grace_period_seconds: Some(0),
                 uid: Some(uid.clone()),

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::Pass;
-use crate::kubelet::observed::{HookState, PodStop, StopCause};
+use crate::kubelet::observed::{HookState, Prepared, StopCause};
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
 use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::spec;
 use crate::kubelet::sync_loop::Note;
+use crate::kubelet::{plan, spec};
 use crate::reconcile::EventType;
 
 impl Pass<'_> {
@@ -15,7 +15,13 @@ impl Pass<'_> {
         for note in notes {
             match note {
                 Note::Look => self.state.stale = true,
-                Note::Refresh => self.state.refresh = true,
+                Note::Refresh => {
+                    self.state.refresh = true;
+                    // It may be what the volumes waited for.
+                    if matches!(self.state.observed.prepared, Prepared::Blocked { .. }) {
+                        self.state.observed.prepared = Prepared::No;
+                    }
+                }
                 Note::Hook { container, id, post_start: true, result } => {
                     self.post_start_over(&container, &id, result);
                 }
@@ -31,7 +37,7 @@ impl Pass<'_> {
                 Note::Probe { container, id, kind, outcome } => {
                     self.probe_over(&container, &id, kind, &outcome);
                 }
-                Note::Shutdown { force } => self.shut_down(force),
+                Note::Evict { message, grace, disrupted } => self.evict(message, grace, disrupted),
             }
         }
     }
@@ -79,18 +85,12 @@ impl Pass<'_> {
         }
     }
 
-    fn shut_down(&mut self, force: bool) {
-        let now = self.now();
-        let grace = if force { Duration::ZERO } else { spec::grace(&self.pod) };
-        let stop = &mut self.state.observed.stop;
-        match stop {
-            // What already ends goes on ending; force only shortens it.
-            Some(stop) if stop.cause != StopCause::Completed => {
-                if force {
-                    (stop.began, stop.grace) = (now, grace);
-                }
-            }
-            _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
+    fn evict(&mut self, message: String, grace: Duration, disrupted: bool) {
+        // What already ends needs no push.
+        let ends = self.state.observed.stop.is_some() || self.pod.metadata.deletion_timestamp.is_some();
+        if !ends && !plan::is_terminal(&self.pod) {
+            self.event(EventType::Warning, "Evicted", message.clone());
+            self.stop_pod(StopCause::Failed { reason: "Evicted".into(), message, disrupted }, grace);
         }
     }
 }

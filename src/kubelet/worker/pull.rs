@@ -21,7 +21,8 @@ impl Pass<'_> {
         let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
         let began = self.engine.clock.monotonic();
         let result = self.node.runtime.pull_image(&image).await;
-        let present = self.node.images.lock().contains(&image) || self.node.runtime.has_image(&image);
+        let loaded = self.node.runtime.has_image(&image);
+        let present = loaded || self.node.images.lock().contains(&image);
         // What was pulled once and is unknown now has to be pulled again.
         let pulls = match policy {
             "Never" => false,
@@ -40,7 +41,12 @@ impl Pass<'_> {
                 } else {
                     format!("Container image \"{image}\" already present on machine")
                 };
-                self.node.images.lock().add(&image, pulled.clone());
+                // What was loaded is there until somebody removes it, not until nobody does.
+                if loaded {
+                    self.node.images.lock().forget(&image);
+                } else {
+                    self.node.images.lock().add(&image, pulled.clone());
+                }
                 self.container_event(name, EventType::Normal, "Pulled", message);
                 Ok(pulled)
             }

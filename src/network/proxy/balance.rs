@@ -156,9 +156,8 @@ mod tests {
 
     #[test]
     fn a_client_keeps_its_endpoint_until_the_timeout_svc_1() {
-        let sticky = |ready: &[u8]| Balance {
-            affinity: Some(Duration::from_secs(10)), ..balance(ready, &[])
-        };
+        let sticky =
+            |ready: &[u8]| Balance { affinity: Some(Duration::from_secs(10)), ..balance(ready, &[]) };
         let mut balancer = Balancer::new(sticky(&[1, 2]));
         let pick = |balancer: &mut Balancer, who: u8, at: u64| {
             balancer.pick(client(who), None, &[], Duration::from_secs(at)).unwrap()

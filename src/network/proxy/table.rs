@@ -88,7 +88,8 @@ impl Balance {
     }
 
     fn only_of(&self, node: &str) -> Self {
-        let keep = |all: &[Backend]| all.iter().filter(|b| b.node.as_deref() == Some(node)).cloned().collect();
+        let keep =
+            |all: &[Backend]| all.iter().filter(|b| b.node.as_deref() == Some(node)).cloned().collect();
         Self { ready: keep(&self.ready), draining: keep(&self.draining), ..self.clone() }
     }
 }
@@ -106,7 +107,8 @@ pub struct Listener {
 
 /// Every place where a service must be served now; places on declared ports before moved ones.
 pub fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec<Listener> {
-    let Some(spec) = joined.service.as_ref().filter(|service| !is_left_alone(service)).and_then(|s| s.spec.as_ref())
+    let Some(spec) =
+        joined.service.as_ref().filter(|service| !is_left_alone(service)).and_then(|s| s.spec.as_ref())
     else {
         return Vec::new();
     };
@@ -124,7 +126,9 @@ pub fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec
         };
         let outside = Balance { of_clients_node: false, ..inside.clone() };
         let mut add = |ip: Ipv4Addr, number: Option<i32>, balance: Balance| {
-            let Some(declared) = number.and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0) else { return };
+            let Some(declared) = number.and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0) else {
+                return;
+            };
             if !balance.is_empty() {
                 let address = SocketAddr::new(ip.into(), low_ports.served(declared));
                 all.push(Listener { place: Place { address, protocol }, declared, balance });
@@ -168,7 +172,9 @@ fn balance(
     let mut balance = Balance { affinity: affinity(spec), ..Balance::default() };
     let mut seen = HashSet::new();
     for slice in joined.slices.values().filter(|slice| slice.address_type == "IPv4") {
-        let Some(number) = port_in(slice, port.name.as_deref().unwrap_or_default(), protocol) else { continue };
+        let Some(number) = port_in(slice, port.name.as_deref().unwrap_or_default(), protocol) else {
+            continue;
+        };
         for endpoint in slice.endpoints.iter().flatten() {
             let conditions = endpoint.conditions.clone().unwrap_or_default();
             let ready = conditions.ready.unwrap_or(true);
@@ -208,7 +214,8 @@ fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backen
         return None;
     }
     // Through the proxy once more would be a loop.
-    if machine.services.contains(IpAddr::V4(ip)) || (is_of_node(ip, machine) && NODE_PORTS.contains(&number)) {
+    if machine.services.contains(IpAddr::V4(ip)) || (is_of_node(ip, machine) && NODE_PORTS.contains(&number))
+    {
         return None;
     }
     let port = machine.served(endpoint.node_name.as_deref().filter(|_| is_pod), number);
@@ -282,48 +289,94 @@ mod tests {
         let http = json!([{"name": "", "port": 8080, "protocol": "TCP"}]);
         let two = vec![endpoint(1, 2, 'r'), endpoint(2, 2, 'r')];
         let cases: Vec<(&str, Value, Vec<(Value, Vec<Value>)>, &[&str])> = vec![
-            ("ready endpoints", json!({}), vec![(http.clone(), two.clone())],
-                &["127.32.1.5:80/TCP -> 127.64.1.2:8080,127.64.2.2:8080"]),
-            ("those of all slices, each once", json!({}),
-                vec![(http.clone(), two.clone()), (http.clone(), vec![endpoint(1, 3, 'r'), endpoint(1, 2, 'r')])],
-                &["127.32.1.5:80/TCP -> 127.64.1.2:8080,127.64.2.2:8080,127.64.1.3:8080"]),
-            ("terminating ones are kept apart", json!({}),
+            (
+                "ready endpoints",
+                json!({}),
+                vec![(http.clone(), two.clone())],
+                &["127.32.1.5:80/TCP -> 127.64.1.2:8080,127.64.2.2:8080"],
+            ),
+            (
+                "those of all slices, each once",
+                json!({}),
+                vec![
+                    (http.clone(), two.clone()),
+                    (http.clone(), vec![endpoint(1, 3, 'r'), endpoint(1, 2, 'r')]),
+                ],
+                &["127.32.1.5:80/TCP -> 127.64.1.2:8080,127.64.2.2:8080,127.64.1.3:8080"],
+            ),
+            (
+                "terminating ones are kept apart",
+                json!({}),
                 vec![(http.clone(), vec![endpoint(1, 2, 't'), endpoint(1, 3, 'r'), endpoint(1, 4, 'g')])],
-                &["127.32.1.5:80/TCP -> 127.64.1.3:8080 | 127.64.1.2:8080"]),
+                &["127.32.1.5:80/TCP -> 127.64.1.3:8080 | 127.64.1.2:8080"],
+            ),
             ("none that is of use", json!({}), vec![(http.clone(), vec![endpoint(1, 2, 'n')])], &[]),
             ("none at all", json!({}), vec![(json!([]), vec![])], &[]),
             ("headless", json!({"clusterIP": "None"}), vec![(http.clone(), two.clone())], &[]),
             ("ExternalName", json!({"type": "ExternalName", "clusterIP": null}), vec![], &[]),
             ("not on loopback", json!({"clusterIP": "10.96.0.5"}), vec![(http.clone(), two.clone())], &[]),
-            ("by name and protocol",
+            (
+                "by name and protocol",
                 json!({"ports": [{"name": "dns", "port": 53, "protocol": "UDP"},
                     {"name": "dns-tcp", "port": 53, "protocol": "TCP"}, {"name": "s", "port": 9, "protocol": "SCTP"}]}),
-                vec![(json!([{"name": "dns", "port": 5353, "protocol": "UDP"},
-                    {"name": "dns-tcp", "port": 5354, "protocol": "TCP"}]), vec![endpoint(1, 2, 'r')])],
-                &["127.32.1.5:53/UDP -> 127.64.1.2:5353", "127.32.1.5:53/TCP -> 127.64.1.2:5354"]),
-            ("node ports", json!({"type": "NodePort", "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30080}]}),
+                vec![(
+                    json!([{"name": "dns", "port": 5353, "protocol": "UDP"},
+                    {"name": "dns-tcp", "port": 5354, "protocol": "TCP"}]),
+                    vec![endpoint(1, 2, 'r')],
+                )],
+                &["127.32.1.5:53/UDP -> 127.64.1.2:5353", "127.32.1.5:53/TCP -> 127.64.1.2:5354"],
+            ),
+            (
+                "node ports",
+                json!({"type": "NodePort", "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30080}]}),
                 vec![(http.clone(), vec![endpoint(1, 2, 'r')])],
-                &["127.32.1.5:80/TCP -> 127.64.1.2:8080", "127.0.0.1:30080/TCP -> 127.64.1.2:8080",
-                    "127.16.0.1:30080/TCP -> 127.64.1.2:8080", "127.16.0.2:30080/TCP -> 127.64.1.2:8080"]),
-            ("node ports of the node's own",
+                &[
+                    "127.32.1.5:80/TCP -> 127.64.1.2:8080",
+                    "127.0.0.1:30080/TCP -> 127.64.1.2:8080",
+                    "127.16.0.1:30080/TCP -> 127.64.1.2:8080",
+                    "127.16.0.2:30080/TCP -> 127.64.1.2:8080",
+                ],
+            ),
+            (
+                "node ports of the node's own",
                 json!({"type": "NodePort", "externalTrafficPolicy": "Local",
                     "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30080}]}),
                 vec![(http.clone(), vec![endpoint(1, 2, 'r')])],
-                &["127.32.1.5:80/TCP -> 127.64.1.2:8080", "127.0.0.1:30080/TCP -> 127.64.1.2:8080",
-                    "127.16.0.1:30080/TCP -> 127.64.1.2:8080"]),
-            ("external addresses, of loopback only", json!({"externalIPs": ["127.9.9.9", "192.0.2.1"]}),
+                &[
+                    "127.32.1.5:80/TCP -> 127.64.1.2:8080",
+                    "127.0.0.1:30080/TCP -> 127.64.1.2:8080",
+                    "127.16.0.1:30080/TCP -> 127.64.1.2:8080",
+                ],
+            ),
+            (
+                "external addresses, of loopback only",
+                json!({"externalIPs": ["127.9.9.9", "192.0.2.1"]}),
                 vec![(http.clone(), vec![endpoint(1, 2, 'r')])],
-                &["127.32.1.5:80/TCP -> 127.64.1.2:8080", "127.9.9.9:80/TCP -> 127.64.1.2:8080"]),
-            ("a pod's low port is where its node serves it", json!({}),
+                &["127.32.1.5:80/TCP -> 127.64.1.2:8080", "127.9.9.9:80/TCP -> 127.64.1.2:8080"],
+            ),
+            (
+                "a pod's low port is where its node serves it",
+                json!({}),
                 vec![(json!([{"name": null, "port": 80, "protocol": null}]), two.clone())],
-                &["127.32.1.5:80/TCP -> 127.64.1.2:80,127.64.2.2:8080"]),
-            ("never itself, never a hollow pod; what was written by hand is taken as it is", json!({}),
-                vec![(json!([{"name": "", "port": 30080, "protocol": "TCP"}]), vec![
-                    json!({"addresses": ["127.32.1.5"]}), json!({"addresses": ["127.0.0.1"]}),
-                    json!({"addresses": ["127.16.0.1"]}), json!({"addresses": ["nonsense"]}), json!({"addresses": []}),
-                    json!({"addresses": ["10.64.0.5"], "targetRef": {"kind": "Pod"}}),
-                    json!({"addresses": ["192.0.2.7"]})])],
-                &["127.32.1.5:80/TCP -> 192.0.2.7:30080"]),
+                &["127.32.1.5:80/TCP -> 127.64.1.2:80,127.64.2.2:8080"],
+            ),
+            (
+                "never itself, never a hollow pod; what was written by hand is taken as it is",
+                json!({}),
+                vec![(
+                    json!([{"name": "", "port": 30080, "protocol": "TCP"}]),
+                    vec![
+                        json!({"addresses": ["127.32.1.5"]}),
+                        json!({"addresses": ["127.0.0.1"]}),
+                        json!({"addresses": ["127.16.0.1"]}),
+                        json!({"addresses": ["nonsense"]}),
+                        json!({"addresses": []}),
+                        json!({"addresses": ["10.64.0.5"], "targetRef": {"kind": "Pod"}}),
+                        json!({"addresses": ["192.0.2.7"]}),
+                    ],
+                )],
+                &["127.32.1.5:80/TCP -> 192.0.2.7:30080"],
+            ),
         ];
         for (rule, spec, slices, expected) in cases {
             assert_eq!(told(&joined(spec, &slices), LowPorts::default()), expected, "{rule}");
@@ -336,10 +389,10 @@ mod tests {
         let ports = json!([{"name": "a", "port": 80, "protocol": "TCP"}, {"name": "b", "port": 8080, "protocol": "TCP"}]);
         let targets = json!([{"name": "a", "port": 9001, "protocol": "TCP"}, {"name": "b", "port": 9002, "protocol": "TCP"}]);
         let joined = joined(json!({"ports": ports}), &[(targets, vec![endpoint(1, 2, 'r')])]);
-        assert_eq!(told(&joined, LowPorts::below(1024)), [
-            "127.32.1.5:8080/TCP -> 127.64.1.2:9002",
-            "127.32.1.5:8080/TCP -> 127.64.1.2:9001",
-        ]);
+        assert_eq!(
+            told(&joined, LowPorts::below(1024)),
+            ["127.32.1.5:8080/TCP -> 127.64.1.2:9002", "127.32.1.5:8080/TCP -> 127.64.1.2:9001",]
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::net::UdpSocket;
@@ -133,7 +133,8 @@ impl Answers {
     async fn pass_on(&self) {
         loop {
             let idle = millis(&self.shared).saturating_sub(self.last_used.load(Ordering::Relaxed));
-            let Some(left) = IDLE.checked_sub(Duration::from_millis(idle)).filter(|left| !left.is_zero()) else {
+            let Some(left) = IDLE.checked_sub(Duration::from_millis(idle)).filter(|left| !left.is_zero())
+            else {
                 return;
             };
             match tokio::time::timeout(left, self.towards.readable()).await {

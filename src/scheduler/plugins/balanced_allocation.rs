@@ -1,30 +1,56 @@
-//! NodeResourcesBalancedAllocation: a node whose cpu and memory fill up alike is the better one.
+//! NodeResourcesBalancedAllocation: a node whose resources fill up alike is the better one.
 
 use crate::scheduler::framework::{MAX_SCORE, NodeScore, Plugin, PluginId};
 use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::reason::ResourceName;
 use crate::scheduler::requests::Resources;
+use crate::scheduler::scoring::{Weighed, cpu_and_memory};
 use crate::scheduler::snapshot::Snapshot;
 
 /// See the file's head.
-pub(super) struct BalancedAllocation;
+pub(in crate::scheduler) struct BalancedAllocation {
+    /// The resources that are to fill up alike; weights do not count.
+    pub(in crate::scheduler) resources: Vec<Weighed>,
+}
 
-struct Score<'a>(&'a Resources);
-
-impl NodeScore for Score<'_> {
-    /// (1 − the standard deviation of the used shares after the pod) of 100. Of two shares the standard
-    /// deviation is half their distance.
-    fn score(&self, node: &NodeInfo) -> i64 {
-        let (asked, has, used) = (self.0, &node.allocatable, &node.requested);
-        let cpu = used_share(has.milli_cpu, used.milli_cpu + asked.milli_cpu);
-        let memory = used_share(has.memory, used.memory + asked.memory);
-        let deviation = match (cpu, memory) {
-            (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
-            _ => 0.0,
-        };
-        ((1.0 - deviation) * MAX_SCORE as f64) as i64
+impl Default for BalancedAllocation {
+    fn default() -> Self {
+        Self { resources: cpu_and_memory() }
     }
 }
+
+struct Score<'a> {
+    asked: &'a Resources,
+    resources: &'a [Weighed],
+}
+
+impl NodeScore for Score<'_> {
+    /// (1 − the standard deviation of the used shares after the pod) of 100.
+    fn score(&self, node: &NodeInfo) -> i64 {
+        let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+        for (resource, _) in self.resources {
+            let asked = self.asked.amount(resource);
+            if asked == 0 && matches!(resource, ResourceName::Extended(_)) {
+                continue;
+            }
+            let used = node.requested.amount(resource) + asked;
+            if let Some(share) = used_share(node.allocatable.amount(resource), used) {
+                count += 1.0;
+                sum += share;
+                squares += share * share;
+            }
+        }
+        let deviation = match count {
+            0.0 | 1.0 => 0.0,
+            _ => (squares / count - (sum / count) * (sum / count)).max(0.0).sqrt(),
+        };
+        ((1.0 - deviation) * MAX_SCORE as f64 + ROUNDING) as i64
+    }
+}
+
+/// Far less than the difference of two scores: lets 0.75 that is a hair less be 75.
+const ROUNDING: f64 = 1e-9;
 
 fn used_share(has: i64, used: i64) -> Option<f64> {
     (has > 0).then(|| (used as f64 / has as f64).min(1.0))
@@ -35,7 +61,7 @@ impl Plugin for BalancedAllocation {
         PluginId::NodeResourcesBalancedAllocation
     }
 
-    /// A pod that asks for neither balances nothing, and would only be drawn to nodes that are balanced.
+    /// A pod that asks for none of them balances nothing, and would only be drawn to nodes that are balanced.
     fn pre_score<'a>(
         &'a self,
         pod: &'a PodInfo,
@@ -43,7 +69,8 @@ impl Plugin for BalancedAllocation {
         _: &[usize],
     ) -> Option<Box<dyn NodeScore + 'a>> {
         let asked = &pod.requests;
-        if asked.milli_cpu == 0 && asked.memory == 0 { None } else { Some(Box::new(Score(asked))) }
+        let asks = self.resources.iter().any(|(resource, _)| asked.amount(resource) > 0);
+        asks.then(|| -> Box<dyn NodeScore + 'a> { Box::new(Score { asked, resources: &self.resources }) })
     }
 }
 
@@ -69,14 +96,14 @@ mod tests {
         let pod = asking("3", "5000");
         // 3/4 and 5000/10000: |0.75 − 0.5|/2 = 0.125, so 87; 3/6 and 1/2: no distance.
         assert_eq!(
-            scores_of(&BalancedAllocation, &pod, &[sized("4", "10000"), sized("6", "10000")]),
+            scores_of(&BalancedAllocation::default(), &pod, &[sized("4", "10000"), sized("6", "10000")]),
             [87, 100]
         );
         // More than all is all: |1 − 0.5|/2 = 0.25. One resource alone is balanced.
         assert_eq!(
-            scores_of(&BalancedAllocation, &pod, &[sized("1", "10000"), sized("0", "10000")]),
+            scores_of(&BalancedAllocation::default(), &pod, &[sized("1", "10000"), sized("0", "10000")]),
             [75, 100]
         );
-        assert!(scores_of(&BalancedAllocation, &asking("0", "0"), &[sized("1", "1")]).is_empty());
+        assert!(scores_of(&BalancedAllocation::default(), &asking("0", "0"), &[sized("1", "1")]).is_empty());
     }
 }

@@ -17,11 +17,11 @@ use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};
 
 /// See the file's head.
-pub(super) struct DefaultPreemption {
+pub(in crate::scheduler) struct DefaultPreemption {
     /// At least this share of the nodes where it could help is tried, in percent.
-    pub(super) least_percentage: usize,
+    pub(in crate::scheduler) least_percentage: usize,
     /// And at least so many of them.
-    pub(super) least_nodes: usize,
+    pub(in crate::scheduler) least_nodes: usize,
 }
 
 impl Default for DefaultPreemption {

@@ -18,21 +18,44 @@ mod test_asking;
 use std::sync::Arc;
 
 use super::framework::Plugin;
+use crate::object::node_selector::RequiredNodes;
+
+pub(super) use balanced_allocation::BalancedAllocation;
+pub(super) use default_preemption::DefaultPreemption;
+pub(super) use inter_pod_affinity::InterPodAffinity;
+pub(super) use node_resources_fit::NodeResourcesFit;
 
 /// All plugins with their default settings, in the order in which they are asked.
 pub fn all() -> Vec<Arc<dyn Plugin>> {
+    with(
+        NodeResourcesFit::default(),
+        BalancedAllocation::default(),
+        InterPodAffinity::default(),
+        DefaultPreemption::default(),
+        RequiredNodes::default(),
+    )
+}
+
+/// All plugins, with these settings.
+pub(super) fn with(
+    fit: NodeResourcesFit,
+    balanced: BalancedAllocation,
+    affinity: InterPodAffinity,
+    preemption: DefaultPreemption,
+    added_affinity: RequiredNodes,
+) -> Vec<Arc<dyn Plugin>> {
     vec![
         Arc::new(scheduling_gates::SchedulingGates),
         Arc::new(node_unschedulable::NodeUnschedulable),
         Arc::new(node_name::NodeName),
         Arc::new(taint_toleration::TaintToleration),
-        Arc::new(node_affinity::NodeAffinity),
+        Arc::new(node_affinity::NodeAffinity { added: added_affinity }),
         Arc::new(node_ports::NodePorts),
-        Arc::new(node_resources_fit::NodeResourcesFit),
+        Arc::new(fit),
         Arc::new(pod_topology_spread::PodTopologySpread),
-        Arc::new(inter_pod_affinity::InterPodAffinity::default()),
-        Arc::new(balanced_allocation::BalancedAllocation),
+        Arc::new(affinity),
+        Arc::new(balanced),
         Arc::new(image_locality::ImageLocality),
-        Arc::new(default_preemption::DefaultPreemption::default()),
+        Arc::new(preemption),
     ]
 }

@@ -10,13 +10,26 @@ use crate::scheduler::reason::{Reason, Refusal};
 use crate::scheduler::snapshot::Snapshot;
 
 /// See the file's head.
-pub(super) struct NodeAffinity;
+#[derive(Default)]
+pub(super) struct NodeAffinity {
+    /// What every pod requires besides its own (`addedAffinity`).
+    pub(super) added: RequiredNodes,
+}
 
-struct Check<'a>(&'a RequiredNodes);
+struct Check<'a> {
+    required: &'a RequiredNodes,
+    added: &'a RequiredNodes,
+}
 
 impl NodeCheck for Check<'_> {
     fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
-        if self.0.matches(&node.node) { Ok(()) } else { Err(Refusal::unresolvable(Reason::NodeAffinity)) }
+        if !self.added.matches(&node.node) {
+            return Err(Refusal::unresolvable(Reason::EnforcedNodeAffinity));
+        }
+        if !self.required.matches(&node.node) {
+            return Err(Refusal::unresolvable(Reason::NodeAffinity));
+        }
+        Ok(())
     }
 }
 
@@ -40,17 +53,16 @@ impl Plugin for NodeAffinity {
 
     fn pre_filter<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> PreFilter<'a> {
         let required = &pod.required_nodes;
-        if required.is_any() {
+        if required.is_any() && self.added.is_any() {
             return PreFilter::Skip;
         }
+        let check = || Box::new(Check { required, added: &self.added });
         match required.names() {
-            None => PreFilter::Check(Box::new(Check(required))),
+            None => PreFilter::Check(check()),
             Some(names) if names.is_empty() => {
                 PreFilter::Reject(Refusal::unresolvable(Reason::AffinityConflict))
             }
-            Some(names) => {
-                PreFilter::CheckOnly(names.into_iter().map(Into::into).collect(), Box::new(Check(required)))
-            }
+            Some(names) => PreFilter::CheckOnly(names.into_iter().map(Into::into).collect(), check()),
         }
     }
 
@@ -103,13 +115,13 @@ mod tests {
                 {"weight": 30, "preference": term("disk", "ssd")},
                 {"weight": 10, "preference": term("zone", "a")},
                 {"weight": 90, "preference": {}}]}}}}));
-        assert_eq!(refusal_of(&NodeAffinity, &pod, &a), None);
-        let refusal = refusal_of(&NodeAffinity, &pod, &bare).unwrap();
+        assert_eq!(refusal_of(&NodeAffinity::default(), &pod, &a), None);
+        let refusal = refusal_of(&NodeAffinity::default(), &pod, &bare).unwrap();
         assert_eq!(
             refusal.reasons.as_slice()[0].to_string(),
             "node(s) didn't match Pod's node affinity/selector"
         );
         // 40, 30 and 0 of at most 40; the empty wish counts for nothing: 100·30/40 = 75.
-        assert_eq!(scores_of(&NodeAffinity, &pod, &[a, b, bare]), [100, 75, 0]);
+        assert_eq!(scores_of(&NodeAffinity::default(), &pod, &[a, b, bare]), [100, 75, 0]);
     }
 }

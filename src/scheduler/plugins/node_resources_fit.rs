@@ -3,25 +3,50 @@
 use std::sync::Arc;
 
 use crate::scheduler::framework::{
-    ChangeType, ClusterChange, MAX_SCORE, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
+    ChangeType, ClusterChange, NodeCheck, NodeScore, Plugin, PluginId, PreFilter,
 };
 use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Reasons, Refusal, ResourceName};
 use crate::scheduler::requests::Resources;
+use crate::scheduler::scoring::{Strategy, Weighed, cpu_and_memory};
 use crate::scheduler::snapshot::Snapshot;
 
-/// See the file's head. Scores as `LeastAllocated` with cpu and memory weighing the same.
-pub(super) struct NodeResourcesFit;
+/// See the file's head.
+pub(in crate::scheduler) struct NodeResourcesFit {
+    /// Which nodes are the better ones.
+    pub(in crate::scheduler) strategy: Strategy,
+    /// The resources that count for that.
+    pub(in crate::scheduler) resources: Vec<Weighed>,
+    /// Extended resources that are never lacking: names, and groups (what is before the `/`).
+    pub(in crate::scheduler) ignored: Vec<String>,
+}
+
+impl Default for NodeResourcesFit {
+    fn default() -> Self {
+        let (strategy, resources) = (Strategy::LeastAllocated, cpu_and_memory());
+        Self { strategy, resources, ignored: Vec::new() }
+    }
+}
 
 struct Check<'a> {
     asked: &'a Resources,
     asks_nothing: bool,
+    ignored: &'a [String],
 }
 
 impl<'a> Check<'a> {
-    fn new(pod: &'a PodInfo) -> Self {
-        Self { asked: &pod.requests, asks_nothing: pod.requests.is_zero() }
+    fn new(pod: &'a PodInfo, ignored: &'a [String]) -> Self {
+        Self { asked: &pod.requests, asks_nothing: pod.requests.is_zero(), ignored }
+    }
+
+    fn is_ignored(&self, resource: &str) -> bool {
+        let group = resource.split_once('/').map(|(group, _)| group);
+        self.ignored.iter().any(|ignored| ignored == resource || Some(ignored.as_str()) == group)
+    }
+
+    fn extended(&self) -> impl Iterator<Item = &(Arc<str>, i64)> {
+        self.asked.extended.iter().filter(|(name, _)| self.ignored.is_empty() || !self.is_ignored(name))
     }
 
     fn fits(&self, node: &NodeInfo) -> bool {
@@ -37,7 +62,7 @@ impl<'a> Check<'a> {
         fits(asked.milli_cpu, has.milli_cpu, used.milli_cpu)
             && fits(asked.memory, has.memory, used.memory)
             && fits(asked.ephemeral_storage, has.ephemeral_storage, used.ephemeral_storage)
-            && asked.extended.iter().all(|(name, amount)| *amount <= has.extended(name) - used.extended(name))
+            && self.extended().all(|(name, amount)| *amount <= has.extended(name) - used.extended(name))
     }
 
     fn refusal(&self, node: &NodeInfo) -> Refusal {
@@ -62,8 +87,7 @@ impl<'a> Check<'a> {
             has.ephemeral_storage,
             used.ephemeral_storage,
         );
-        for (name, amount) in &asked.extended {
-            let name: &Arc<str> = name;
+        for (name, amount) in self.extended() {
             lacks(ResourceName::Extended(name.clone()), *amount, has.extended(name), used.extended(name));
         }
         let reasons = match <[Reason; 1]>::try_from(reasons) {
@@ -80,29 +104,15 @@ impl NodeCheck for Check<'_> {
     }
 }
 
-struct LeastAllocated<'a>(&'a Resources);
+struct Score<'a> {
+    pod: &'a Resources,
+    plugin: &'a NodeResourcesFit,
+}
 
-impl NodeScore for LeastAllocated<'_> {
-    /// The mean of the free shares of cpu and memory after the pod, of 100.
+impl NodeScore for Score<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
-        let (asked, has, used) = (self.0, &node.allocatable, &node.assumed);
-        let shares = [
-            free_share(has.milli_cpu, used.milli_cpu + asked.milli_cpu),
-            free_share(has.memory, used.memory + asked.memory),
-        ];
-        let counted = shares.iter().flatten().count() as i64;
-        if counted == 0 { 0 } else { shares.iter().flatten().sum::<i64>() / counted }
+        self.plugin.strategy.score(&self.plugin.resources, self.pod, node)
     }
-}
-
-/// How much of a resource is free, of 100; None when the node has none of it.
-fn free_share(has: i64, used: i64) -> Option<i64> {
-    (has > 0).then(|| if used > has { 0 } else { times_max(has - used) / has })
-}
-
-/// Times [`MAX_SCORE`]; amounts are small enough for that.
-fn times_max(amount: i64) -> i64 {
-    amount * MAX_SCORE
 }
 
 impl Plugin for NodeResourcesFit {
@@ -111,7 +121,7 @@ impl Plugin for NodeResourcesFit {
     }
 
     fn pre_filter<'a>(&'a self, pod: &'a PodInfo, _: &'a Snapshot) -> PreFilter<'a> {
-        PreFilter::Check(Box::new(Check::new(pod)))
+        PreFilter::Check(Box::new(Check::new(pod, &self.ignored)))
     }
 
     fn pre_score<'a>(
@@ -120,7 +130,7 @@ impl Plugin for NodeResourcesFit {
         _: &'a Snapshot,
         _: &[usize],
     ) -> Option<Box<dyn NodeScore + 'a>> {
-        Some(Box::new(LeastAllocated(&pod.assumed)))
+        Some(Box::new(Score { pod: &pod.assumed, plugin: self }))
     }
 
     fn wakes_on(&self) -> &'static [ChangeType] {
@@ -128,11 +138,10 @@ impl Plugin for NodeResourcesFit {
     }
 
     fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _: &Snapshot) -> bool {
+        let fits = |node| Check::new(pod, &self.ignored).fits(node);
         match change {
-            ClusterChange::NodeAdded(node) | ClusterChange::PodRemoved(node, _) => Check::new(pod).fits(node),
-            ClusterChange::NodeUpdated(node, difference) => {
-                difference.allocatable && Check::new(pod).fits(node)
-            }
+            ClusterChange::NodeAdded(node) | ClusterChange::PodRemoved(node, _) => fits(node),
+            ClusterChange::NodeUpdated(node, difference) => difference.allocatable && fits(node),
             _ => false,
         }
     }
@@ -192,7 +201,7 @@ mod tests {
             (json!({"memory": "1Gi"}), &over, vec![], true),
             (json!({"cpu": "1m"}), &over, vec!["Insufficient cpu"], true),
         ] {
-            let refusal = refusal_of(&NodeResourcesFit, &asking(pod.clone()), node);
+            let refusal = refusal_of(&NodeResourcesFit::default(), &asking(pod.clone()), node);
             let told: Vec<String> =
                 refusal.iter().flat_map(|r| r.reasons.as_slice().iter().map(ToString::to_string)).collect();
             assert_eq!(told, reasons, "{pod} on {}", node.name);
@@ -206,17 +215,17 @@ mod tests {
         // Kubernetes' own example: cpu (4000 − 3000)·100/4000 = 25, memory (10000 − 5000)·100/10000 = 50,
         // (25 + 50)/2 = 37; cpu (6000 − 3000)·100/6000 = 50, memory 50, mean 50.
         let (small, large) = (sized("a", "4", "10000", "9"), sized("b", "6", "10000", "9"));
-        assert_eq!(scores_of(&NodeResourcesFit, &pod, &[small, large]), [37, 50]);
+        assert_eq!(scores_of(&NodeResourcesFit::default(), &pod, &[small, large]), [37, 50]);
         // Pods that ask for nothing count as 100m and 200Mi: cpu (1000 − 200)·100/1000 = 80 with one such
         // pod there already, memory (1000Mi − 400Mi)·100/1000Mi = 60, mean 70; alone 90 and 80, mean 85.
         let idle = asking(json!({}));
         let empty = sized("a", "1", "1000Mi", "9");
         let mut used = sized("b", "1", "1000Mi", "9");
         used.add(Arc::new(asking(json!({}))));
-        assert_eq!(scores_of(&NodeResourcesFit, &idle, &[empty, used]), [85, 70]);
+        assert_eq!(scores_of(&NodeResourcesFit::default(), &idle, &[empty, used]), [85, 70]);
         // More memory than there is counts 0: (50 + 0)/2; without memory at all cpu counts alone.
         let scores =
-            scores_of(&NodeResourcesFit, &pod, &[sized("a", "6", "4000", "9"), sized("b", "6", "0", "9")]);
+            scores_of(&NodeResourcesFit::default(), &pod, &[sized("a", "6", "4000", "9"), sized("b", "6", "0", "9")]);
         assert_eq!(scores, [25, 50]);
     }
 }

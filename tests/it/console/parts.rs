@@ -34,7 +34,13 @@ fn budget(name: &str, app: &str, allowed: i32, healthy: i32, desired: i32) -> De
     })]))])
 }
 
-fn revision(name: &str, number: &str, want: i32, image: &str, cause: Option<&str>) -> serde_json::Value {
+pub(super) fn revision(
+    name: &str,
+    number: &str,
+    want: i32,
+    image: &str,
+    cause: Option<&str>,
+) -> serde_json::Value {
     json!({
         "metadata": { "namespace": "default", "name": name, "uid": format!("rs-{name}"),
             "creationTimestamp": super::stage::ago(600),
@@ -67,20 +73,24 @@ fn con_5_the_rollout_shows_both_sides_their_limits_and_the_way_back() {
     shows(
         &screen,
         &[
-            "Deployment web ─ revision 2 ── surge 25% (1) unavailable 25% (1)",
-            "desired 4   total 5 ≤ 5   available 3 ≥ 3",
+            "Deployment web ─ revision 2 ── RollingUpdate surge 25% (1) unavailable 25% (1)",
+            "desired 4",
+            "──┴┬┘  available 3 ≥ 3   total 5 ≤ 5",
             "new web-new",
             "●◐···",
             "1 ready, 1 starting",
             "old web-old",
             "Revisions",
             "2 10m    ● nginx:1.27",
-            "▸   1 10m      first try",
+            "▸   1 10m      nginx:1.25  first try",
         ],
     );
-    shows(&screen, &["- ", "+ "]);
+    shows(
+        &screen,
+        &["- ", "+ ", "╭ Pods ─", "new web-new-b  ◐ ContainerCreating", "old web-old-a  ● Running"],
+    );
     let small = rollout(80, 24).screen();
-    shows(&small, &["desired 4   total 5", "new web-new", "old web-old", "▸   1 10m"]);
+    shows(&small, &["desired 4", "total 5 ≤ 5", "new web-new", "old web-old", "▸   1 10m"]);
 }
 
 #[test]
@@ -169,6 +179,47 @@ fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
     tell(&mut stage, Drained::Ended { node: 0, result: Ok(()) });
     tell(&mut stage, Drained::Over);
     shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone"]);
+    // Left and come back to: the result is still there, and is no work that quitting would stop.
+    stage.press("esc");
+    shows(&stage.screen(), &["Nodes", "its result is kept"]);
+    assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
+    stage.press(": \"jobs\" enter");
+    shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone", "✔ evicted in 4s"]);
+}
+
+#[test]
+fn con_6_a_stopped_drain_goes_on_and_keeps_what_is_gone() {
+    let mut stage = drain(120, 36);
+    stage.press("D");
+    let screen = stage.model.top().0;
+    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::Drain(told)));
+    let plan_now = |stage: &Stage| {
+        let context = stage.model.shared.context(screen, now());
+        let budgets = context.stores.budgets.iter().map(|(_, budget)| &**budget);
+        let pods = context.stores.pods_on("node-2").map(|pod| &**pod);
+        plan(pods, &mut Ledger::new(budgets), &Options::default(), &std::collections::BTreeSet::new())
+    };
+    let rows = plan_now(&stage);
+    tell(&mut stage, Drained::Began { node: 0, rows });
+    let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
+    tell(&mut stage, Drained::Fates { node: 0, fates: vec![(Uid::from("pod-api-1-b"), gone)] });
+    shows(&stage.screen(), &["api-1-b", "not replaced yet"]);
+
+    // The pod is gone from the node, and its controller made another one.
+    let mut old = pod("default", "api-1-b", Some("api-1"), Some("node-2"), "Running", 7100);
+    old["spec"]["nodeName"] = json!("node-2");
+    let made = pod("default", "api-1-c", Some("api-1"), Some("node-1"), "ContainerCreating", 0);
+    let one = |value| objects([value]).remove(0);
+    stage.feed(vec![Delta::Pods(vec![Change::Deleted(one(old)), Change::Applied(one(made))])]);
+    shows(&stage.screen(), &["api-1-c starts on node-1"]);
+
+    stage.press("x");
+    shows(&stage.screen(), &["Drain node-2 ── stopped, 1 of 3 gone, 1 refused"]);
+    let jobs = stage.press("D");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "it goes on");
+    let rows = plan_now(&stage);
+    tell(&mut stage, Drained::Began { node: 0, rows });
+    shows(&stage.screen(), &["Drain node-2 ── 1 of 3 gone", "api-1-b", "✔ evicted in 4s"]);
 }
 
 /// A stage with the logs of a pod on it.
@@ -183,7 +234,7 @@ fn say(stage: &mut Stage, lines: &[&str]) {
     let source: Arc<str> = Arc::from("web-new-a/main");
     let lines = lines.iter().map(|line| LogLine::parse(&source, line.as_bytes())).collect();
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(lines))));
+    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, lines))));
 }
 
 #[test]
@@ -203,6 +254,87 @@ fn con_10_logs_follow_search_and_filter() {
     let screen = stage.screen();
     shows(&screen, &["12:00:00 ERROR late", "only matches · 1 lines"]);
     assert!(!screen.contains("line 98"), "{screen}");
+}
+
+#[test]
+fn con_10_where_there_are_no_lines_the_events_tell_more() {
+    let mut stage = Stage::new(100, 20);
+    stage.feed(cluster());
+    stage.press("p \"/cart-1-a\" enter l");
+    let note = LogLine::note(&Arc::from("cart-1-a/main"), "main waits: ImagePullBackOff");
+    let screen = stage.model.top().0;
+    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, vec![note]))));
+    shows(
+        &stage.screen(),
+        &[
+            "▪ main waits: ImagePullBackOff",
+            "Meanwhile, its events:",
+            "12s ⚠ BackOff  Back-off pulling image",
+        ],
+    );
+    say(&mut stage, &["2026-05-01T12:00:00Z at last"]);
+    let screen = stage.screen();
+    shows(&screen, &["at last"]);
+    assert!(!screen.contains("Meanwhile"), "{screen}");
+}
+
+#[test]
+fn con_10_dropped_lines_are_told_where_they_were() {
+    let mut stage = logs(100, 20);
+    let many: Vec<String> = (0..100_250).map(|n| format!("line {n}")).collect();
+    say(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    shows(&stage.screen(), &["line 100249", "100 000 lines"]);
+    stage.press("g");
+    let screen = stage.screen();
+    shows(&screen, &["… 250 lines dropped here", "line 250"]);
+}
+
+#[test]
+fn con_10_what_is_looked_at_stays_while_lines_flood_in() {
+    let mut stage = logs(100, 20);
+    let flood = |stage: &mut Stage, range: std::ops::Range<u32>| {
+        let many: Vec<String> = range.map(|n| format!("line {n}")).collect();
+        say(stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
+    };
+    flood(&mut stage, 0..50_000);
+    stage.press("g");
+    shows(&stage.screen(), &["line 0", "‖ held"]);
+    assert!(!stage.screen().contains("reading waits"), "there is room");
+    flood(&mut stage, 50_000..95_000);
+    shows(&stage.screen(), &["line 0", "reading waits"]);
+    stage.press("G");
+    flood(&mut stage, 95_000..95_001);
+    let screen = stage.screen();
+    shows(&screen, &["line 95000", "● following"]);
+    // What an earlier reading sends late is not mixed into the new one.
+    stage.press("1");
+    let screen = stage.model.top().0;
+    let late = LogLine::parse(&Arc::from("p/c"), b"too late");
+    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, vec![late]))));
+    assert!(!stage.screen().contains("too late"));
+}
+
+#[test]
+fn con_8_an_attach_offers_the_debugger_that_was_left() {
+    let mut stage = Stage::new(100, 24);
+    stage.feed(cluster());
+    let mut value = pod("default", "web-new-a", Some("web-new"), Some("node-1"), "Running", 40);
+    value["spec"]["ephemeralContainers"] = json!([
+        { "name": "debugger-a", "image": "busybox" }, { "name": "debugger-b", "image": "busybox" },
+        { "name": "debugger-c", "image": "busybox" },
+    ]);
+    let state = |name: &str, state: serde_json::Value| json!({ "name": name, "image": "busybox", "imageID": "", "ready": false, "restartCount": 0, "state": state });
+    value["status"]["ephemeralContainerStatuses"] = json!([
+        state("debugger-a", json!({ "running": {} })),
+        state("debugger-b", json!({ "running": {} })),
+        state("debugger-c", json!({ "terminated": { "exitCode": 0 } })),
+    ]);
+    stage.feed(vec![Delta::Pods(vec![Change::Applied(objects([value]).remove(0))])]);
+    stage.press("p \"/web-new-a\" enter a");
+    shows(&stage.screen(), &["Attach to web-new-a", "‹ debugger-b ›"]);
+    // A shell is meant for the application.
+    stage.press("esc s");
+    shows(&stage.screen(), &["Shell in web-new-a", "‹ main ›"]);
 }
 
 #[test]

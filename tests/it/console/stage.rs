@@ -168,12 +168,15 @@ pub(crate) fn deployment(name: &str, want: i32, updated: i32, available: i32, to
 }
 
 pub(crate) fn replica_set(name: &str, deployment: &str, revision: &str, want: i32, ready: i32) -> Value {
+    let image = if revision == "2" { "nginx:1.27" } else { "nginx:1.26" };
     json!({
         "metadata": {"namespace": "default", "name": name, "uid": format!("rs-{name}"),
             "creationTimestamp": ago(600), "annotations": {"deployment.kubernetes.io/revision": revision},
             "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment,
                 "uid": format!("deploy-{deployment}"), "controller": true}]},
-        "spec": {"replicas": want, "selector": {"matchLabels": {"app": deployment}}},
+        "spec": {"replicas": want, "selector": {"matchLabels": {"app": deployment}}, "template": {
+            "metadata": {"labels": {"app": deployment}},
+            "spec": {"containers": [{"name": "main", "image": image}]}}},
         "status": {"replicas": want, "readyReplicas": ready},
     })
 }

@@ -66,6 +66,7 @@ const CHANGE: &[&str] = &["get", "patch", "update"];
 /// Questions that are answered at once: group, version, plural, kind.
 const REVIEWS: &[(&str, &str, &str, &str)] = &[
     ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"),
+    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"),
     ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
     ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
 ];

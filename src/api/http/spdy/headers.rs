@@ -133,7 +133,7 @@ impl HeaderReader {
 
 /// Names and values; none when the bytes are something else.
 fn parse(mut plain: Bytes) -> Option<Headers> {
-    let mut text = |plain: &mut Bytes| {
+    let text = |plain: &mut Bytes| {
         let length = plain.try_get_u32().ok()? as usize;
         (length <= plain.len()).then(|| String::from_utf8(plain.split_to(length).into()).ok())?
     };

@@ -8,6 +8,8 @@
 //!
 //! Architecture Invariant: nothing here knows what Kubernetes sends through the streams.
 
+#[cfg(test)]
+pub(super) mod client;
 mod connection;
 mod dictionary;
 mod driver;

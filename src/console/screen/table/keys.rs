@@ -99,7 +99,10 @@ impl Table {
                 self.index.set_filter(Filter { faults: !filter.faults, ..filter });
                 self.keep_cursor();
             }
-            Command::Wide => self.wide = !self.wide,
+            Command::Wide => {
+                self.wide = !self.wide;
+                self.shift.set(0);
+            }
             Command::SortName => self.sort_by(None),
             Command::SortAge => self.sort_by(self.column_named(&["AGE", "LAST SEEN"])),
             Command::SortStatus => self.sort_by(self.column_named(&["STATUS", "TYPE", "READY"])),
@@ -137,6 +140,9 @@ impl Table {
             MouseEventKind::ScrollUp => self.go(self.cursor_place().saturating_sub(3)),
             MouseEventKind::Down(MouseButton::Left) if body.contains((event.column, event.row).into()) => {
                 let place = self.offset.get() + usize::from(event.row - body.y);
+                if place >= self.index.len() {
+                    return false;
+                }
                 let again = place == self.cursor_place();
                 self.go(place);
                 return again;

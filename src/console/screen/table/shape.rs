@@ -53,13 +53,17 @@ impl Widths {
 pub(super) struct Shape {
     /// Index of a column, `None` for the namespace; and its width.
     pub(super) columns: Vec<(Option<usize>, usize)>,
+    /// How many more there would be on the right.
+    pub(super) hidden: usize,
 }
 
 struct Wanted {
     column: Option<usize>,
     width: usize,
-    /// What is needed now; more than it is a wish.
+    /// What it may shrink to now; more than it is a wish.
     least: usize,
+    /// What its texts need to be seen whole.
+    whole: usize,
     weight: u8,
 }
 
@@ -67,6 +71,7 @@ impl Shape {
     /// For so many terminal columns.
     pub(super) fn of(table: &Table, cx: &Context<'_>, room: usize) -> Self {
         let mut wanted = wanted(table, cx);
+        let mut hidden = 0;
         let used = |wanted: &[Wanted]| {
             (wanted.iter().map(|column| column.width + GAP).sum::<usize>() + LEAD).saturating_sub(GAP)
         };
@@ -75,7 +80,8 @@ impl Shape {
             if over == 0 {
                 break;
             }
-            // Wishes go first, then long columns are cut, then whole columns go, the lightest first.
+            // Wishes go first, then long columns are cut, then whole columns go, the lightest first. Who asked
+            // for all of them finds the others on the right.
             if let Some(column) = wanted.iter_mut().max_by_key(|column| column.width - column.least)
                 && column.width > column.least
             {
@@ -88,13 +94,20 @@ impl Shape {
             } else if wanted.len() > 1
                 && let Some((at, _)) = wanted.iter().enumerate().min_by_key(|(_, column)| column.weight)
             {
-                wanted.remove(at);
+                hidden += usize::from(table.wide);
+                wanted.remove(if table.wide { wanted.len() - 1 } else { at });
             } else {
                 break;
             }
         }
-        // Spare room goes between the columns, calmly, not all at the end.
+        // What a column that went left over goes to those that were cut.
         let mut spare = room.saturating_sub(used(&wanted));
+        for column in &mut wanted {
+            let back = spare.min(column.whole.saturating_sub(column.width));
+            column.width += back;
+            spare -= back;
+        }
+        // Spare room goes between the columns, calmly, not all at the end.
         let last = wanted.len().saturating_sub(1);
         let air = (spare / last.max(1)).min(AIR);
         for column in wanted.iter_mut().take(last) {
@@ -106,7 +119,7 @@ impl Shape {
         {
             *width += spare;
         }
-        Self { columns: wanted.into_iter().map(|column| (column.column, column.width)).collect() }
+        Self { columns: wanted.into_iter().map(|column| (column.column, column.width)).collect(), hidden }
     }
 }
 
@@ -120,7 +133,7 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
         };
     if with_namespace {
         let width = table.widths.namespace.max("NAMESPACE".len());
-        wanted.push(Wanted { column: None, width, least: width, weight: 7 });
+        wanted.push(Wanted { column: None, width, least: width, whole: width, weight: 7 });
     }
     let sort = table.index.sort().column;
     for (index, column) in table.columns.iter().enumerate() {
@@ -132,7 +145,7 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
         let seen = table.widths.columns.get(index).copied().unwrap_or(0);
         let least = seen.max(column.name.width() + arrow);
         let width = least.max(usize::from(column.usual));
-        wanted.push(Wanted { column: Some(index), width, least, weight: column.weight });
+        wanted.push(Wanted { column: Some(index), width, least, whole: least, weight: column.weight });
     }
     wanted
 }
@@ -145,6 +158,7 @@ impl Cell {
         match self {
             Self::Text(text) | Self::Dim(text) => text.width(),
             Self::Status(text, look) => text.width() + look.glyph().width() + 1,
+            Self::Warning(text) => text.width() + 2,
             Self::Age(Some(_)) => AGE,
             Self::Restarts(count, Some(_)) if *count > 0 => count.to_string().len() + AGE + " ( ago)".len(),
             Self::Age(None) => "<unknown>".len(),

@@ -52,6 +52,15 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let shape = Shape::of(table, cx, usize::from(inner.width));
 
     frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
+    let (left, right) = (table.shift.get(), shape.hidden);
+    if left > 0 || right > 0 {
+        // Columns out of sight are told, or nobody would look for them.
+        let left = if left > 0 { format!(" ← {left}") } else { String::new() };
+        let right = if right > 0 { format!(" {right} →") } else { String::new() };
+        let more = Line::styled(format!("{left}{right}"), theme.body.accent).right_aligned();
+        let width = more.width() as u16;
+        frame.render_widget(more, Rect { x: inner.right().saturating_sub(width), width, height: 1, ..inner });
+    }
     for (line, (row, texts)) in visible.iter().zip(&texts).enumerate() {
         let place = Rect { y: inner.y + 1 + line as u16, height: 1, ..inner };
         let selected = offset + line == cursor;
@@ -221,7 +230,7 @@ fn draw_row<'a>(
         let mut style = cell_style(cell, row, cx);
         if selected {
             // Under the cursor the ground is the cursor's; only a state keeps its colour.
-            style = if matches!(cell, Cell::Status(..)) {
+            style = if matches!(cell, Cell::Status(..) | Cell::Warning(_)) {
                 theme.table.cursor.patch(style)
             } else {
                 Style::default()
@@ -235,6 +244,7 @@ fn draw_row<'a>(
         }
         let text = match cell {
             Cell::Status(_, look) => format!("{} {text}", look.glyph()),
+            Cell::Warning(_) => format!("⚠ {text}"),
             _ => text.clone(),
         };
         spans.push(Span::styled(aligned(&text, *width, align), style));
@@ -248,6 +258,7 @@ fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
     let theme = cx.theme;
     match cell {
         Cell::Status(_, look) => theme.look(*look),
+        Cell::Warning(_) => theme.status.pending,
         Cell::Dim(_) | Cell::Age(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
         Cell::Restarts(..) => theme.status.crashing,
         Cell::Ratio(have, want) if have < want && row.look != Some(Look::Succeeded) => theme.status.pending,

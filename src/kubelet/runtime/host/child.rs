@@ -15,6 +15,7 @@ use rustix::thread::{CapabilitySet, LinkNameSpaceType};
 
 use super::super::Security;
 
+use super::image_root;
 use super::mounts::{self, View};
 use super::os;
 use super::program::{self, Found, os_text};
@@ -112,6 +113,10 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
         Files::Of(pid) => Some(open_namespace(*pid, "mnt").map_err(at("mount namespace"))?),
         Files::Machine | Files::Own(_) => None,
     };
+    let of_user = match &plan.files {
+        Files::Of(pid) => own_user_namespace(*pid).map_err(at("user namespace"))?,
+        Files::Machine | Files::Own(_) => None,
+    };
     for (namespace, kind) in plan.join {
         rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(*kind))
             .map_err(|error| at("namespace")(error.into()))?;
@@ -123,6 +128,10 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     if let Files::Own(view) = &plan.files {
         mounts::enter(view)?;
     }
+    let seems = match &plan.files {
+        Files::Own(View { image: Some(image), .. }) => image.seems.as_ref(),
+        _ => None,
+    };
     connect(&plan.stdio).map_err(at("standard streams"))?;
     // Best effort: a lower limit than the machine's default is nothing to fail for.
     let _ = rustix::process::setrlimit(Resource::Nofile, plan.open_files_limit);
@@ -139,6 +148,16 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     }
     if plan.security.no_new_privileges {
         rustix::thread::set_no_new_privs(true).map_err(|error| at("no new privileges")(error.into()))?;
+    }
+    // Last: what this process may do to the others' namespaces ends here.
+    if let Some(user) = seems {
+        image_root::seem(user).map_err(at("user namespace"))?;
+        die_with_host(plan.host);
+    }
+    if let Some(namespace) = of_user {
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::User))
+            .map_err(|error| at("user namespace")(error.into()))?;
+        die_with_host(plan.host);
     }
     let working_dir = plan.working_dir.to_path_buf();
     match rustix::process::chdir(&working_dir) {
@@ -228,6 +247,14 @@ fn exec(plan: &Plan<'_>, found: &Found, working_dir: &Path) -> String {
 /// Opens a namespace of a running process.
 pub(super) fn open_namespace(pid: Pid, kind: &str) -> std::io::Result<OwnedFd> {
     File::open(format!("/proc/{}/ns/{kind}", pid.as_raw_nonzero())).map(Into::into)
+}
+
+/// The user namespace of a running process, where it is not this process' own.
+fn own_user_namespace(pid: Pid) -> std::io::Result<Option<OwnedFd>> {
+    // Not by this process' number: that may be one of another PID namespace.
+    let (other, own) = (open_namespace(pid, "user")?, OwnedFd::from(File::open("/proc/self/ns/user")?));
+    let number = |namespace: &OwnedFd| rustix::fs::fstat(namespace).map(|about| about.st_ino);
+    Ok(if number(&other)? == number(&own)? { None } else { Some(other) })
 }
 
 /// Pid 1 of a namespace: buries orphans for ever; its end is the end of everything in the namespace.

@@ -25,7 +25,7 @@ pub(super) struct Container {
     pub(super) id: ContainerId,
     pub(super) pod: PodUid,
     pub(super) dir: PathBuf,
-    /// Where its private root lies.
+    /// Where its private root lies: in memory where there are namespaces, else its directory.
     pub(super) private: PathBuf,
     pub(super) launch: Launch,
     pub(super) record: RefCell<ContainerRecord>,

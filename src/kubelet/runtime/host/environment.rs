@@ -31,6 +31,14 @@ pub(super) fn base(hostname: &str, home: &Path, tty: bool) -> Vec<(String, Strin
     env
 }
 
+/// Adds a directory to the end of the search path.
+pub(super) fn extend_search_path(env: &mut [(String, String)], directory: &Path) {
+    if let Some((_, path)) = env.iter_mut().find(|(name, _)| name == "PATH") {
+        path.push(':');
+        path.push_str(&directory.to_string_lossy());
+    }
+}
+
 /// The marker by which a container's processes are found.
 pub(super) fn marker(id: &str) -> (String, String) {
     (MARKER.to_owned(), id.to_owned())

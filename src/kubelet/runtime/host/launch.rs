@@ -11,16 +11,48 @@ use tokio::sync::watch;
 use super::super::protocol::Launch;
 use super::super::{ContainerRecord, RuntimeError};
 use super::cgroup::Limits;
+use super::child::User;
 use super::container::{Container, Holder};
+use super::environment::Account;
+use super::image_root::ImageRoot;
 use super::io::Streams;
 use super::mounts::View;
 use super::pod::Pod;
 use super::view::target_variables;
 use super::{Host, Place, environment, os};
-use crate::kubelet::images::IMAGE_DIRECTORY;
+use crate::kubelet::images::{Beneath, IMAGE_DIRECTORY};
 
 pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
     move |error| RuntimeError::Os(format!("{what}: {error}"))
+}
+
+/// Whom a container runs as, by the accounts it sees; and whom it seems to be, where it cannot become anybody.
+fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
+    let own_uid = rustix::process::getuid().as_raw();
+    let Some(root) = &launch.image_root else {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let account = environment::account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid);
+        return Ok((account?, None));
+    };
+    let files = Beneath::new(root).map_err(os_error("image"))?;
+    let read = |path: &str| files.read(Path::new(path)).unwrap_or_default();
+    // Images expect to start as root, and to become whom they like.
+    let account = environment::account(launch, &read("etc/passwd"), &read("etc/group"), 0);
+    let account = account?;
+    if own_uid == 0 {
+        return Ok((account, None));
+    }
+    let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0, groups: Vec::new() });
+    Ok((Account { user: None, home: account.home }, Some(seems)))
+}
+
+fn no_root_here(image: &str) -> RuntimeError {
+    RuntimeError::CreateFailed(format!(
+        "image {image:?} was loaded with a root file system of its own, which needs namespaces, and containers \
+         are plain processes on this node: run podium as root, allow user namespaces (sysctl \
+         user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and leave \"namespaces\" on \
+         in the config file, or declare a program of this machine in DATA/images/*.yaml"
+    ))
 }
 
 impl Host {
@@ -69,23 +101,27 @@ impl Host {
         pod: &Rc<Pod>,
         launch: Launch,
     ) -> Result<(Rc<Container>, super::wire::Wire), RuntimeError> {
+        if launch.image_root.is_some() && !self.isolation.namespaces {
+            return Err(no_root_here(&launch.spec.image));
+        }
         let target = launch.spec.target.as_ref().and_then(|name| {
             pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
         });
+        // An image's files are nobody else's, not even a debugger's: that looks at them by TARGET_ROOT.
+        let of_image = |target: &&Rc<Container>| target.launch.image_root.is_some();
+        let beside = target.as_ref().filter(|target| !of_image(target) && launch.image_root.is_none());
         let id = self.new_id();
         let dir = pod.dir.join(&id.0);
-        let private = if self.isolation.namespaces { pod.private.join(&id.0) } else { dir.clone() };
-        let root = target.as_ref().map_or(&private, |target| &target.private).join("root");
-        let tmp = target.as_ref().map_or(&dir, |target| &target.dir).join("tmp");
+        let private = pod.private.join(&id.0);
+        let root = beside.map_or(&private, |target| &target.private).join("root");
+        let tmp = beside.map_or(&dir, |target| &target.dir).join("tmp");
         for path in [&dir, &root, &tmp] {
             // Only a target's are there: of a host that died, perhaps not even those.
             fs::create_dir_all(path).map_err(os_error("container directory"))?;
         }
         fs::write(dir.join("termination-log"), "").map_err(os_error("termination log"))?;
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let own_uid = rustix::process::getuid().as_raw();
-        let account = environment::account(&launch, &read("/etc/passwd"), &read("/etc/group"), own_uid)?;
-        let (shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
+        let (account, seems) = who(&launch)?;
+        let (mut shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
         if let Some(user) = &account.user {
             let own = [private.join("root"), dir.join("tmp"), dir.join("termination-log")];
             // The image's program fills its own directories.
@@ -106,6 +142,9 @@ impl Host {
         environment::merge(&mut env, mounts_env);
         environment::merge(&mut env, launch.spec.env.iter().cloned());
         environment::merge(&mut env, [environment::marker(&id.0)]);
+        if let Some(directory) = self.inside_programs(&launch.programs, &mut shows) {
+            environment::extend_search_path(&mut env, &directory);
+        }
 
         let mut working_dir = match (&target, &launch.spec.working_dir) {
             (_, Some(own)) => own.clone(),
@@ -122,6 +161,7 @@ impl Host {
             working_dir: working_dir.clone(),
             of_machine: launch.host_view,
             read_only: launch.spec.security.read_only_root,
+            image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),
         });
         if view.is_none() {
             let under = |show: &&super::super::Mount| working_dir.starts_with(&show.container_path);

@@ -11,10 +11,13 @@ mod cgroup;
 mod child;
 mod container;
 mod environment;
+mod image_root;
+mod inside;
 mod io;
 mod isolation;
 mod keeper;
 mod launch;
+mod listeners;
 pub(super) mod log_writer;
 mod mounts;
 mod os;
@@ -65,6 +68,8 @@ const SAMPLE_PERIOD: Duration = Duration::from_millis(200);
 /// The host of one node.
 struct Host {
     dir: PathBuf,
+    /// Where private roots and pods' files lie, where there are namespaces.
+    memory: Option<PathBuf>,
     isolation: Isolation,
     /// This binary, for programs inside it; also after the file was replaced.
     own_program: OwnedFd,
@@ -272,13 +277,13 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
     let own_program = rustix::fs::open("/proc/self/exe", flags, rustix::fs::Mode::empty())
         .map_err(|error| format!("own program: {error}"))?;
-    let memory = dir.join("memory");
-    if isolation.namespaces {
-        isolation::private_memory(&memory).map_err(at("memory"))?;
+    let memory = isolation.namespaces.then(|| dir.join("memory"));
+    if let Some(memory) = &memory {
+        isolation::private_memory(memory).map_err(at("memory"))?;
     }
     let mut pods = BTreeMap::new();
     for entry in fs::read_dir(dir.join("pods")).into_iter().flatten().flatten() {
-        match Pod::load(entry.path(), &memory) {
+        match Pod::load(entry.path(), memory.as_deref()) {
             Ok(pod) => {
                 pods.insert(pod.spec.pod_uid.clone(), Rc::new(pod));
             }
@@ -290,6 +295,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let host = Rc::new(Host {
         dir,
+        memory,
         isolation,
         own_program,
         alive,

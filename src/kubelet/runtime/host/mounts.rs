@@ -16,6 +16,7 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
+use super::image_root::{self, ImageRoot};
 use super::os;
 use super::program::os_text;
 use super::skeleton::{self, make_directory};
@@ -48,6 +49,8 @@ pub(super) struct View {
     pub(super) of_machine: bool,
     /// Only what is shown may be written.
     pub(super) read_only: bool,
+    /// An image's files are the root, instead of the machine's.
+    pub(super) image: Option<ImageRoot>,
 }
 
 /// Gives this process the view, for good.
@@ -59,6 +62,9 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     os::unshare(UnshareFlags::NEWNS).map_err(|error| format!("mount namespace: {}", os_text(&error)))?;
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(at("private mounts"))?;
+    if let Some(image) = &view.image {
+        return image_root::enter(view, image);
+    }
     let root = &view.root;
     let mounted = skeleton::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
@@ -155,10 +161,10 @@ impl Own {
         let layers: Vec<PathBuf> =
             self.places.iter().filter(|(_, own)| *own).map(|(path, _)| path.clone()).collect();
         for path in mounted.iter().filter(|path| *path != Path::new("/proc")).chain(&layers) {
-            make_read_only(path)?;
+            lock_read_only(path)?;
         }
         if Path::new("/tmp").exists() && !mounted.iter().any(|path| path == Path::new("/tmp")) {
-            make_read_only(Path::new("/tmp"))?;
+            lock_read_only(Path::new("/tmp"))?;
         }
         self.places.iter_mut().for_each(|(_, own)| *own = false);
         Ok(())
@@ -234,11 +240,11 @@ fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
 
 fn bind(source: &OwnedFd, target: &Path, read_only: bool) -> io::Result<()> {
     mount_bind_recursive(link(source), target)?;
-    if read_only { make_read_only(target) } else { Ok(()) }
+    if read_only { lock_read_only(target) } else { Ok(()) }
 }
 
-/// Takes the right to write away from one mount.
-fn make_read_only(target: &Path) -> io::Result<()> {
+/// Makes a mount read only.
+pub(super) fn lock_read_only(target: &Path) -> io::Result<()> {
     // Flags that the machine locked must be repeated, or the change is refused.
     let locked = rustix::fs::statvfs(target)?.f_flag;
     let mut flags = MountFlags::BIND | MountFlags::RDONLY;
@@ -254,15 +260,15 @@ fn make_read_only(target: &Path) -> io::Result<()> {
             flags |= flag;
         }
     }
-    mount_remount(target, flags, c"").map_err(Into::into)
+    Ok(mount_remount(target, flags, c"")?)
 }
 
 /// A descriptor that only names a file.
-fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(super) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// A path that means what the descriptor holds.
-fn link(descriptor: &OwnedFd) -> PathBuf {
+pub(super) fn link(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
 }

@@ -25,7 +25,7 @@ pub(super) struct Pod {
     pub(super) created_at: Timestamp,
     pub(super) ready: Cell<bool>,
     pub(super) dir: PathBuf,
-    /// Where its files for containers lie, in memory.
+    /// Where its files for containers lie: in memory where there are namespaces, else its directory.
     pub(super) private: PathBuf,
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
     /// Host name and IPC namespaces; none without namespaces, or when the sandbox is a dead one.
@@ -52,11 +52,12 @@ impl Pod {
     /// Makes the sandbox.
     pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
         let dir = host.dir.join("pods").join(&spec.pod_uid);
-        let private = host.dir.join("memory").join(&spec.pod_uid);
+        let private = match &host.memory {
+            Some(memory) => memory.join(&spec.pod_uid),
+            None => dir.clone(),
+        };
         fs::create_dir_all(&dir)?;
-        if host.isolation.namespaces {
-            write_files(&private, &spec)?;
-        }
+        write_files(&private, &spec)?;
         let namespaces = if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
         let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
             Some(host.make_init()?)
@@ -78,9 +79,9 @@ impl Pod {
     }
 
     /// Reads what a host before this one left: a dead sandbox with ended containers.
-    pub(super) fn load(dir: PathBuf, memory: &Path) -> io::Result<Self> {
+    pub(super) fn load(dir: PathBuf, memory: Option<&Path>) -> io::Result<Self> {
         let stored: Stored = serde_json::from_slice(&fs::read(dir.join("sandbox.json"))?)?;
-        let private = memory.join(&stored.spec.pod_uid);
+        let private = memory.map_or_else(|| dir.clone(), |memory| memory.join(&stored.spec.pod_uid));
         let mut containers = Vec::new();
         for entry in fs::read_dir(&dir)? {
             let entry = entry?;

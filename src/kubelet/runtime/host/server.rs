@@ -158,6 +158,7 @@ impl Host {
                 let usage = pods.into_iter().map(|(uid, pod)| (uid, usage(&pod, &processes))).collect();
                 Ok(Answer::UsageOfAll(usage))
             }
+            Ask::Listeners(uid, port) => self.listeners(&uid, port).map(Answer::Addresses),
             Ask::Shutdown => {
                 self.stop_all().await;
                 Ok(Answer::Done)

@@ -59,7 +59,7 @@ pub(super) fn build(view: &View) -> io::Result<Vec<PathBuf>> {
 }
 
 /// A small /dev: the harmless devices and terminals, and a place for shared memory.
-fn build_dev(dev: &Path) -> io::Result<()> {
+pub(super) fn build_dev(dev: &Path) -> io::Result<()> {
     make_directory(dev)?;
     for name in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
         let (source, place) = (Path::new("/dev").join(name), dev.join(name));

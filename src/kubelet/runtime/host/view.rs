@@ -6,6 +6,7 @@ use std::path::Path;
 use super::super::RuntimeError;
 use super::super::protocol::Launch;
 use super::container::Container;
+use super::image_root::UPPER;
 use super::launch::os_error;
 use super::mounts::Show;
 use super::pod::Pod;
@@ -55,20 +56,29 @@ impl Host {
             ("hostname", "/etc/hostname"),
             ("shm", "/dev/shm"),
         ] {
-            let source = pod.private.join(name);
-            let of_machine = name == "shm" && pod.spec.host.ipc;
-            let source = if of_machine { place.into() } else { source };
-            if name == "shm" && launch.host_view {
+            let (source, machines) = (pod.private.join(name), Path::new(place));
+            let memory = name == "shm";
+            if (memory && launch.host_view) || covered(machines) {
                 continue;
             }
-            if source.exists() && Path::new(place).exists() && !covered(Path::new(place)) {
+            if !self.isolation.namespaces && source.exists() {
+                // The machine's files stay what programs see; the built-in nslookup looks here.
+                let variable = name.to_ascii_uppercase().replace('.', "_");
+                env.push((format!("PODIUM_{variable}"), source.display().to_string()));
+            }
+            // An image has none of its own that would be right here.
+            let of_image = launch.image_root.is_some();
+            let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
+            let source = if of_machine { machines.to_path_buf() } else { source };
+            if source.exists() && (of_image || machines.exists()) {
                 shows.push(Show { source, target: place.into(), read_only: false });
             }
         }
         let path = launch.spec.termination_message_path.clone();
         shows.push(Show { source: termination_log, target: path, read_only: false });
-        if let Some(target) = target.filter(|target| target.dir.starts_with("/tmp")) {
-            // The machine's /tmp is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
+        let hidden = |target: &&Container| launch.image_root.is_some() || target.dir.starts_with("/tmp");
+        if let Some(target) = target.filter(hidden) {
+            // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
             for path in [&target.dir, &target.private] {
                 shows.push(Show { source: path.clone(), target: path.clone(), read_only: false });
             }
@@ -81,10 +91,13 @@ impl Host {
 
 /// EPH-3: where a debugger finds what it looks at.
 pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
-    let mut variables = vec![
-        ("TARGET_ROOT".to_owned(), target.private.join("root").display().to_string()),
-        ("TARGET_LOG".to_owned(), target.log_path().display().to_string()),
-    ];
+    let mut variables = vec![("TARGET_LOG".to_owned(), target.log_path().display().to_string())];
+    let mut root = target.private.join("root");
+    // What an image's container has written lies in its layer.
+    let written = target.dir.join("layers").join(UPPER);
+    if target.launch.image_root.is_some() && written.exists() {
+        root = written;
+    }
     if let Some(main) = target.main.get() {
         // The innermost of the numbers the process has is the one a debugger beside it sees.
         let status =
@@ -92,7 +105,11 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         let own = main.as_raw_nonzero().to_string();
         let pid = numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()).unwrap_or(&own);
+        if target.launch.image_root.is_some() {
+            root = format!("/proc/{pid}/root").into();
+        }
         variables.push(("TARGET_PID".to_owned(), pid.to_owned()));
     }
+    variables.push(("TARGET_ROOT".to_owned(), root.display().to_string()));
     variables
 }

@@ -297,7 +297,7 @@ proptest! {
     /// Several streams at once in odd sizes: each arrives whole and in order.
     #[test]
     fn streams_do_not_mix_api_3(
-        writes in prop::collection::vec((0..5_usize, prop::collection::vec(any::<u8>(), 1..3000)), 1..60),
+        writes in prop::collection::vec((0..5_usize, prop::collection::vec(any::<u8>(), 1..800)), 1..30),
         window in prop::option::of(1..5000_u32),
     ) {
         let (mut client, mut server) = pair();

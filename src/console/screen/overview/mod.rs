@@ -8,25 +8,30 @@
 //! ╭ Events ────────────────────────────────────────────────────╮
 //! ```
 
-use crossterm::event::{MouseButton, MouseEventKind};
+mod deployments;
+mod events;
+mod nodes;
+mod view;
+
+use std::cell::Cell;
+
+use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use super::overview_view;
 use super::rollout::Rollout;
 use super::table::{Only, Table};
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
-use crate::console::index::{Direction, Index, Sort};
+use crate::console::index::{Direction, Filter, Index, Sort};
 use crate::console::message::ScreenMessage;
 use crate::console::object_commands;
+use crate::console::query::Query;
 use crate::console::resource::{ObjectRef, Uid, Watched};
-use crate::console::rows::cell::natural;
-use crate::console::rows::pod_status::Look;
-use crate::console::rows::{self, workload};
-use crate::console::store::{Touched, uid_of};
+use crate::console::rows;
+use crate::console::store::Touched;
 
 /// The part with the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,14 +48,18 @@ pub enum Part {
 /// The screen.
 #[derive(Debug)]
 pub struct Overview {
-    pub(super) part: Part,
+    part: Part,
     /// Where the cursor is in each part, by uid.
-    pub(super) deployment: Option<Uid>,
-    pub(super) node: Option<Uid>,
-    pub(super) event: Option<Uid>,
+    deployment: Option<Uid>,
+    node: Option<Uid>,
+    event: Option<Uid>,
     /// Newest first.
-    pub(super) events: Index,
-    pub(super) areas: std::cell::Cell<[Rect; 3]>,
+    events: Index,
+    /// What deployments, nodes and events must match.
+    query: String,
+    wanted: Query,
+    /// Where each part was drawn, and its first row.
+    areas: Cell<[(Rect, usize); 3]>,
 }
 
 impl Default for Overview {
@@ -61,56 +70,26 @@ impl Default for Overview {
             node: None,
             event: None,
             events: Index::new(Sort { column: Some(0), direction: Direction::Up }),
-            areas: std::cell::Cell::default(),
+            query: String::new(),
+            wanted: Query::All,
+            areas: Cell::default(),
         }
     }
-}
-
-/// The deployments: what is in trouble first, then what moves, then the others by name.
-pub(super) fn deployments(cx: &Context<'_>) -> Vec<(Uid, Look)> {
-    let rank = |look: Look| match look {
-        Look::Failed | Look::Crashing => 0,
-        Look::Pending => 1,
-        Look::Unknown | Look::Terminating => 2,
-        Look::Running | Look::Succeeded => 3,
-    };
-    let mut all: Vec<_> = cx
-        .stores
-        .deployments
-        .iter()
-        .map(|(uid, deployment)| (rank(workload::deployment_state(deployment).1), deployment, uid))
-        .collect();
-    all.sort_by(|(a, x, _), (b, y, _)| {
-        let names = || {
-            let (x, y) = (x.metadata.name.as_deref(), y.metadata.name.as_deref());
-            natural(x.unwrap_or_default(), y.unwrap_or_default())
-        };
-        a.cmp(b).then_with(|| x.metadata.namespace.cmp(&y.metadata.namespace)).then_with(names)
-    });
-    all.into_iter()
-        .map(|(_, deployment, uid)| (uid.clone(), workload::deployment_state(deployment).1))
-        .collect()
-}
-
-/// The nodes, by name.
-pub(super) fn nodes(cx: &Context<'_>) -> Vec<Uid> {
-    let mut all: Vec<_> = cx.stores.nodes.iter().collect();
-    all.sort_by(|(_, a), (_, b)| {
-        natural(
-            a.metadata.name.as_deref().unwrap_or_default(),
-            b.metadata.name.as_deref().unwrap_or_default(),
-        )
-    });
-    all.into_iter().map(|(uid, _)| uid.clone()).collect()
 }
 
 impl Overview {
     fn list(&self, cx: &Context<'_>) -> Vec<Uid> {
         match self.part {
-            Part::Deployments => deployments(cx).into_iter().map(|(uid, _)| uid).collect(),
-            Part::Nodes => nodes(cx),
+            Part::Deployments => deployments::list(self, cx).into_iter().map(|(uid, _)| uid).collect(),
+            Part::Nodes => nodes::list(self, cx),
             Part::Events => self.events.shown().map(|row| row.uid.clone()).collect(),
         }
+    }
+
+    /// Whether the filter lets an object through.
+    fn lets(&self, cx: &Context<'_>, kind: Watched, uid: &Uid) -> bool {
+        matches!(self.wanted, Query::All)
+            || rows::row(cx.stores, kind, uid).is_some_and(|row| self.wanted.lets(&row))
     }
 
     fn cursor(&mut self) -> &mut Option<Uid> {
@@ -165,6 +144,24 @@ impl Overview {
         self.part = order[(at + 1) % 3];
     }
 
+    /// A click takes the row under it; a second one on the same row opens it.
+    fn click(&mut self, cx: &Context<'_>, event: MouseEvent) -> Vec<Effect> {
+        let areas = self.areas.get();
+        let hit = |(area, _): &(Rect, usize)| area.contains((event.column, event.row).into());
+        let Some(at) = areas.iter().position(hit) else { return Vec::new() };
+        let (area, top) = areas[at];
+        let part = [Part::Deployments, Part::Nodes, Part::Events][at];
+        let focused = std::mem::replace(&mut self.part, part) == part;
+        let inside = event.row > area.y && event.row + 1 < area.bottom();
+        let list = self.list(cx);
+        let Some(uid) = list.get(top + usize::from(event.row.saturating_sub(area.y + 1))).filter(|_| inside)
+        else {
+            return Vec::new();
+        };
+        let before = self.cursor().replace(uid.clone()).or_else(|| list.first().cloned());
+        if focused && before.as_ref() == Some(uid) { self.enter(cx) } else { Vec::new() }
+    }
+
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
         let open = |kind: Watched| vec![Effect::open(Table::of(kind.kind()))];
         match command {
@@ -215,13 +212,7 @@ impl View for Overview {
             ScreenMessage::Mouse(event) => match event.kind {
                 MouseEventKind::ScrollDown => return self.command(cx, Command::Down),
                 MouseEventKind::ScrollUp => return self.command(cx, Command::Up),
-                MouseEventKind::Down(MouseButton::Left) => {
-                    let parts = [Part::Deployments, Part::Nodes, Part::Events];
-                    let hit = |area: &Rect| area.contains((event.column, event.row).into());
-                    if let Some(at) = self.areas.get().iter().position(hit) {
-                        self.part = parts[at];
-                    }
-                }
+                MouseEventKind::Down(MouseButton::Left) => return self.click(cx, event),
                 _ => {}
             },
             _ => {}
@@ -230,27 +221,17 @@ impl View for Overview {
     }
 
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
-        overview_view::draw(self, cx, frame, area);
+        view::draw(self, cx, frame, area);
     }
-}
 
-/// The replica set a deployment now makes, and the pods of all older ones.
-pub(super) fn new_and_old(
-    cx: &Context<'_>,
-    deployment: &k8s_openapi::api::apps::v1::Deployment,
-) -> (i64, i64) {
-    const REVISION: &str = "deployment.kubernetes.io/revision";
-    let Some(uid) = uid_of(deployment) else { return (0, 0) };
-    let own = deployment.metadata.annotations.as_ref().and_then(|all| all.get(REVISION));
-    let mut counts = (0, 0);
-    for set in cx.stores.replica_sets.owned_by(&uid) {
-        let pods = i64::from(set.status.as_ref().map_or(0, |status| status.replicas));
-        let ready = i64::from(set.status.as_ref().and_then(|status| status.ready_replicas).unwrap_or(0));
-        if set.metadata.annotations.as_ref().and_then(|all| all.get(REVISION)) == own {
-            counts.0 += ready;
-        } else {
-            counts.1 += pods;
-        }
+    fn query(&self) -> &str {
+        &self.query
     }
-    counts
+
+    fn set_query(&mut self, _cx: &Context<'_>, text: &str) -> Result<(), String> {
+        self.wanted = Query::parse(text)?;
+        text.clone_into(&mut self.query);
+        self.events.set_filter(Filter { query: self.wanted.clone(), ..Filter::default() });
+        Ok(())
+    }
 }

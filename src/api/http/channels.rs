@@ -1,0 +1,80 @@
+//! Several streams in the messages of one WebSocket: the first byte names the channel.
+//!
+//! In the base64 variants it is a digit, and text follows: for browsers of another age.
+
+use axum::extract::ws::Message;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+
+/// How channels are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    Binary,
+    Base64,
+}
+
+impl Framing {
+    /// That of a protocol, by its name.
+    pub(super) fn of(protocol: &str) -> Self {
+        if protocol.contains("base64") { Self::Base64 } else { Self::Binary }
+    }
+
+    /// A message on a channel.
+    pub(super) fn message(self, channel: u8, data: &[u8]) -> Message {
+        match self {
+            Self::Base64 => {
+                let mut text = char::from(b'0' + channel).to_string();
+                STANDARD.encode_string(data, &mut text);
+                Message::Text(text.into())
+            }
+            Self::Binary => {
+                let mut bytes = Vec::with_capacity(data.len() + 1);
+                bytes.push(channel);
+                bytes.extend_from_slice(data);
+                Message::Binary(bytes.into())
+            }
+        }
+    }
+
+    /// The channel and content of a message; none for what is no message of a channel.
+    pub(super) fn content(self, message: Message) -> Option<(u8, Bytes)> {
+        match (self, message) {
+            (Self::Base64, Message::Text(text)) => {
+                let channel = text.as_bytes().first()?.checked_sub(b'0')?;
+                Some((channel, STANDARD.decode(text.get(1..)?).ok()?.into()))
+            }
+            (Self::Binary, Message::Binary(bytes)) => Some((*bytes.first()?, bytes.slice(1..))),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_carry_their_channel_eph_2() {
+        let binary = |bytes: &'static [u8]| Framing::Binary.content(Message::Binary(bytes.into()));
+        assert_eq!(binary(b""), None);
+        assert_eq!(binary(b"\x00"), Some((0, Bytes::new())));
+        assert_eq!(binary(b"\x04ab"), Some((4, "ab".into())));
+        assert_eq!(Framing::Binary.content(Message::Text("0YWI=".into())), None);
+
+        let text = |text: &'static str| Framing::Base64.content(Message::Text(text.into()));
+        assert_eq!(text("0YWI="), Some((0, "ab".into())));
+        assert_eq!(text("0"), Some((0, Bytes::new())));
+        assert_eq!(text(""), None);
+        assert_eq!(text("0*"), None);
+        assert_eq!(text(" YWI="), None);
+        assert_eq!(text("éYWI="), None);
+
+        for framing in [Framing::of("v4.channel.k8s.io"), Framing::of("v4.base64.channel.k8s.io")] {
+            assert_eq!(
+                framing.content(framing.message(3, b"\xff\0")),
+                Some((3, Bytes::from_static(b"\xff\0")))
+            );
+        }
+    }
+}

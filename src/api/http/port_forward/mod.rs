@@ -1,0 +1,80 @@
+//! Port-forward: a client's connections, carried to ports of a pod.
+//!
+//! Clients speak SPDY (`portforward.k8s.io`), SPDY inside WebSocket messages, or, before that, two channels of a
+//! WebSocket a port. How a connection is carried stands here, once for all.
+//!
+//! Architecture Invariant: no connection is made here; the pod's node makes them.
+
+mod pairs;
+mod spdy;
+mod web_socket;
+
+use axum::extract::Request;
+use axum::response::Response;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Server;
+use super::request::Query;
+use super::upgrade::{self, Upgrade};
+use crate::api::ApiError;
+use crate::api::node_access::PodPorts;
+use crate::object::Key;
+
+/// The protocol inside SPDY.
+const PROTOCOL: &str = "portforward.k8s.io";
+
+/// SPDY inside WebSocket.
+const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+
+/// Two channels of a WebSocket a port.
+const CHANNELS: &str = "v4.channel.k8s.io";
+
+pub(super) async fn answer(
+    server: &Server,
+    key: &Key,
+    request: Request,
+    query: &Query,
+) -> Result<Response, ApiError> {
+    let upgrade = Upgrade::of(request).await?;
+    let pod = server.api().get_as::<Pod>(key)?;
+    let ports = match server.node_of(&pod)?.port_forward(pod).await {
+        Ok(ports) => ports,
+        Err(error) => return upgrade::refusal(error),
+    };
+    match upgrade {
+        Upgrade::Spdy(upgrade) => match upgrade.choose(&[PROTOCOL]) {
+            Ok(protocol) => Ok(upgrade.switch(server, protocol, move |socket| spdy::forward(socket, ports))),
+            Err(refusal) => Ok(*refusal),
+        },
+        Upgrade::WebSocket(mut upgrade) => {
+            let served = [TUNNEL, CHANNELS, "v4.base64.channel.k8s.io"];
+            let protocol = upgrade::choose_web_socket(&mut upgrade, &served, CHANNELS)?;
+            let stopping = server.inner.stopping.clone();
+            if protocol == TUNNEL {
+                return Ok(upgrade.on_upgrade(move |socket| async move {
+                    let tunnel = spdy::forward(upgrade::byte_stream(socket), ports);
+                    stopping.run_until_cancelled(tunnel).await;
+                }));
+            }
+            let wanted = web_socket::wanted_ports(&query.all("ports"))?;
+            Ok(upgrade.on_upgrade(move |socket| async move {
+                let forward = web_socket::forward(socket, protocol, &wanted, &*ports);
+                stopping.run_until_cancelled(forward).await;
+            }))
+        }
+    }
+}
+
+/// What a client is told on a connection's error stream.
+fn failure(ports: &dyn PodPorts, port: u16, why: &str) -> String {
+    format!("error forwarding port {port} to pod {}, uid : {why}", ports.sandbox())
+}
+
+/// A port as clients write it.
+fn parse_port(text: &str) -> Result<u16, String> {
+    match text.parse() {
+        Ok(0) => Err(format!("port \"{text}\" must be > 0")),
+        Ok(port) => Ok(port),
+        Err(_) => Err(format!("unable to parse \"{text}\" as a port")),
+    }
+}

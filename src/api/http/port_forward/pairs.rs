@@ -1,0 +1,174 @@
+//! Which two streams belong together: those with the same request id, one for data and one for errors.
+//!
+//! Knows no sockets: a stream is whatever the caller says it is.
+
+use std::collections::HashMap;
+
+use tokio::time::Instant;
+
+use super::parse_port;
+use crate::api::http::spdy::Headers;
+
+/// What a stream of a pair is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Data,
+    Error,
+}
+
+/// What a stream says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Role {
+    request: String,
+    of: Use,
+    port: u16,
+}
+
+impl Role {
+    /// Reads a stream's headers; the refusal is for the log, its client only sees the stream refused.
+    pub(super) fn of(headers: &Headers, id: u32) -> Result<Self, String> {
+        let port = match headers.get("port") {
+            "" => return Err("\"port\" header is required".into()),
+            text => parse_port(text)?,
+        };
+        let of = match headers.get("streamtype") {
+            "" => return Err("\"streamType\" header is required".into()),
+            "data" => Use::Data,
+            "error" => Use::Error,
+            other => return Err(format!("invalid stream type \"{other}\"")),
+        };
+        let request = match (headers.get("requestid"), of) {
+            // Clients from before request ids open the error stream first and its data stream next.
+            ("", Use::Error) => id.to_string(),
+            ("", Use::Data) => id.saturating_sub(2).to_string(),
+            (given, _) => given.to_string(),
+        };
+        Ok(Self { request, of, port })
+    }
+}
+
+/// Both streams of a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Pair<T> {
+    pub(super) data: T,
+    pub(super) error: T,
+    pub(super) port: u16,
+}
+
+/// Streams that wait for their other half.
+#[derive(Debug)]
+pub(super) struct Pairs<T> {
+    waiting: HashMap<String, Half<T>>,
+}
+
+#[derive(Debug)]
+struct Half<T> {
+    stream: T,
+    role: Role,
+    since: Instant,
+}
+
+/// What became of a stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Added<T> {
+    /// It waits for its other half.
+    Waits,
+    /// Here is its other half.
+    Complete(Pair<T>),
+    /// Its request has such a stream already; this one is given back.
+    Twice(T, String),
+}
+
+impl<T> Pairs<T> {
+    pub(super) fn new() -> Self {
+        Self { waiting: HashMap::new() }
+    }
+
+    pub(super) fn add(&mut self, role: Role, stream: T, now: Instant) -> Added<T> {
+        match self.waiting.remove(&role.request) {
+            None => {
+                self.waiting.insert(role.request.clone(), Half { stream, role, since: now });
+                Added::Waits
+            }
+            Some(half) if half.role.of == role.of => {
+                let which = if role.of == Use::Data { "data" } else { "error" };
+                let why = format!(
+                    "error processing stream for request {}: {which} stream already assigned",
+                    role.request
+                );
+                self.waiting.insert(role.request, half);
+                Added::Twice(stream, why)
+            }
+            Some(half) => Added::Complete(match role.of {
+                Use::Data => Pair { data: stream, error: half.stream, port: role.port },
+                Use::Error => Pair { data: half.stream, error: stream, port: half.role.port },
+            }),
+        }
+    }
+
+    /// When the first of those that wait began to.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.waiting.values().map(|half| half.since).min()
+    }
+
+    /// Those that have waited since before `then`, and what each is for.
+    pub(super) fn take_older(&mut self, then: Instant) -> Vec<(Use, T)> {
+        let late = self.waiting.extract_if(|_, half| half.since <= then);
+        late.map(|(_, half)| (half.role.of, half.stream)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn role(kind: &str, request: &str, id: u32) -> Role {
+        Role::of(&Headers::from([("streamType", kind), ("port", "80"), ("requestID", request)]), id).unwrap()
+    }
+
+    #[test]
+    fn headers_say_what_a_stream_is_for_api_3() {
+        let check = |kind: &str, port: &str, expected: &str| {
+            let read = Role::of(&Headers::from([("streamType", kind), ("port", port)]), 7);
+            assert_eq!(read.unwrap_err(), expected);
+        };
+        check("data", "", "\"port\" header is required");
+        check("data", "x", "unable to parse \"x\" as a port");
+        check("data", "65536", "unable to parse \"65536\" as a port");
+        check("data", "0", "port \"0\" must be > 0");
+        check("", "80", "\"streamType\" header is required");
+        check("stdin", "80", "invalid stream type \"stdin\"");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_find_each_other_in_any_order_api_3() {
+        let now = Instant::now();
+        let mut pairs = Pairs::new();
+        assert_eq!(pairs.add(role("error", "1", 1), "e1", now), Added::Waits);
+        assert_eq!(pairs.add(role("data", "2", 3), "d2", now), Added::Waits);
+        let complete = |data, error| Added::Complete(Pair { data, error, port: 80 });
+        assert_eq!(pairs.add(role("error", "2", 5), "e2", now), complete("d2", "e2"));
+        assert_eq!(pairs.add(role("data", "1", 7), "d1", now), complete("d1", "e1"));
+        // Without request ids, by the order in which they come.
+        assert_eq!(pairs.add(role("error", "", 9), "e9", now), Added::Waits);
+        assert_eq!(pairs.add(role("data", "", 11), "d11", now), complete("d11", "e9"));
+        assert_eq!(pairs.oldest(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_half_is_given_back_api_3() {
+        let now = Instant::now();
+        let mut pairs = Pairs::new();
+        pairs.add(role("error", "1", 1), "e1", now);
+        let why = "error processing stream for request 1: error stream already assigned";
+        assert_eq!(pairs.add(role("error", "1", 3), "again", now), Added::Twice("again", why.into()));
+        let later = now + Duration::from_secs(5);
+        pairs.add(role("data", "2", 5), "d2", later);
+        assert_eq!(pairs.oldest(), Some(now));
+        assert_eq!(pairs.take_older(now), [(Use::Error, "e1")]);
+        assert_eq!(pairs.take_older(later), [(Use::Data, "d2")]);
+        assert_eq!(pairs.take_older(later), []);
+    }
+}

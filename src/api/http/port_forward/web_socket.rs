@@ -1,0 +1,170 @@
+//! Port-forward over the channels of a WebSocket: for each port asked for one connection, with one channel for
+//! its data and the next for its error. The first message on each channel is the port, two bytes, little end
+//! first.
+
+use axum::extract::ws::{Message, WebSocket};
+use bytes::{Bytes, BytesMut};
+use futures::{SinkExt, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use super::{failure, parse_port};
+use crate::api::ApiError;
+use crate::api::http::channels::Framing;
+use crate::api::http::upgrade;
+use crate::api::node_access::PodPorts;
+
+/// A byte names a channel, and each port has two.
+const MAX_PORTS: usize = 127;
+
+/// Messages of a client that wait for a port, and of all ports that wait for the client.
+const UNDER_WAY: usize = 8;
+
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The ports of a query, each given by itself or several behind commas.
+pub(super) fn wanted_ports(given: &[String]) -> Result<Vec<u16>, ApiError> {
+    if given.is_empty() {
+        return Err(ApiError::BadRequest("query parameter \"ports\" is required".into()));
+    }
+    let mut ports = Vec::new();
+    for text in given {
+        if text.is_empty() {
+            return Err(ApiError::BadRequest("query parameter \"ports\" cannot be empty".into()));
+        }
+        for port in text.split(',') {
+            ports.push(parse_port(port).map_err(ApiError::BadRequest)?);
+        }
+    }
+    if ports.len() > MAX_PORTS {
+        return Err(ApiError::BadRequest(format!("at most {MAX_PORTS} ports can be forwarded at once")));
+    }
+    Ok(ports)
+}
+
+/// Carries a connection to each port until all have ended or the client leaves.
+pub(super) async fn forward(socket: WebSocket, protocol: &str, wanted: &[u16], ports: &dyn PodPorts) {
+    let framing = Framing::of(protocol);
+    let (mut sink, mut stream) = socket.split();
+    let (messages, mut outbox) = mpsc::channel::<Message>(UNDER_WAY);
+    let mut inboxes = Vec::new();
+    let mut connections = Vec::new();
+    for (index, port) in wanted.iter().enumerate() {
+        let (to_port, inbox) = mpsc::channel(UNDER_WAY);
+        inboxes.push(to_port);
+        let channel = Channel { framing, number: (2 * index) as u8, messages: messages.clone() };
+        connections.push(carry(ports, *port, channel, inbox));
+    }
+    drop(messages);
+    let inbound = async {
+        while let Some(Ok(message)) = stream.next().await {
+            if matches!(message, Message::Close(_)) {
+                return;
+            }
+            // A port that has ended takes no more; the others do.
+            if let Some((channel, data)) = framing.content(message)
+                && channel % 2 == 0
+                && let Some(inbox) = inboxes.get(usize::from(channel / 2))
+            {
+                let _ = inbox.send(data).await;
+            }
+        }
+    };
+    let outbound = async {
+        while let Some(message) = outbox.recv().await {
+            if sink.send(message).await.is_err() {
+                return;
+            }
+        }
+        let _ = sink.send(upgrade::normal_close()).await;
+    };
+    let all = async { tokio::join!(futures::future::join_all(connections), outbound) };
+    tokio::select! {
+        () = inbound => {}
+        _ = all => {}
+    }
+}
+
+/// The way of a connection to the client.
+struct Channel {
+    framing: Framing,
+    number: u8,
+    messages: mpsc::Sender<Message>,
+}
+
+impl Channel {
+    async fn data(&self, bytes: &[u8]) -> bool {
+        self.messages.send(self.framing.message(self.number, bytes)).await.is_ok()
+    }
+
+    async fn error(&self, bytes: &[u8]) -> bool {
+        self.messages.send(self.framing.message(self.number + 1, bytes)).await.is_ok()
+    }
+}
+
+async fn carry(ports: &dyn PodPorts, port: u16, channel: Channel, mut inbox: mpsc::Receiver<Bytes>) {
+    let announced = port.to_le_bytes();
+    if !(channel.data(&announced).await && channel.error(&announced).await) {
+        return;
+    }
+    let connection = match ports.connect(port).await {
+        Ok(connection) => connection,
+        Err(why) => {
+            channel.error(failure(ports, port, &why.to_string()).as_bytes()).await;
+            return;
+        }
+    };
+    let (mut from_pod, mut to_pod) = tokio::io::split(connection);
+    let upwards = async {
+        while let Some(bytes) = inbox.recv().await {
+            if to_pod.write_all(&bytes).await.is_err() {
+                break;
+            }
+        }
+        // The pod reads no more; what it has still to say goes on.
+        std::future::pending::<()>().await;
+    };
+    let downwards = async {
+        let mut buffer = BytesMut::with_capacity(PIECE_BYTES);
+        loop {
+            match from_pod.read_buf(&mut buffer).await {
+                Ok(0) => return,
+                Ok(_) => {
+                    if !channel.data(&buffer).await {
+                        return;
+                    }
+                    buffer.clear();
+                }
+                Err(error) => {
+                    channel.error(failure(ports, port, &error.to_string()).as_bytes()).await;
+                    return;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = upwards => {}
+        () = downwards => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_from_the_query_api_3() {
+        let check = |given: &[&str], expected: Result<&[u16], &str>| {
+            let given: Vec<String> = given.iter().map(ToString::to_string).collect();
+            let read = wanted_ports(&given).map_err(|error| error.to_string());
+            assert_eq!(read.as_deref().map_err(String::as_str), expected, "{given:?}");
+        };
+        check(&["80"], Ok(&[80]));
+        check(&["80,443", "80"], Ok(&[80, 443, 80]));
+        check(&[], Err("query parameter \"ports\" is required"));
+        check(&[""], Err("query parameter \"ports\" cannot be empty"));
+        check(&["80,"], Err("unable to parse \"\" as a port"));
+        check(&["0"], Err("port \"0\" must be > 0"));
+        check(&[&["1"; 128].join(",")], Err("at most 127 ports can be forwarded at once"));
+    }
+}

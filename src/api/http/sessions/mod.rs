@@ -1,0 +1,165 @@
+//! Exec and attach: a session of the node's, carried in the framing its client asks for.
+//!
+//! `web_socket` and `spdy` know how channels travel; what a session says and when it ends stands here and in
+//! `status`, once for both.
+
+mod spdy;
+mod status;
+mod web_socket;
+
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::response::Response;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Server;
+use super::logs::container_of;
+use super::request::Query;
+use super::upgrade::{self, Upgrade};
+use crate::api::ApiError;
+use crate::api::session::{Session, SessionInput, SessionOutput, SessionStreams};
+use crate::object::{Key, Subresource};
+
+/// The streams a query asks for.
+fn wanted_streams(query: &Query) -> Result<SessionStreams, ApiError> {
+    let streams = SessionStreams {
+        stdin: query.flag("stdin"),
+        stdout: query.flag("stdout"),
+        stderr: query.flag("stderr"),
+        tty: query.flag("tty"),
+    };
+    if !(streams.stdin || streams.stdout || streams.stderr) {
+        return Err(ApiError::BadRequest("you must specify at least 1 of stdin, stdout, stderr".into()));
+    }
+    Ok(streams)
+}
+
+/// Starts what an exec or attach request asks for.
+async fn open(
+    server: &Server,
+    key: &Key,
+    part: Subresource,
+    query: &Query,
+    streams: SessionStreams,
+) -> Result<Session, ApiError> {
+    let pod = server.api().get_as::<Pod>(key)?;
+    let container = container_of(&pod, query.get("container"))?;
+    let node = server.node_of(&pod)?;
+    if part == Subresource::Attach {
+        return node.attach(pod, container, streams).await;
+    }
+    let command = query.all("command");
+    if command.is_empty() {
+        return Err(ApiError::BadRequest("you must specify at least 1 command for the container".into()));
+    }
+    node.exec(pod, container, command, streams).await
+}
+
+pub(super) async fn answer(
+    server: &Server,
+    key: &Key,
+    part: Subresource,
+    request: Request,
+    query: &Query,
+) -> Result<Response, ApiError> {
+    let streams = wanted_streams(query)?;
+    let tells = if part == Subresource::Attach { Tells::Success } else { Tells::ExitCode };
+    match Upgrade::of(request).await? {
+        Upgrade::WebSocket(mut upgrade) => {
+            let dialect = web_socket::Dialect::choose(&mut upgrade)?;
+            let session = match open(server, key, part, query, streams).await {
+                Ok(session) => session,
+                Err(error) => return upgrade::refusal(error),
+            };
+            let stopping = server.inner.stopping.clone();
+            Ok(upgrade.on_upgrade(move |socket| async move {
+                let (inward, outward) = web_socket::faces(socket, dialect);
+                stopping.run_until_cancelled(carry(inward, outward, session, tells)).await;
+            }))
+        }
+        Upgrade::Spdy(upgrade) => {
+            let protocol = match upgrade.choose(spdy::PROTOCOLS) {
+                Ok(protocol) => protocol,
+                Err(refusal) => return Ok(*refusal),
+            };
+            let session = match open(server, key, part, query, streams).await {
+                Ok(session) => session,
+                Err(error) => return upgrade::refusal(error),
+            };
+            let speak = move |socket| spdy::speak(socket, protocol, streams, session, tells);
+            Ok(upgrade.switch(server, protocol, speak))
+        }
+    }
+}
+
+/// Where a session's input comes from.
+trait Inward: Send {
+    /// The client's next input; none when it has left. Cancelling loses nothing.
+    fn next(&mut self) -> impl Future<Output = Option<SessionInput>> + Send;
+}
+
+/// Where a session's output goes.
+trait Outward: Send {
+    /// Tells the client; after `Exited` or `Failed` the end too. False when the client has left.
+    fn tell(&mut self, output: SessionOutput) -> impl Future<Output = bool> + Send;
+
+    /// What is to be done while there is nothing to tell; ends when the client has left.
+    fn idle(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+}
+
+fn ends(output: &SessionOutput) -> bool {
+    matches!(output, SessionOutput::Exited(_) | SessionOutput::Failed(_))
+}
+
+/// What a client is told of the process' end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tells {
+    /// Its exit code.
+    ExitCode,
+    /// That its streams have ended in order: those who are attached read the code in the pod's status.
+    Success,
+}
+
+/// How long a client may take to hang up after the end. Until then its input is read and thrown away: hanging
+/// up on unread input would make the network throw away output that is still on its way.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// Carries a session until either side ends. Input waits for the process and output for the client: nothing
+/// piles up here.
+async fn carry(mut inward: impl Inward, mut outward: impl Outward, session: Session, tells: Tells) {
+    let Session { input, mut output } = session;
+    let inbound = async {
+        let mut taken = true;
+        while let Some(message) = inward.next().await {
+            // A process that takes no more may still say something; what comes for it is thrown away.
+            taken = taken && input.send(message).await.is_ok();
+        }
+    };
+    let outbound = async {
+        loop {
+            let message = tokio::select! {
+                message = output.recv() => message,
+                () = outward.idle() => return,
+            };
+            let message = match message {
+                Some(SessionOutput::Exited(_)) if tells == Tells::Success => SessionOutput::Exited(0),
+                Some(message) => message,
+                None => SessionOutput::Failed("the session was cut off".into()),
+            };
+            let last = ends(&message);
+            if !outward.tell(message).await || last {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        // The client left: dropping the session detaches.
+        () = inbound => return,
+        () = outbound => {}
+    }
+    drop((input, output));
+    let _ = tokio::time::timeout(LINGER, async { while inward.next().await.is_some() {} }).await;
+}

@@ -1,0 +1,188 @@
+//! Sessions over SPDY: a stream for each of stdin, stdout, stderr, resize and the final status ("error").
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::status::{Sizes, StatusForm};
+use super::{Inward, Outward, Tells, carry, ends};
+use crate::api::http::spdy::{self, Gone, Reader, Streams, Writer};
+use crate::api::session::{Session, SessionInput, SessionOutput, SessionStreams};
+
+/// What is spoken here. The first two versions have no resizing, the last alone tells the status as JSON.
+pub(super) const PROTOCOLS: &[&str] =
+    &["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"];
+
+/// How long a client may take to open its streams.
+const STREAM_CREATION: Duration = Duration::from_secs(30);
+
+/// Carries a session over a socket until either side ends.
+pub(super) async fn speak<S>(
+    socket: S,
+    protocol: &str,
+    wanted: SessionStreams,
+    session: Session,
+    tells: Tells,
+) where
+    S: AsyncRead + AsyncWrite + Send,
+{
+    let (streams, connection) = spdy::serve(socket);
+    let resizes = matches!(protocol, "v4.channel.k8s.io" | "v3.channel.k8s.io");
+    let talk = async move {
+        let expected = Expected {
+            stdin: wanted.stdin,
+            stdout: wanted.stdout,
+            stderr: wanted.stderr && !wanted.tty,
+            resize: wanted.tty && resizes,
+        };
+        let opened = tokio::time::timeout(STREAM_CREATION, Opened::collect(streams, expected));
+        match opened.await {
+            Ok(Some(opened)) => {
+                let (inward, outward) = opened.faces(StatusForm::of_protocol(protocol));
+                carry(inward, outward, session, tells).await;
+            }
+            Ok(None) => {}
+            Err(_) => tracing::debug!("timed out waiting for client to create streams"),
+        }
+    };
+    tokio::join!(connection, talk);
+}
+
+/// Which streams the client opens besides that of the status.
+#[derive(Clone, Copy)]
+struct Expected {
+    stdin: bool,
+    stdout: bool,
+    stderr: bool,
+    resize: bool,
+}
+
+/// What it has opened.
+struct Opened {
+    streams: Streams,
+    status: Option<Writer>,
+    stdin: Option<(Reader, Writer)>,
+    stdout: Option<Writer>,
+    stderr: Option<Writer>,
+    resize: Option<(Reader, Writer)>,
+}
+
+impl Opened {
+    /// Waits for all of them; none when the client leaves before.
+    async fn collect(streams: Streams, expected: Expected) -> Option<Self> {
+        let mut opened =
+            Self { streams, status: None, stdin: None, stdout: None, stderr: None, resize: None };
+        while !opened.complete(expected) {
+            let offer = opened.streams.next().await?;
+            // What nobody expects is refused by being dropped.
+            match offer.headers.get("streamtype") {
+                "error" if opened.status.is_none() => {
+                    opened.status = offer.accept().map(|(_, writer)| writer)
+                }
+                "stdin" if expected.stdin && opened.stdin.is_none() => opened.stdin = offer.accept(),
+                "stdout" if expected.stdout && opened.stdout.is_none() => {
+                    opened.stdout = offer.accept().map(|(_, writer)| writer);
+                }
+                "stderr" if expected.stderr && opened.stderr.is_none() => {
+                    opened.stderr = offer.accept().map(|(_, writer)| writer);
+                }
+                "resize" if expected.resize && opened.resize.is_none() => opened.resize = offer.accept(),
+                other => tracing::debug!("unexpected stream type: {other:?}"),
+            }
+        }
+        Some(opened)
+    }
+
+    fn complete(&self, expected: Expected) -> bool {
+        self.status.is_some()
+            && self.stdin.is_some() == expected.stdin
+            && self.stdout.is_some() == expected.stdout
+            && self.stderr.is_some() == expected.stderr
+            && self.resize.is_some() == expected.resize
+    }
+
+    fn faces(self, form: StatusForm) -> (In, Out) {
+        let (stdin, stdin_back) = self.stdin.unzip();
+        let (resize, resize_back) = self.resize.unzip();
+        let inward = In { streams: self.streams, stdin, resize, sizes: Sizes::default() };
+        let held = stdin_back.into_iter().chain(resize_back).collect();
+        let outward =
+            Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, _held: held };
+        (inward, outward)
+    }
+}
+
+struct In {
+    streams: Streams,
+    stdin: Option<Reader>,
+    resize: Option<Reader>,
+    sizes: Sizes,
+}
+
+impl Inward for In {
+    async fn next(&mut self) -> Option<SessionInput> {
+        loop {
+            tokio::select! {
+                biased;
+                // The client left; a stream it opens in the middle is refused.
+                offer = self.streams.next() => drop(offer?),
+                read = read(&mut self.stdin) => match read {
+                    Ok(Some(bytes)) => return Some(SessionInput::Stdin(bytes)),
+                    Ok(None) | Err(Gone) => {
+                        self.stdin = None;
+                        return Some(SessionInput::StdinClosed);
+                    }
+                },
+                read = read(&mut self.resize) => match read {
+                    Ok(Some(bytes)) => {
+                        if let Some(size) = self.sizes.feed(&bytes) {
+                            return Some(SessionInput::Resize(size));
+                        }
+                    }
+                    Ok(None) | Err(Gone) => self.resize = None,
+                },
+            }
+        }
+    }
+}
+
+async fn read(reader: &mut Option<Reader>) -> Result<Option<bytes::Bytes>, Gone> {
+    match reader {
+        Some(reader) => reader.read().await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Out {
+    stdout: Option<Writer>,
+    stderr: Option<Writer>,
+    status: Option<Writer>,
+    form: StatusForm,
+    /// Our halves of the client's own streams. Clients take their end for the end of the process and send no
+    /// more input, so they stay open until then.
+    _held: Vec<Writer>,
+}
+
+impl Outward for Out {
+    async fn tell(&mut self, output: SessionOutput) -> bool {
+        let (writer, bytes) = match &output {
+            SessionOutput::Stdout(bytes) => (&mut self.stdout, bytes.clone()),
+            SessionOutput::Stderr(bytes) => (&mut self.stderr, bytes.clone()),
+            end => (&mut self.status, self.form.of(end).unwrap_or_default().into()),
+        };
+        if let Some(open) = writer
+            && open.write(bytes).await.is_err()
+        {
+            // The client wants no more of this; whether it has left, the other face learns.
+            *writer = None;
+        }
+        if ends(&output) {
+            (self.stdout, self.stderr, self.status) = (None, None, None);
+            self._held.clear();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! Sessions over WebSocket (`v5.channel.k8s.io` and before).
+//!
+//! Channels: 0 stdin, 1 stdout, 2 stderr, 3 the final status, 4 resize; 255 (v5) closes the channel named by the
+//! next byte.
+
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use bytes::Bytes;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::status::{StatusForm, resize};
+use super::{Inward, Outward, ends};
+use crate::api::ApiError;
+use crate::api::http::channels::Framing;
+use crate::api::http::upgrade;
+use crate::api::session::{SessionInput, SessionOutput};
+
+const STDIN: u8 = 0;
+const STDOUT: u8 = 1;
+const STDERR: u8 = 2;
+const STATUS: u8 = 3;
+const RESIZE: u8 = 4;
+const CLOSE: u8 = 255;
+
+/// What a client may take to answer the first ping.
+const READY_WITHIN: Duration = Duration::from_secs(1);
+
+/// kubectl 1.30 to 1.32 throws away what comes before it has told its reader of its streams, and says so at
+/// "Unknown stream id". It does both at once: the answer to a ping shows that it reads, and a moment later it
+/// reads right. Farther servers are slower than that anyway.
+const SETTLE: Duration = Duration::from_millis(20);
+
+/// Keeps idle sessions alive through anything in between, and finds out that a silent client is gone.
+const PING_EVERY: Duration = Duration::from_secs(5);
+
+const PROTOCOLS: &[&str] = &[
+    "v5.channel.k8s.io",
+    "v4.channel.k8s.io",
+    "v4.base64.channel.k8s.io",
+    "channel.k8s.io",
+    "base64.channel.k8s.io",
+];
+
+/// How one version of the protocol writes what all of them say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dialect {
+    framing: Framing,
+    status: StatusForm,
+}
+
+impl Dialect {
+    /// The one the client wants.
+    pub(super) fn choose(upgrade: &mut WebSocketUpgrade) -> Result<Self, ApiError> {
+        let protocol = upgrade::choose_web_socket(upgrade, PROTOCOLS, "channel.k8s.io")?;
+        Ok(Self { framing: Framing::of(protocol), status: StatusForm::of_protocol(protocol) })
+    }
+}
+
+/// What a client says on a channel; none for what has no meaning here.
+fn input(channel: u8, data: Bytes) -> Option<SessionInput> {
+    match channel {
+        STDIN if data.is_empty() => None,
+        STDIN => Some(SessionInput::Stdin(data)),
+        RESIZE => resize(&data).map(SessionInput::Resize),
+        CLOSE if data.first() == Some(&STDIN) => Some(SessionInput::StdinClosed),
+        _ => None,
+    }
+}
+
+/// Both faces of a socket.
+pub(super) fn faces(socket: WebSocket, dialect: Dialect) -> (impl Inward, impl Outward) {
+    let (sink, stream) = socket.split();
+    let (answered, ready) = oneshot::channel();
+    let next_ping = Instant::now();
+    (
+        In { stream, framing: dialect.framing, answered: Some(answered) },
+        Out { sink, dialect, next_ping, ready: Some(ready) },
+    )
+}
+
+struct In {
+    stream: SplitStream<WebSocket>,
+    framing: Framing,
+    /// Told of the first pong.
+    answered: Option<oneshot::Sender<()>>,
+}
+
+impl Inward for In {
+    async fn next(&mut self) -> Option<SessionInput> {
+        loop {
+            let message = self.stream.next().await?.ok()?;
+            match &message {
+                Message::Close(_) => return None,
+                Message::Pong(_) => drop(self.answered.take()),
+                _ => {}
+            }
+            if let Some((channel, data)) = self.framing.content(message)
+                && let Some(input) = input(channel, data)
+            {
+                return Some(input);
+            }
+        }
+    }
+}
+
+struct Out {
+    sink: SplitSink<WebSocket, Message>,
+    dialect: Dialect,
+    next_ping: Instant,
+    /// Closed by the first pong; none once it was waited for.
+    ready: Option<oneshot::Receiver<()>>,
+}
+
+impl Out {
+    async fn ping(&mut self) -> bool {
+        self.next_ping = Instant::now() + PING_EVERY;
+        self.sink.send(Message::Ping(Bytes::new())).await.is_ok()
+    }
+
+    /// Waits until the client can take output.
+    async fn settle(&mut self) {
+        if let Some(ready) = self.ready.take() {
+            if self.next_ping <= Instant::now() && !self.ping().await {
+                return;
+            }
+            let _ = tokio::time::timeout(READY_WITHIN, ready).await;
+            tokio::time::sleep(SETTLE).await;
+        }
+    }
+}
+
+impl Outward for Out {
+    async fn tell(&mut self, output: SessionOutput) -> bool {
+        self.settle().await;
+        let Dialect { framing, status } = self.dialect;
+        let message = match &output {
+            SessionOutput::Stdout(data) => Some(framing.message(STDOUT, data)),
+            SessionOutput::Stderr(data) => Some(framing.message(STDERR, data)),
+            end => status.of(end).map(|text| framing.message(STATUS, text.as_bytes())),
+        };
+        if let Some(message) = message
+            && self.sink.send(message).await.is_err()
+        {
+            return false;
+        }
+        !ends(&output) || self.sink.send(upgrade::normal_close()).await.is_ok()
+    }
+
+    async fn idle(&mut self) {
+        loop {
+            tokio::time::sleep_until(self.next_ping).await;
+            if !self.ping().await {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::session::TerminalSize;
+
+    #[test]
+    fn channels_mean_what_kubernetes_says_eph_2() {
+        let check = |channel, data: &'static [u8], expected: Option<SessionInput>| {
+            assert_eq!(input(channel, Bytes::from_static(data)), expected, "{channel} {data:?}");
+        };
+        check(0, b"", None);
+        check(0, b"ls", Some(SessionInput::Stdin(Bytes::from_static(b"ls"))));
+        check(255, b"\x00", Some(SessionInput::StdinClosed));
+        check(255, b"\x01", None);
+        let size = TerminalSize { columns: 100, rows: 40 };
+        check(4, b"{\"Width\":100,\"Height\":40}", Some(SessionInput::Resize(size)));
+        check(4, b"{\"Width\":0,\"Height\":40}", None);
+        check(4, b"nonsense", None);
+        check(9, b"x", None);
+    }
+}

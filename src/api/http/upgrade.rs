@@ -1,0 +1,203 @@
+//! Turning an HTTP request into a stream: which protocol a client asks for, and the answer that switches.
+
+use axum::body::Body;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade, close_code};
+use axum::extract::{FromRequestParts, Request};
+use axum::response::Response;
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use http::header::{CONNECTION, HeaderName, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use hyper::upgrade::OnUpgrade;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
+
+use super::Server;
+use super::respond::Answer;
+use crate::api::ApiError;
+
+const SPDY: &str = "SPDY/3.1";
+
+/// What a client of SPDY can speak inside it, and what we chose.
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
+
+/// What we would have taken.
+const ACCEPTED_VERSIONS: HeaderName = HeaderName::from_static("x-accepted-stream-protocol-versions");
+
+/// The longest WebSocket message that is read; clients cut their input into far smaller ones.
+const MAX_MESSAGE: usize = 4 << 20;
+
+/// A request for a stream, in the framing its client asks for.
+pub(super) enum Upgrade {
+    /// WebSocket.
+    WebSocket(Box<WebSocketUpgrade>),
+    /// SPDY/3.1.
+    Spdy(Box<SpdyUpgrade>),
+}
+
+/// A request to speak SPDY.
+pub(super) struct SpdyUpgrade {
+    headers: HeaderMap,
+    on_upgrade: OnUpgrade,
+}
+
+impl Upgrade {
+    /// What the request asks for.
+    pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
+        let (mut parts, _) = request.into_parts();
+        if asks(&parts, "websocket") {
+            let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &())
+                .await
+                .map_err(|rejection| ApiError::BadRequest(format!("unable to upgrade: {rejection}")))?;
+            return Ok(Self::WebSocket(Box::new(
+                upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE),
+            )));
+        }
+        if asks(&parts, SPDY)
+            && let Some(on_upgrade) = parts.extensions.remove::<OnUpgrade>()
+        {
+            return Ok(Self::Spdy(Box::new(SpdyUpgrade { headers: parts.headers, on_upgrade })));
+        }
+        Err(ApiError::BadRequest("Upgrade request required".into()))
+    }
+}
+
+fn asks(parts: &Parts, protocol: &str) -> bool {
+    let lists = |name: HeaderName, word: &str| {
+        parts
+            .headers
+            .get_all(name)
+            .iter()
+            .filter_map(|v| v.to_str().ok())
+            .any(|v| v.split(',').any(|one| one.trim().eq_ignore_ascii_case(word)))
+    };
+    lists(CONNECTION, "upgrade") && lists(UPGRADE, protocol)
+}
+
+/// The first protocol of the client's that we serve; else the refusal Kubernetes gives.
+pub(super) fn choose<'a>(asked: &[&str], served: &[&'a str]) -> Result<&'a str, String> {
+    let chosen = asked.iter().find_map(|asked| served.iter().find(|served| *served == asked));
+    chosen.copied().ok_or_else(|| {
+        format!(
+            "unable to upgrade: unable to negotiate protocol: client supports [{}], server accepts [{}]",
+            asked.join(" "),
+            served.join(" ")
+        )
+    })
+}
+
+impl SpdyUpgrade {
+    /// The protocol to speak inside SPDY, or the answer that refuses.
+    pub(super) fn choose(&self, served: &[&'static str]) -> Result<&'static str, Box<Response>> {
+        let values = self.headers.get_all(PROTOCOL_VERSION).iter().filter_map(|v| v.to_str().ok());
+        let asked: Vec<&str> =
+            values.flat_map(|v| v.split(',')).map(str::trim).filter(|v| !v.is_empty()).collect();
+        if asked.is_empty() {
+            let text = "unable to upgrade: X-Stream-Protocol-Version is required";
+            return Err(Box::new(plain(StatusCode::BAD_REQUEST, text)));
+        }
+        choose(&asked, served).map_err(|text| {
+            let mut refusal = plain(StatusCode::FORBIDDEN, text);
+            for version in served {
+                refusal.headers_mut().append(ACCEPTED_VERSIONS, HeaderValue::from_static(version));
+            }
+            Box::new(refusal)
+        })
+    }
+
+    /// Switches, and runs what speaks on the socket until it ends or the server stops.
+    pub(super) fn switch<F>(
+        self,
+        server: &Server,
+        protocol: &'static str,
+        speak: impl FnOnce(hyper_util::rt::TokioIo<hyper::upgrade::Upgraded>) -> F + Send + 'static,
+    ) -> Response
+    where
+        F: Future<Output = ()> + Send,
+    {
+        let stopping = server.inner.stopping.clone();
+        tokio::spawn(stopping.run_until_cancelled_owned(async move {
+            match self.on_upgrade.await {
+                Ok(upgraded) => speak(hyper_util::rt::TokioIo::new(upgraded)).await,
+                Err(error) => tracing::debug!("an upgrade failed: {error}"),
+            }
+        }));
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static(SPDY));
+        headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(protocol));
+        response
+    }
+}
+
+/// The protocol to speak over WebSocket; `none` for clients that name none.
+pub(super) fn choose_web_socket(
+    upgrade: &mut WebSocketUpgrade,
+    served: &[&'static str],
+    none: &'static str,
+) -> Result<&'static str, ApiError> {
+    let asked: Vec<&str> = upgrade.requested_protocols().filter_map(|v| v.to_str().ok()).collect();
+    let asked: Vec<&str> = asked.into_iter().flat_map(|v| v.split(',')).map(str::trim).collect();
+    if asked.is_empty() {
+        return Ok(none);
+    }
+    let chosen = choose(&asked, served).map_err(ApiError::BadRequest)?;
+    upgrade.set_selected_protocol(HeaderValue::from_static(chosen));
+    Ok(chosen)
+}
+
+/// A refusal as kubelets give it: text, which clients put behind "unable to upgrade connection".
+pub(super) fn refusal(error: ApiError) -> Result<Response, ApiError> {
+    match error {
+        ApiError::Internal(text) => Ok(plain(StatusCode::INTERNAL_SERVER_ERROR, text)),
+        other => Err(other),
+    }
+}
+
+fn plain(status: StatusCode, text: impl Into<Body>) -> Response {
+    Answer::typed(status, "text/plain; charset=utf-8", text.into())
+}
+
+/// The message that ends a WebSocket in order; without a code kubectl takes it for a broken connection.
+pub(super) fn normal_close() -> Message {
+    Message::Close(Some(CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::default() }))
+}
+
+/// The binary messages of a WebSocket as one stream of bytes each way.
+pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Send {
+    let (sink, stream) = socket.split();
+    let messages = stream.filter_map(|message| async {
+        match message {
+            Ok(Message::Binary(bytes)) => Some(Ok(bytes)),
+            Ok(_) => None,
+            Err(error) => Some(Err(std::io::Error::other(error))),
+        }
+    });
+    let sink = sink
+        .sink_map_err(std::io::Error::other)
+        .with(|bytes: Bytes| std::future::ready(Ok::<_, std::io::Error>(Message::Binary(bytes))));
+    tokio::io::join(StreamReader::new(Box::pin(messages)), SinkWriter::new(CopyToBytes::new(sink)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clients_order_decides_api_3() {
+        let served = ["v4.channel.k8s.io", "v3.channel.k8s.io", "channel.k8s.io"];
+        assert_eq!(
+            choose(&["v5.channel.k8s.io", "v3.channel.k8s.io", "v4.channel.k8s.io"], &served),
+            Ok(served[1])
+        );
+        assert_eq!(
+            choose(&["v9.channel.k8s.io", "x"], &served[..2]),
+            Err("unable to upgrade: unable to negotiate protocol: client supports [v9.channel.k8s.io x], \
+                 server accepts [v4.channel.k8s.io v3.channel.k8s.io]"
+                .into())
+        );
+    }
+}

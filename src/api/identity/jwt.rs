@@ -1,0 +1,238 @@
+//! Tokens as text: JSON Web Tokens signed with ES256, in the shape Kubernetes gives its own.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, UnparsedPublicKey,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{ISSUER, TokenError};
+
+/// Longer texts are no tokens; what a header may hold in all.
+const MAX_TOKEN: usize = 16 * 1024;
+
+/// Makes and checks tokens with the cluster's key.
+pub struct Signer {
+    pair: EcdsaKeyPair,
+    key_id: String,
+}
+
+impl std::fmt::Debug for Signer {
+    /// Never shows the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Signer").field("key_id", &self.key_id).finish_non_exhaustive()
+    }
+}
+
+/// An object by name and uid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Bound {
+    pub(super) name: String,
+    pub(super) uid: String,
+}
+
+/// What a token says. Times are seconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Claims {
+    pub(super) id: String,
+    pub(super) audiences: Vec<String>,
+    pub(super) issued_at: i64,
+    pub(super) not_before: i64,
+    pub(super) expires_at: i64,
+    /// From here on the holder should have taken a new one.
+    pub(super) warn_after: Option<i64>,
+    pub(super) namespace: String,
+    pub(super) account: Bound,
+    pub(super) pod: Option<Bound>,
+    pub(super) secret: Option<Bound>,
+    pub(super) node: Option<Bound>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Payload {
+    aud: Vec<String>,
+    exp: i64,
+    iat: i64,
+    iss: String,
+    jti: String,
+    #[serde(rename = "kubernetes.io")]
+    kubernetes: Private,
+    nbf: i64,
+    sub: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Private {
+    namespace: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node: Option<Bound>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pod: Option<Bound>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secret: Option<Bound>,
+    serviceaccount: Bound,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    warnafter: Option<i64>,
+}
+
+impl Signer {
+    /// A new key, as PEM.
+    pub fn generate_key() -> String {
+        rcgen::KeyPair::generate().expect("a P-256 key can be made anywhere").serialize_pem()
+    }
+
+    /// With a new key that ends with the process.
+    pub fn passing() -> Self {
+        Self::new(&Self::generate_key()).expect("a new key is a good key")
+    }
+
+    /// With this key (PEM, P-256).
+    pub fn new(key_pem: &str) -> Result<Self, String> {
+        let told = |error: &dyn std::fmt::Display| format!("the key of service account tokens: {error}");
+        let key = rcgen::KeyPair::from_pem(key_pem).map_err(|error| told(&error))?;
+        let der = key.serialize_der();
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, &SystemRandom::new())
+            .map_err(|error| told(&error))?;
+        let key_id = URL_SAFE_NO_PAD.encode(Sha256::digest(pair.public_key().as_ref()));
+        Ok(Self { pair, key_id })
+    }
+
+    /// A token that says this.
+    pub(super) fn sign(&self, claims: &Claims) -> Result<String, String> {
+        let payload = Payload {
+            aud: claims.audiences.clone(),
+            exp: claims.expires_at,
+            iat: claims.issued_at,
+            iss: ISSUER.into(),
+            jti: claims.id.clone(),
+            kubernetes: Private {
+                namespace: claims.namespace.clone(),
+                node: claims.node.clone(),
+                pod: claims.pod.clone(),
+                secret: claims.secret.clone(),
+                serviceaccount: claims.account.clone(),
+                warnafter: claims.warn_after,
+            },
+            nbf: claims.not_before,
+            sub: format!("system:serviceaccount:{}:{}", claims.namespace, claims.account.name),
+        };
+        let header = json!({"alg": "ES256", "kid": self.key_id}).to_string();
+        let payload = serde_json::to_vec(&payload).map_err(|error| error.to_string())?;
+        let text = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), text.as_bytes())
+            .map_err(|_| "the token could not be signed".to_string())?;
+        Ok(format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+
+    /// What a token of ours says, whether it still holds or not.
+    pub(super) fn verify(&self, token: &str) -> Result<Claims, TokenError> {
+        let bad = TokenError::Malformed;
+        if token.len() > MAX_TOKEN {
+            return Err(bad("the token is too long"));
+        }
+        let (text, signature) = token.rsplit_once('.').ok_or(bad("not a token"))?;
+        let (header, payload) = text.split_once('.').ok_or(bad("not a token"))?;
+        let decode =
+            |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| bad("the token is not base64url"));
+        let header: Value =
+            serde_json::from_slice(&decode(header)?).map_err(|_| bad("the token's header is not JSON"))?;
+        // Only what we sign with: an algorithm the token names itself could be "none".
+        if header["alg"] != "ES256" {
+            return Err(bad("the token's algorithm is not ES256"));
+        }
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref())
+            .verify(text.as_bytes(), &decode(signature)?)
+            .map_err(|_| bad("invalid signature"))?;
+        let payload: Payload =
+            serde_json::from_slice(&decode(payload)?).map_err(|_| bad("the token's claims are not ours"))?;
+        if payload.iss != ISSUER {
+            return Err(bad("the token has another issuer"));
+        }
+        let private = payload.kubernetes;
+        Ok(Claims {
+            id: payload.jti,
+            audiences: payload.aud,
+            issued_at: payload.iat,
+            not_before: payload.nbf,
+            expires_at: payload.exp,
+            warn_after: private.warnafter,
+            namespace: private.namespace,
+            account: private.serviceaccount,
+            pod: private.pod,
+            secret: private.secret,
+            node: private.node,
+        })
+    }
+
+    pub(super) fn key_set(&self) -> Value {
+        // An uncompressed point: 4, then x and y of 32 bytes each.
+        let point = self.pair.public_key().as_ref();
+        let part = |range: std::ops::Range<usize>| {
+            URL_SAFE_NO_PAD.encode(point.get(range).unwrap_or_default())
+        };
+        json!({"keys": [{
+            "use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256",
+            "x": part(1..33), "y": part(33..65),
+        }]})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims() -> Claims {
+        let bound = |name: &str| Bound { name: name.into(), uid: format!("uid-of-{name}") };
+        Claims {
+            id: "j".into(),
+            audiences: vec![ISSUER.into()],
+            issued_at: 10,
+            not_before: 10,
+            expires_at: 3610,
+            warn_after: Some(3617),
+            namespace: "ns".into(),
+            account: bound("robot"),
+            pod: Some(bound("p")),
+            secret: None,
+            node: Some(bound("n")),
+        }
+    }
+
+    #[test]
+    fn a_token_says_what_it_was_made_to_say_and_nothing_else_passes_sa_1() {
+        let signer = Signer::passing();
+        let token = signer.sign(&claims()).unwrap();
+        assert_eq!(signer.verify(&token), Ok(claims()));
+        assert!(Signer::passing().verify(&token).is_err(), "another cluster's key");
+        let parts: Vec<&str> = token.split('.').collect();
+        let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#);
+        let other = URL_SAFE_NO_PAD.encode(r#"{"sub":"system:admin"}"#);
+        for forged in [
+            String::new(),
+            "..".into(),
+            format!("{none}.{}.", parts[1]),
+            format!("{none}.{}.{}", parts[1], parts[2]),
+            format!("{}.{other}.{}", parts[0], parts[2]),
+            format!("{}.{}.", parts[0], parts[1]),
+            format!("{}.{}.{}", parts[0], parts[1], &parts[2][1..]),
+            format!("{token}.x"),
+            "a".repeat(MAX_TOKEN + 1),
+        ] {
+            assert!(signer.verify(&forged).is_err(), "{forged}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_a_file_outlives_the_process_sa_1() {
+        let pem = Signer::generate_key();
+        let token = Signer::new(&pem).unwrap().sign(&claims()).unwrap();
+        assert!(Signer::new(&pem).unwrap().verify(&token).is_ok());
+        assert!(Signer::new("nonsense").is_err());
+    }
+}

@@ -1,0 +1,154 @@
+//! Who asks: the cluster's owner, or a service account by one of the tokens issued here (SA-1).
+//!
+//! Tokens are as Kubernetes makes them: signed, bound to an account and often to a pod, and worth nothing once
+//! they have expired or what they are bound to is gone.
+
+mod issue;
+mod jwt;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
+
+use super::Api;
+use crate::object::{Key, Shared, Typed};
+pub use issue::check_request;
+pub use jwt::Signer;
+use jwt::{Bound, Claims};
+
+/// Who issues the tokens, and whom they are for unless the request says otherwise.
+pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// A terminating pod's token goes on working for so long after its grace.
+const LEEWAY_SECONDS: i64 = 60;
+
+/// Somebody who has shown who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// `podium-admin`, `system:serviceaccount:NAMESPACE:NAME`.
+    pub name: String,
+    /// The uid of what stands for them in the API.
+    pub uid: Option<String>,
+    /// The groups they belong to.
+    pub groups: Vec<String>,
+    /// What else is known, e.g. the pod that a token was made for.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// The cluster's owner, who may do everything.
+    pub fn owner() -> Self {
+        Self {
+            name: "podium-admin".into(),
+            uid: None,
+            groups: vec!["system:masters".into(), "system:authenticated".into()],
+            extra: BTreeMap::new(),
+        }
+    }
+}
+
+/// Why a token is worth nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// It is none of ours.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// It was for a time that is over, or has not come.
+    #[error("service account token has expired")]
+    Expired,
+    /// It is for others.
+    #[error("token audiences {given:?} is invalid for the target audiences {wanted:?}")]
+    Audience {
+        /// Whom it is for.
+        given: Vec<String>,
+        /// Who was asked.
+        wanted: Vec<String>,
+    },
+    /// What it is bound to is gone.
+    #[error("service account token has been invalidated")]
+    Invalidated,
+}
+
+impl Api {
+    /// Who a token belongs to, and which of the wanted audiences it is for; none wanted = the API itself.
+    pub fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<(User, Vec<String>), TokenError> {
+        let claims = self.inner.signer.verify(token)?;
+        let wanted = if audiences.is_empty() { vec![ISSUER.to_string()] } else { audiences.to_vec() };
+        let shared: Vec<String> = wanted.iter().filter(|a| claims.audiences.contains(a)).cloned().collect();
+        if shared.is_empty() {
+            return Err(TokenError::Audience { given: claims.audiences, wanted });
+        }
+        let now = self.clock().now().as_second();
+        if now >= claims.expires_at || now < claims.not_before {
+            return Err(TokenError::Expired);
+        }
+        self.check_bound(&claims)?;
+        Ok((user(&claims), shared))
+    }
+
+    /// What a token is bound to must be there, and be the same that it was made for.
+    fn check_bound(&self, claims: &Claims) -> Result<(), TokenError> {
+        let namespace = &claims.namespace;
+        let account: Shared<ServiceAccount> = self.bound(namespace, &claims.account)?;
+        if account.metadata.deletion_timestamp.as_ref().is_some_and(|at| self.is_over(at.0)) {
+            return Err(TokenError::Invalidated);
+        }
+        if let Some(pod) = &claims.pod {
+            let pod: Shared<Pod> = self.bound(namespace, pod)?;
+            if pod.metadata.deletion_timestamp.as_ref().is_some_and(|at| self.is_over(at.0)) {
+                return Err(TokenError::Invalidated);
+            }
+        }
+        if let Some(secret) = &claims.secret {
+            self.bound::<Secret>(namespace, secret)?;
+        }
+        if let (Some(node), None) = (&claims.node, &claims.pod) {
+            self.bound::<Node>("", node)?;
+        }
+        Ok(())
+    }
+
+    fn bound<T: Typed>(&self, namespace: &str, bound: &Bound) -> Result<Shared<T>, TokenError> {
+        let found = self.get_as::<T>(&Key::new(namespace, bound.name.as_str()));
+        found.ok().filter(|object| object.uid() == bound.uid).ok_or(TokenError::Invalidated)
+    }
+
+    fn is_over(&self, at: Timestamp) -> bool {
+        self.clock().now().as_second() > at.as_second().saturating_add(LEEWAY_SECONDS)
+    }
+
+    /// The keys that tokens can be checked with, as a JSON Web Key Set.
+    pub fn token_keys(&self) -> serde_json::Value {
+        self.inner.signer.key_set()
+    }
+}
+
+fn user(claims: &Claims) -> User {
+    let namespace = &claims.namespace;
+    let mut extra = BTreeMap::new();
+    let mut tell = |key: &str, value: String| {
+        extra.insert(format!("authentication.kubernetes.io/{key}"), vec![value]);
+    };
+    tell("credential-id", format!("JTI={}", claims.id));
+    for (what, bound) in [("pod", &claims.pod), ("node", &claims.node)] {
+        if let Some(bound) = bound {
+            tell(&format!("{what}-name"), bound.name.clone());
+            tell(&format!("{what}-uid"), bound.uid.clone());
+        }
+    }
+    User {
+        name: format!("system:serviceaccount:{namespace}:{}", claims.account.name),
+        uid: Some(claims.account.uid.clone()),
+        groups: vec![
+            "system:serviceaccounts".into(),
+            format!("system:serviceaccounts:{namespace}"),
+            "system:authenticated".into(),
+        ],
+        extra,
+    }
+}

@@ -1,0 +1,76 @@
+//! Services.
+
+use super::*;
+
+#[test]
+fn services_have_rules_api_8() {
+    check(
+        Kind::Service,
+        &[
+            ("spec: {ports: [{port: 80}]}", &[]),
+            ("spec: {}", &["spec.ports: Required value"]),
+            ("spec: {clusterIP: None}", &[]),
+            (
+                "spec: {type: Magic, ports: [{port: 80}]}",
+                &[
+                    "spec.type: Unsupported value: \"Magic\": supported values: \"ClusterIP\", \"ExternalName\", \"LoadBalancer\", \"NodePort\"",
+                ],
+            ),
+            (
+                "spec: {ports: [{port: 0}, {port: 80, name: a}, {port: 80, name: a, targetPort: Web}]}",
+                &[
+                    "spec.ports[0].name: Required value",
+                    "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+                    "spec.ports[0].targetPort: Invalid value: 0: must be between 1 and 65535, inclusive",
+                    "spec.ports[2].name: Duplicate value: \"a\"",
+                    "spec.ports[2].targetPort: Invalid value: \"Web\": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
+                    "spec.ports[2]: Duplicate value: {\"name\":\"a\",\"port\":80,\"protocol\":\"TCP\",\"targetPort\":\"Web\"}",
+                ],
+            ),
+            (
+                "spec: {ports: [{port: 80, nodePort: 30000}]}",
+                &["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
+            ),
+            (
+                "spec: {type: ExternalName, clusterIP: 1.2.3.4}",
+                &[
+                    "spec.clusterIPs: Forbidden: may not be set for ExternalName services",
+                    "spec.externalName: Required value",
+                ],
+            ),
+            (
+                "spec: {type: NodePort, clusterIP: None, ports: [{port: 80}]}",
+                &[
+                    "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services",
+                ],
+            ),
+            (
+                "spec: {sessionAffinity: Sticky, ports: [{port: 80}]}",
+                &[
+                    "spec.sessionAffinity: Unsupported value: \"Sticky\": supported values: \"ClientIP\", \"None\"",
+                ],
+            ),
+            (
+                "spec: {externalTrafficPolicy: Local, ports: [{port: 80}]}",
+                &[
+                    "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services",
+                ],
+            ),
+        ],
+    );
+    check_change(
+        Kind::Service,
+        &[
+            (
+                "spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}",
+                "spec: {clusterIP: 10.0.0.2, ports: [{port: 80}]}",
+                &["spec.clusterIPs[0]: Invalid value: []string{\"10.0.0.2\"}: may not change once set"],
+            ),
+            (
+                "spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}",
+                "spec: {type: ExternalName, externalName: a.b}",
+                &[],
+            ),
+        ],
+    );
+}

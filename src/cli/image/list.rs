@@ -1,0 +1,154 @@
+//! `podium image list`.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use unicode_width::UnicodeWidthStr;
+
+use super::super::args::InstanceArgs;
+use crate::cluster::{ConfigFile, image_catalogue};
+use crate::kubelet::images::{CatalogueImage, ImageOrigin};
+use crate::manifest;
+
+const HEADERS: [&str; 6] = ["REPOSITORY", "TAG", "SOURCE", "IMAGE ID", "SIZE", "PROGRAM"];
+/// Longer cells are cut: an image's program may be a whole script.
+const WIDEST: usize = 60;
+
+pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> {
+    let configured = match config {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+            let value = manifest::from_yaml(&text).with_context(|| path.display().to_string())?;
+            let file: ConfigFile =
+                serde_json::from_value(value).with_context(|| path.display().to_string())?;
+            file.images
+        }
+        None => Vec::new(),
+    };
+    let (catalogue, problems) = image_catalogue(&configured, &super::data_dir(instance)?);
+    let rows: Vec<[String; 6]> = catalogue.list().iter().flat_map(rows).collect();
+    // A reader that is gone wants no more.
+    let _ = std::io::stdout().write_all(table(&rows).as_bytes());
+    for problem in problems {
+        eprintln!("{}", printable(&problem));
+    }
+    Ok(())
+}
+
+/// One row an image; loaded ones have one a name.
+fn rows(image: &CatalogueImage) -> Option<[String; 6]> {
+    let none = || "<none>".to_owned();
+    let tags = match (image.tags.as_slice(), image.origin) {
+        ([], ImageOrigin::Loaded) => none(),
+        ([], _) => "any".to_owned(),
+        (tags, _) => tags.join(","),
+    };
+    let origin = match image.origin {
+        ImageOrigin::User => "user",
+        ImageOrigin::Loaded => "loaded",
+        ImageOrigin::Builtin => "builtin",
+    };
+    let id = image.id.as_deref().map(|id| id.trim_start_matches("sha256:").chars().take(12).collect());
+    Some([
+        image.repository.clone().unwrap_or_else(none),
+        tags,
+        origin.to_owned(),
+        id.unwrap_or_else(|| "-".to_owned()),
+        image.size_bytes.map_or_else(|| "-".to_owned(), size),
+        image.program.clone(),
+    ])
+}
+
+/// `3.2MB`, in the decimal units image tools use.
+fn size(bytes: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB"];
+    let (mut value, mut unit) = (bytes as f64, 0);
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 || value >= 99.5 {
+        format!("{value:.0}{}", units[unit])
+    } else {
+        format!("{value:.1}{}", units[unit])
+    }
+}
+
+/// Text that cannot drive a terminal (SEC-3).
+pub(super) fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+fn table(rows: &[[String; 6]]) -> String {
+    let headers = HEADERS.map(str::to_owned);
+    let cell = |text: &String| {
+        let text = printable(text);
+        if text.chars().count() > WIDEST {
+            text.chars().take(WIDEST - 1).chain(['…']).collect()
+        } else {
+            text
+        }
+    };
+    let rows: Vec<[String; 6]> =
+        std::iter::once(&headers).chain(rows).map(|row| row.each_ref().map(cell)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or_default();
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(widths) {
+            line.push_str(cell);
+            line.push_str(&" ".repeat(width + 3 - cell.width()));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_as_in_image_tools() {
+        for (bytes, text) in
+            [(0, "0B"), (999, "999B"), (1000, "1.0kB"), (4_261_502, "4.3MB"), (187_000_000, "187MB")]
+        {
+            assert_eq!(size(bytes), text);
+        }
+    }
+
+    #[test]
+    fn a_list_of_images_is_a_table_cli_4() {
+        let image = |repository: Option<&str>, tags: &[&str], origin, program: &str| CatalogueImage {
+            repository: repository.map(str::to_owned),
+            tags: tags.iter().map(|&tag| tag.to_owned()).collect(),
+            origin,
+            id: (origin == ImageOrigin::Loaded).then(|| format!("sha256:{}", "ab".repeat(32))),
+            size_bytes: (origin == ImageOrigin::Loaded).then_some(4_261_502),
+            program: program.to_owned(),
+        };
+        let images = [
+            image(Some("me/app"), &["v1", "v2"], ImageOrigin::User, "/bin/app"),
+            image(Some("alpine"), &["3.20"], ImageOrigin::Loaded, "/bin/sh\u{1b}[2J"),
+            image(None, &[], ImageOrigin::Loaded, &"long ".repeat(30)),
+            image(Some("busybox"), &[], ImageOrigin::Builtin, "tools"),
+        ];
+        let rows: Vec<_> = images.iter().flat_map(rows).collect();
+        let expect = "\
+REPOSITORY   TAG     SOURCE    IMAGE ID       SIZE    PROGRAM
+me/app       v1,v2   user      -              -       /bin/app
+alpine       3.20    loaded    abababababab   4.3MB   /bin/sh\u{fffd}[2J
+<none>       <none>  loaded    abababababab   4.3MB   long long long long long long long long long long long long…
+busybox      any     builtin   -              -       tools
+";
+        let squeeze = |text: &str| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let shown = table(&rows);
+        assert_eq!(squeeze(&shown), squeeze(expect));
+        let column = |line: &str| line.find("PROGRAM").or(line.find("/bin/app")).or(line.find("tools"));
+        let columns: Vec<_> = shown.lines().filter_map(column).collect();
+        assert_eq!(columns, [columns[0]; 3], "{shown}");
+    }
+}

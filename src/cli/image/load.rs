@@ -1,0 +1,52 @@
+//! `podium image load`.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::super::args::InstanceArgs;
+use super::list::printable;
+use crate::kubelet::images::ImageStore;
+use crate::kubelet::images::store::{Input, LoadOptions};
+
+/// What to load.
+#[derive(Debug, clap::Args)]
+pub(in super::super) struct LoadRequest {
+    #[command(flatten)]
+    instance: InstanceArgs,
+    /// The name to give the image, instead of the archive's own.
+    #[arg(short, long, value_name = "NAME:TAG")]
+    tag: Option<String>,
+    /// The archive; - is standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+pub(super) fn run(request: LoadRequest) -> Result<()> {
+    let store = ImageStore::of(&super::data_dir(&request.instance)?);
+    let is_stdin = request.file == Path::new("-");
+    let input = if is_stdin {
+        if std::io::stdin().is_terminal() {
+            bail!("standard input is a terminal: pipe an archive into it, or name a file");
+        }
+        Input::Stream(Box::new(std::io::stdin()))
+    } else if request.file.is_dir() {
+        let file = request.file.display();
+        bail!("{file} is a directory: pack an OCI layout with \"tar -C {file} -cf image.tar .\" first");
+    } else {
+        Input::File(super::open(&request.file)?)
+    };
+    let options = LoadOptions { tag: request.tag, ..LoadOptions::default() };
+    let loaded = store.load(input, &options, |loaded| {
+        let again = if loaded.known { " (it was there already)" } else { "" };
+        for name in &loaded.names {
+            println!("loaded {name} {}{again}", loaded.image.id);
+        }
+        for note in &loaded.notes {
+            eprintln!("note: {}", printable(note));
+        }
+    });
+    loaded
+        .with_context(|| if is_stdin { "standard input".into() } else { request.file.display().to_string() })
+}

@@ -1,0 +1,79 @@
+//! `podium image list|load|rm`: the images of a data directory (CLI-4, IMG-3).
+//!
+//! They work on the data directory's files, whether an instance runs there or not; one that runs sees the
+//! change with the next pull.
+
+mod list;
+mod load;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+
+use super::args::InstanceArgs;
+use crate::cluster::default_data_dir;
+use crate::kubelet::images::ImageStore;
+use crate::kubelet::runtime::containers_with_root;
+
+/// What to do with images.
+#[derive(Debug, Subcommand)]
+pub(super) enum ImageCommand {
+    /// Show every image: built in, declared in DATA/images/*.yaml, loaded.
+    List {
+        #[command(flatten)]
+        instance: InstanceArgs,
+        /// The config file, for the images it declares.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Load an image archive (docker save, podman save, OCI layout; also gzip), run in its own root file system.
+    Load(load::LoadRequest),
+    /// Remove a loaded image, by name or id.
+    Rm {
+        #[command(flatten)]
+        instance: InstanceArgs,
+        /// NAME:TAG, or the beginning of an id (repeatable).
+        #[arg(required = true, value_name = "IMAGE")]
+        images: Vec<String>,
+    },
+}
+
+pub(super) fn run(command: ImageCommand) -> Result<()> {
+    match command {
+        ImageCommand::List { instance, config } => list::run(&instance, config.as_deref()),
+        ImageCommand::Load(request) => load::run(request),
+        ImageCommand::Rm { instance, images } => remove(&instance, &images),
+    }
+}
+
+fn data_dir(instance: &InstanceArgs) -> Result<PathBuf> {
+    let directory = match &instance.data_dir {
+        Some(directory) => directory.clone(),
+        None => default_data_dir()?,
+    };
+    // As the running instance names it, so that roots can be compared.
+    Ok(directory.canonicalize().unwrap_or(directory))
+}
+
+fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
+    let data_dir = data_dir(instance)?;
+    let store = ImageStore::of(&data_dir);
+    let users = |image: &crate::kubelet::images::StoredImage| {
+        let users = containers_with_root(&data_dir.join("nodes"), &store.root_of(&image.id));
+        (!users.is_empty()).then(|| users.join(", "))
+    };
+    for image in images {
+        let gone = store.remove(image, users)?;
+        for gone in gone {
+            let what = if gone.starts_with("sha256:") { "deleted" } else { "untagged" };
+            println!("{what} {gone}");
+        }
+    }
+    Ok(())
+}
+
+/// Opens a file to load, with its name in the error.
+fn open(path: &std::path::Path) -> Result<std::fs::File> {
+    std::fs::File::open(path).with_context(|| path.display().to_string())
+}

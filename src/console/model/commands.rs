@@ -1,0 +1,100 @@
+//! The commands that are not a screen's own.
+
+use jiff::Timestamp;
+
+use super::{Job, Model};
+use crate::console::command::{Command, Touches};
+use crate::console::dialog::{Dialog, Focus, Interrupt};
+use crate::console::effect::{Effect, Scope};
+use crate::console::message::{ScreenId, ScreenMessage};
+use crate::console::palette;
+use crate::console::prompt::Ask;
+use crate::console::screen::{Screen, View, help::Help, journal::JournalScreen, kinds::Kinds};
+use crate::console::toast::Toast;
+
+impl Model {
+    pub(super) fn command(&mut self, command: Command, now: Timestamp) -> Vec<Job> {
+        if self.shared.read_only && command.entry().touches == Touches::Cluster {
+            self.toast(
+                Toast::failed(format!("read-only: {} changes the cluster", command.entry().name)),
+                now,
+            );
+            return Vec::new();
+        }
+        match command {
+            Command::Prompt => self.open_prompt(Ask::Command, String::new()),
+            Command::Filter => {
+                let text = self.top().1.query().to_owned();
+                self.open_prompt(Ask::Filter, text);
+            }
+            Command::Help => {
+                let places = self.places(now);
+                return self.open(Help::new(places).into(), now);
+            }
+            Command::Back => {
+                if self.toasts.dismiss() {
+                    return Vec::new();
+                }
+                if !self.top().1.query().is_empty() {
+                    let _ = self.query("", now);
+                    return Vec::new();
+                }
+                return self.back(now);
+            }
+            Command::Leave if self.screens.len() > 1 => return self.back(now),
+            Command::Leave | Command::Quit => return self.ask_to_quit(now),
+            Command::HistoryBack => return self.walk_history(self.history_at.checked_sub(1), now),
+            Command::HistoryForward => return self.walk_history(Some(self.history_at + 1), now),
+            Command::LastView => {
+                if let Some(text) = self.last_view.clone() {
+                    let at = self.history.iter().position(|old| *old == text);
+                    return self.walk_history(at, now);
+                }
+            }
+            Command::Aliases => return self.open(Kinds::default().into(), now),
+            Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
+            // The overview is the bottom of the stack; going there leaves everything above.
+            Command::OpenOverview => return self.to_the_first(now),
+            Command::ThemeNext => {
+                let dialog = palette::theme_dialog(self);
+                self.dialog = Some((self.top().0, Box::new(dialog)));
+            }
+            Command::ToggleHeader => self.header = !self.header,
+            Command::Refresh => {
+                let mut jobs = vec![Job::Redraw];
+                jobs.extend(self.tell_top(now, ScreenMessage::Command(command)));
+                return jobs;
+            }
+            Command::AllNamespaces => return self.rescope(Scope::All, now),
+            _ => {
+                if let Some(index) = palette::namespace_key(command) {
+                    let Some(name) = self.shared.favourites.get(index).cloned() else { return Vec::new() };
+                    return self.rescope(Scope::One(name), now);
+                }
+                return self.tell_top(now, ScreenMessage::Command(command));
+            }
+        }
+        Vec::new()
+    }
+
+    pub(super) fn ask_to_quit(&mut self, now: Timestamp) -> Vec<Job> {
+        let id = self.top().0;
+        let works =
+            |(id, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(*id, now)).is_some();
+        let works = self.parked.iter().filter(works).count();
+        if self.stopping.is_some() || (self.setup.quit_warning.is_empty() && works == 0) {
+            return vec![Job::Quit];
+        }
+        let mut dialog = Dialog::new("Leave", "Leave", |_, _| Ok(vec![Effect::Quit]));
+        if !self.setup.quit_warning.is_empty() {
+            dialog = dialog.line(self.setup.quit_warning.clone());
+        }
+        if works > 0 {
+            dialog = dialog.warning(format!("{works} under way in the background will be stopped."));
+        }
+        dialog.focus = Focus::Submit;
+        dialog.interrupt = Interrupt::Submits;
+        self.dialog = Some((id, Box::new(dialog)));
+        Vec::new()
+    }
+}

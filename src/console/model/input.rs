@@ -1,0 +1,163 @@
+//! Keys, pasted text and the prompt.
+
+use crossterm::event::KeyEvent;
+use jiff::Timestamp;
+
+use super::{Job, Model};
+use crate::console::command::Command;
+use crate::console::dialog::{Answer, Interrupt};
+use crate::console::keys::Key;
+use crate::console::message::ScreenMessage;
+use crate::console::palette;
+use crate::console::prompt::{Ask, Prompt, Reply};
+use crate::console::screen::View;
+use crate::console::toast::Toast;
+
+impl Model {
+    pub(super) fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Job> {
+        self.dirty = true;
+        if self.shared.cramped.get() {
+            // Nobody sees what a key would do; only the way out stays open.
+            let quit = self.shared.bindings.keys(Command::Quit).contains(&Key::of(key));
+            let asked =
+                self.dialog.as_ref().is_some_and(|(_, dialog)| dialog.interrupt == Interrupt::Submits);
+            return match (quit, asked) {
+                (false, _) => Vec::new(),
+                (true, false) => self.ask_to_quit(now),
+                (true, true) => vec![Job::Quit],
+            };
+        }
+        if let Some((id, mut dialog)) = self.dialog.take() {
+            let cx = self.shared.context(id, now);
+            return match dialog.key(&cx, key) {
+                Answer::Open(effects) => {
+                    self.dialog = Some((id, dialog));
+                    self.apply(id, effects, now)
+                }
+                Answer::Closed(effects) => self.apply(id, effects, now),
+            };
+        }
+        if let Some(mut prompt) = self.prompt.take() {
+            let reply = prompt.key(key, &self.history);
+            return self.prompted(prompt, reply, now);
+        }
+        let places = self.places(now);
+        match self.shared.bindings.command(&places, Key::of(key)) {
+            Some(command) => self.command(command, now),
+            None => self.tell_top(now, ScreenMessage::Key(key)),
+        }
+    }
+
+    pub(super) fn paste(&mut self, text: &str, now: Timestamp) -> Vec<Job> {
+        self.dirty = true;
+        if self.shared.cramped.get() {
+            return Vec::new();
+        }
+        if let Some((_, dialog)) = &mut self.dialog {
+            dialog.paste(text);
+            return Vec::new();
+        }
+        if let Some(mut prompt) = self.prompt.take() {
+            let reply = prompt.paste(text);
+            return self.prompted(prompt, reply, now);
+        }
+        self.tell_top(now, ScreenMessage::Paste(text.to_owned()))
+    }
+
+    pub(super) fn open_prompt(&mut self, ask: Ask, text: String) {
+        let mut prompt = Prompt::new(ask, text);
+        if ask == Ask::Command {
+            prompt.suggestions = palette::suggest(&prompt.text, self);
+        }
+        self.prompt = Some(prompt);
+    }
+
+    pub(super) fn prompted(&mut self, mut prompt: Prompt, reply: Reply, now: Timestamp) -> Vec<Job> {
+        match (prompt.ask, reply) {
+            (_, Reply::Same) => self.prompt = Some(prompt),
+            (Ask::Command, Reply::Changed) => {
+                prompt.suggestions = palette::suggest(&prompt.text, self);
+                self.prompt = Some(prompt);
+            }
+            (Ask::Filter, Reply::Changed) => {
+                prompt.error = self.query(&prompt.text, now).err();
+                self.prompt = Some(prompt);
+            }
+            (Ask::Filter, Reply::Done(text)) => {
+                if let Err(error) = self.query(&text, now) {
+                    prompt.error = Some(error);
+                    self.prompt = Some(prompt);
+                }
+            }
+            (Ask::Filter, Reply::Left) => {
+                let _ = self.query("", now);
+            }
+            (Ask::Command, Reply::Left) => {}
+            (Ask::Command, Reply::Done(text)) => {
+                let text = text.trim().to_owned();
+                if text.is_empty() {
+                    return Vec::new();
+                }
+                // What is shown dim behind the cursor is what Enter means, unless the text is whole by itself.
+                let meant = prompt.suggestions.first().filter(|best| best.starts_with(&text)).cloned();
+                let (text, ran) = match (palette::run(&text, self), meant) {
+                    (Err(_), Some(meant)) => (meant.clone(), palette::run(&meant, self)),
+                    (ran, _) => (text, ran),
+                };
+                match ran {
+                    Ok(effects) => {
+                        self.remember(&text);
+                        let id = self.top().0;
+                        return self.apply(id, effects, now);
+                    }
+                    Err(error) => {
+                        prompt.error = Some(error);
+                        self.prompt = Some(prompt);
+                    }
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    pub(super) fn remember(&mut self, text: &str) {
+        self.now_at(text);
+        self.history.retain(|old| old != text);
+        self.history.push(text.to_owned());
+        if self.history.len() > 100 {
+            self.history.remove(0);
+        }
+        self.history_at = self.history.len() - 1;
+    }
+
+    /// Notes which view is shown now, for the way back to the one before.
+    fn now_at(&mut self, text: &str) {
+        if self.current_view.as_deref() != Some(text) {
+            self.last_view = self.current_view.replace(text.to_owned());
+        }
+    }
+
+    pub(super) fn query(&mut self, text: &str, now: Timestamp) -> Result<(), String> {
+        let (id, screen) = self.screens.last_mut().expect("the stack is never empty");
+        screen.set_query(&self.shared.context(*id, now), text)
+    }
+
+    pub(super) fn walk_history(&mut self, at: Option<usize>, now: Timestamp) -> Vec<Job> {
+        let Some(text) = at.and_then(|at| self.history.get(at)).cloned() else { return Vec::new() };
+        self.history_at = at.unwrap_or_default();
+        match palette::run(&text, self) {
+            Ok(effects) => {
+                self.now_at(&text);
+                // Walking to and fro between views must not pile them up.
+                let mut jobs = self.to_the_first(now);
+                let id = self.top().0;
+                jobs.extend(self.apply(id, effects, now));
+                jobs
+            }
+            Err(error) => {
+                self.toast(Toast::failed(error), now);
+                Vec::new()
+            }
+        }
+    }
+}

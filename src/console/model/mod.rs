@@ -1,0 +1,305 @@
+//! The state of the console, and what each message does to it. No I/O: what must reach the world is
+//! returned as jobs.
+
+mod commands;
+mod input;
+mod stack;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use super::action::{Action, Journal};
+use super::catalogue::Catalogue;
+use super::command::{Bindings, Where};
+use super::context::Context;
+use super::dialog::Dialog;
+use super::effect::{Capture, Scope, Task};
+use super::feed;
+use super::memory::Memory;
+use super::message::{Link, Message, ScreenId, ScreenMessage};
+use super::prompt::Prompt;
+use super::resource::Watched;
+use super::screen::{Screen, View, overview::Overview};
+use super::store::Stores;
+use super::theme::Theme;
+use super::theme::depth::Depth;
+use super::theme::library;
+use super::toast::{Toast, Toasts};
+
+/// What the shell around the model has to do.
+#[derive(Debug)]
+pub enum Job {
+    /// Start a task.
+    Start(Task),
+    /// End a task of a screen.
+    Cancel(ScreenId, &'static str),
+    /// End all tasks of a screen that is gone.
+    Close(ScreenId),
+    /// Change the cluster.
+    Act(Box<Action>),
+    /// Copy to the clipboard.
+    Copy(String),
+    /// Write a file.
+    Save(String, String),
+    /// Run `$EDITOR` for a screen.
+    Editor(ScreenId, String),
+    /// Take or release the mouse.
+    Mouse(Capture),
+    /// Keep something for the next run.
+    Remember(Memory),
+    /// Draw everything anew, discover anew.
+    Redraw,
+    /// The user wants to leave.
+    Quit,
+}
+
+/// What screens see of the model.
+#[derive(Debug)]
+pub struct Shared {
+    /// The live copy of the cluster.
+    pub stores: Stores,
+    /// The theme in force.
+    pub theme: Theme,
+    /// The kinds of the server.
+    pub catalogue: Catalogue,
+    /// The keys.
+    pub bindings: Bindings,
+    /// What was changed.
+    pub journal: Journal,
+    /// Which namespaces are shown.
+    pub scope: Scope,
+    /// Namespaces of the keys 1 to 9.
+    pub favourites: Vec<String>,
+    /// Whether changes are refused.
+    pub read_only: bool,
+    /// When what is drawn stops being true.
+    pub wake: Cell<Option<Timestamp>>,
+    /// Whether the window is too small to show anything.
+    pub cramped: Cell<bool>,
+}
+
+impl Shared {
+    /// The context of one screen at one moment.
+    pub fn context(&self, screen: ScreenId, now: Timestamp) -> Context<'_> {
+        Context {
+            stores: &self.stores,
+            theme: &self.theme,
+            catalogue: &self.catalogue,
+            bindings: &self.bindings,
+            journal: &self.journal,
+            scope: &self.scope,
+            favourites: &self.favourites,
+            read_only: self.read_only,
+            screen,
+            now,
+            wake: &self.wake,
+        }
+    }
+}
+
+/// How the console was set up.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The cluster's name in the header.
+    pub cluster: String,
+    /// How we reach it: `in process`, a host.
+    pub origin: String,
+    /// The theme to start with.
+    pub theme: Theme,
+    /// The theme the user's `console.toml` names.
+    pub configured_theme: Option<String>,
+    /// The colours the terminal has.
+    pub depth: Depth,
+    /// The user's configuration directory.
+    pub config_dir: Option<PathBuf>,
+    /// The keys.
+    pub bindings: Bindings,
+    /// Which namespaces to show first.
+    pub scope: Scope,
+    /// Whether changes are refused.
+    pub read_only: bool,
+    /// What leaving does, asked before it: empty when nothing is lost.
+    pub quit_warning: String,
+}
+
+/// The state of the console.
+#[derive(Debug)]
+pub struct Model {
+    /// What screens see.
+    pub shared: Shared,
+    /// How it was set up.
+    pub setup: Setup,
+    /// The stack; the last is on top. Never empty.
+    pub screens: Vec<(ScreenId, Screen)>,
+    /// Screens that were left while their work goes on.
+    pub parked: Vec<(ScreenId, Screen)>,
+    /// The open dialog and the screen that asked.
+    pub dialog: Option<(ScreenId, Box<Dialog>)>,
+    /// The open prompt.
+    pub prompt: Option<Prompt>,
+    /// The news.
+    pub toasts: Toasts,
+    /// Kinds that cannot be watched now, and why.
+    pub broken: BTreeMap<Watched, String>,
+    /// Whether the header is shown.
+    pub header: bool,
+    /// The caller's words about stopping.
+    pub stopping: Option<String>,
+    /// Whether the screen differs from what was drawn.
+    pub dirty: bool,
+    history: Vec<String>,
+    history_at: usize,
+    /// The commands that led to the view now shown, and to the one before.
+    current_view: Option<String>,
+    last_view: Option<String>,
+    next_id: u64,
+}
+
+impl Model {
+    /// The model before the first message, and the jobs of its first screen.
+    pub fn new(setup: Setup, now: Timestamp) -> (Self, Vec<Job>) {
+        let favourites = match &setup.scope {
+            Scope::One(name) if name != "default" => vec!["default".to_owned(), name.clone()],
+            _ => vec!["default".to_owned()],
+        };
+        let mut model = Self {
+            shared: Shared {
+                stores: Stores::default(),
+                theme: setup.theme.clone().in_depth(setup.depth),
+                catalogue: Catalogue::default(),
+                bindings: setup.bindings.clone(),
+                journal: Journal::default(),
+                scope: setup.scope.clone(),
+                favourites,
+                read_only: setup.read_only,
+                wake: Cell::new(None),
+                cramped: Cell::new(false),
+            },
+            setup,
+            screens: vec![(ScreenId(1), Overview::default().into())],
+            parked: Vec::new(),
+            dialog: None,
+            prompt: None,
+            toasts: Toasts::default(),
+            broken: BTreeMap::new(),
+            header: true,
+            stopping: None,
+            dirty: true,
+            history: Vec::new(),
+            history_at: 0,
+            current_view: None,
+            last_view: None,
+            next_id: 1,
+        };
+        let jobs = model.tell_top(now, ScreenMessage::Opened);
+        (model, jobs)
+    }
+
+    /// The screen on top.
+    pub fn top(&self) -> &(ScreenId, Screen) {
+        self.screens.last().expect("the stack is never empty")
+    }
+
+    /// The contexts keys are looked up in now.
+    pub fn places(&self, now: Timestamp) -> Vec<Where> {
+        let (id, screen) = self.top();
+        let cx = self.shared.context(*id, now);
+        let mut places = screen.places(&cx);
+        if !screen.takes_all_keys() {
+            places.push(Where::Everywhere);
+        }
+        places
+    }
+
+    /// Takes a message.
+    pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
+        match message {
+            Message::Feed(delta) => {
+                let (kind, touched) = self.shared.stores.apply(delta);
+                if kind == Watched::Namespaces {
+                    self.learn_namespaces();
+                }
+                self.dirty = true;
+                return self.tell_top(now, ScreenMessage::Changed(kind, touched));
+            }
+            Message::Key(key) => return self.key(key, now),
+            Message::Paste(text) => return self.paste(&text, now),
+            Message::Mouse(event) => {
+                if self.dialog.is_none() && self.prompt.is_none() && !self.shared.cramped.get() {
+                    self.dirty = true;
+                    return self.tell_top(now, ScreenMessage::Mouse(event));
+                }
+            }
+            Message::Resize(..) | Message::Tick => self.dirty = true,
+            Message::Link(Link::Up(kind)) => {
+                self.dirty |= self.broken.remove(&kind).is_some();
+            }
+            Message::Link(Link::Down(kind, why)) => {
+                self.dirty |= self.broken.insert(kind, why.clone()) != Some(why);
+            }
+            Message::Link(Link::Refused(kind, why)) => {
+                self.toast(feed::refusal(kind, &why), now);
+                self.broken.insert(kind, why);
+            }
+            Message::Catalogue(catalogue) => {
+                self.shared.catalogue = catalogue;
+                self.dirty = true;
+            }
+            Message::Data(id, data) => {
+                self.dirty = true;
+                return self.tell(id, now, ScreenMessage::Data(data));
+            }
+            Message::Acted(outcome) => {
+                let toast = match &outcome.error {
+                    None if outcome.action.quiet => None,
+                    None => Some(Toast::done(outcome.action.title.clone())),
+                    Some(error) => Some(Toast::failed(format!("{}: {error}", outcome.action.title))),
+                };
+                self.shared.journal.record(now, *outcome);
+                if let Some(toast) = toast {
+                    self.toast(toast, now);
+                }
+                self.dirty = true;
+            }
+            Message::Toast(toast) => self.toast(toast, now),
+            Message::Stopping(text) => {
+                self.stopping = Some(text);
+                self.dirty = true;
+            }
+        }
+        Vec::new()
+    }
+
+    fn toast(&mut self, toast: Toast, now: Timestamp) {
+        self.toasts.push(toast, now);
+        self.dirty = true;
+    }
+
+    fn learn_namespaces(&mut self) {
+        let names = self.shared.stores.namespaces.iter();
+        let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
+        // The system's own come last: few people look there often.
+        names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));
+        self.shared.favourites.retain(|name| names.contains(name));
+        for name in names {
+            if self.shared.favourites.len() >= 9 {
+                break;
+            }
+            if !self.shared.favourites.contains(&name) {
+                self.shared.favourites.push(name);
+            }
+        }
+    }
+
+    fn use_theme(&mut self, name: &str, now: Timestamp) {
+        let themes = library::all(self.setup.config_dir.as_deref());
+        match themes.into_iter().find(|(known, _)| known == name) {
+            Some((_, Ok(theme))) => self.shared.theme = theme.in_depth(self.setup.depth),
+            Some((_, Err(error))) => self.toast(Toast::failed(error.to_string()), now),
+            None => self.toast(Toast::failed(format!("no theme {name:?}")), now),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The stack of screens: what they are told, what they ask for, and where they go when they are left.
+
+use jiff::Timestamp;
+
+use super::{Job, Model};
+use crate::console::effect::{Effect, Scope};
+use crate::console::memory::Memory;
+use crate::console::message::{ScreenId, ScreenMessage};
+use crate::console::prompt::Ask;
+use crate::console::screen::{Screen, View};
+use crate::console::toast::Toast;
+
+/// Results of work that is over, kept for being looked at again.
+const RESULTS: usize = 8;
+
+impl Model {
+    pub(super) fn tell_top(&mut self, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
+        let id = self.top().0;
+        self.tell(id, now, message)
+    }
+
+    pub(super) fn tell(&mut self, id: ScreenId, now: Timestamp, message: ScreenMessage) -> Vec<Job> {
+        let cx = self.shared.context(id, now);
+        let mut all = self.screens.iter_mut().chain(self.parked.iter_mut());
+        let Some((_, screen)) = all.find(|(known, _)| *known == id) else { return Vec::new() };
+        let effects = screen.update(&cx, message);
+        self.apply(id, effects, now)
+    }
+
+    /// Carries effects out, those of `id`.
+    pub(super) fn apply(&mut self, id: ScreenId, effects: Vec<Effect>, now: Timestamp) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for effect in effects {
+            self.dirty = true;
+            match effect {
+                Effect::Open(screen) => jobs.extend(self.open(*screen, now)),
+                Effect::Back => jobs.extend(self.back(now)),
+                Effect::Ask(dialog) => self.dialog = Some((id, dialog)),
+                Effect::Toast(toast) => self.toast(toast, now),
+                Effect::Scope(scope) => jobs.extend(self.rescope(scope, now)),
+                Effect::Resume(parked) => jobs.extend(self.resume(parked, now)),
+                Effect::Task(mut task) => {
+                    task.screen = id;
+                    jobs.push(Job::Start(task));
+                }
+                Effect::Cancel(slot) => jobs.push(Job::Cancel(id, slot)),
+                Effect::Act(action) => {
+                    if self.shared.read_only {
+                        self.toast(Toast::failed("read-only: nothing was changed"), now);
+                    } else {
+                        jobs.push(Job::Act(action));
+                    }
+                }
+                Effect::Copy(text) => {
+                    self.toast(Toast::note("copied"), now);
+                    jobs.push(Job::Copy(text));
+                }
+                Effect::Save { name, text } => jobs.push(Job::Save(name, text)),
+                Effect::Editor(text) => jobs.push(Job::Editor(id, text)),
+                Effect::Mouse(capture) => jobs.push(Job::Mouse(capture)),
+                Effect::Theme(name) => self.use_theme(&name, now),
+                Effect::KeepTheme(name) => {
+                    self.use_theme(&name, now);
+                    if self.shared.theme.name == name {
+                        let theme_over = self.setup.configured_theme.clone();
+                        jobs.push(Job::Remember(Memory { theme: Some(name), theme_over }));
+                    }
+                }
+                Effect::Prompt(text) => self.open_prompt(Ask::Command, text),
+                Effect::TakeBack(index) => {
+                    if let Some(action) = self.shared.journal.take_back(index) {
+                        jobs.push(Job::Act(Box::new(action)));
+                    }
+                }
+                Effect::Command(command) => jobs.extend(self.command(command, now)),
+                Effect::Redraw => jobs.push(Job::Redraw),
+                Effect::Quit => jobs.push(Job::Quit),
+            }
+        }
+        jobs
+    }
+
+    pub(super) fn open(&mut self, screen: Screen, now: Timestamp) -> Vec<Job> {
+        self.next_id += 1;
+        let id = ScreenId(self.next_id);
+        self.screens.push((id, screen));
+        // A stack nobody can look back over is no use; the oldest views above the first one go.
+        let mut jobs = Vec::new();
+        if self.screens.len() > 32 {
+            let (gone, _) = self.screens.remove(1);
+            jobs.push(Job::Close(gone));
+        }
+        jobs.extend(self.tell(id, now, ScreenMessage::Opened));
+        jobs
+    }
+
+    pub(super) fn back(&mut self, now: Timestamp) -> Vec<Job> {
+        if self.screens.len() == 1 {
+            return Vec::new();
+        }
+        let mut jobs = Vec::new();
+        if let Some((id, screen)) = self.screens.pop() {
+            let cx = self.shared.context(id, now);
+            let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
+                (Some(_), _) => Some("goes on in the background; :jobs brings it back"),
+                (None, true) => Some("its result is kept; :jobs brings it back"),
+                (None, false) => None,
+            };
+            match note {
+                Some(note) => {
+                    jobs.extend(self.park(id, screen, now));
+                    self.toast(Toast::note(note), now);
+                }
+                None => jobs.push(Job::Close(id)),
+            }
+        }
+        jobs.extend(self.tell_top(now, ScreenMessage::Shown));
+        jobs
+    }
+
+    /// Keeps a screen that was left. Of those that only have a result, the last few.
+    fn park(&mut self, id: ScreenId, screen: Screen, now: Timestamp) -> Option<Job> {
+        self.parked.push((id, screen));
+        let over =
+            |(id, screen): &(ScreenId, Screen)| screen.background(&self.shared.context(*id, now)).is_none();
+        if self.parked.iter().filter(|parked| over(parked)).count() <= RESULTS {
+            return None;
+        }
+        let oldest = self.parked.iter().position(over)?;
+        Some(Job::Close(self.parked.remove(oldest).0))
+    }
+
+    /// Leaves every screen above the first.
+    pub(super) fn to_the_first(&mut self, now: Timestamp) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        while self.screens.len() > 1 {
+            jobs.extend(self.back(now));
+        }
+        jobs
+    }
+
+    pub(super) fn resume(&mut self, id: ScreenId, now: Timestamp) -> Vec<Job> {
+        let Some(at) = self.parked.iter().position(|(known, _)| *known == id) else { return Vec::new() };
+        let parked = self.parked.remove(at);
+        self.screens.push(parked);
+        self.tell_top(now, ScreenMessage::Shown)
+    }
+
+    pub(super) fn rescope(&mut self, scope: Scope, now: Timestamp) -> Vec<Job> {
+        if let Scope::One(name) = &scope
+            && !self.shared.favourites.contains(name)
+        {
+            self.shared.favourites.insert(1.min(self.shared.favourites.len()), name.clone());
+            self.shared.favourites.truncate(9);
+        }
+        self.shared.scope = scope;
+        self.tell_top(now, ScreenMessage::Scoped)
+    }
+}

@@ -1,0 +1,255 @@
+//! The deployments of the overview: new and old pods as bars, what is in trouble and why, and the deadline.
+
+use std::cmp::Ordering;
+
+use jiff::SignedDuration;
+use k8s_openapi::api::apps::v1::Deployment;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use super::view::{draw_row, framed, more, nothing, top_of, waiting};
+use super::{Overview, Part};
+use crate::console::context::Context;
+use crate::console::resource::{Uid, Watched};
+use crate::console::rollout::view::{Progress, RolloutView, Side};
+use crate::console::rows::cell::natural;
+use crate::console::rows::pod_status::Look;
+use crate::console::rows::workload::deployment_state;
+use crate::console::text::{age, clean, pad};
+use crate::console::widget::gauge::bar;
+
+/// The deployments the filter lets through: what is in trouble first, then what moves, then the others by
+/// name.
+pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<(Uid, Look)> {
+    let rank = |look: Look| match look {
+        Look::Failed | Look::Crashing => 0,
+        Look::Pending => 1,
+        Look::Unknown | Look::Terminating => 2,
+        Look::Running | Look::Succeeded => 3,
+    };
+    let shown = cx.stores.deployments.iter().filter(|(uid, _)| overview.lets(cx, Watched::Deployments, uid));
+    let mut all: Vec<_> =
+        shown.map(|(uid, deployment)| (deployment_state(deployment).1, deployment, uid)).collect();
+    all.sort_by(|(a, x, _), (b, y, _)| rank(*a).cmp(&rank(*b)).then_with(|| by_name(x, y)));
+    all.into_iter().map(|(look, _, uid)| (uid.clone(), look)).collect()
+}
+
+fn by_name(a: &Deployment, b: &Deployment) -> Ordering {
+    let (x, y) = (a.metadata.name.as_deref(), b.metadata.name.as_deref());
+    let by_namespace = a.metadata.namespace.cmp(&b.metadata.namespace);
+    by_namespace.then_with(|| natural(x.unwrap_or_default(), y.unwrap_or_default()))
+}
+
+/// One row, before it is drawn.
+struct Seen<'a> {
+    look: Look,
+    word: &'static str,
+    name: String,
+    deployment: &'a Deployment,
+    rollout: RolloutView,
+}
+
+impl<'a> Seen<'a> {
+    fn of(cx: &Context<'a>, uid: &Uid) -> Option<Self> {
+        let deployment = cx.stores.deployments.get(uid)?;
+        let sets: Vec<_> = cx
+            .stores
+            .replica_sets
+            .owned_by(uid)
+            .map(|set| {
+                let owner = set.metadata.uid.as_deref().map(Uid::from);
+                let pods = owner.iter().flat_map(|owner| cx.stores.pods.owned_by(owner));
+                (&**set, pods.map(|pod| &**pod).collect())
+            })
+            .collect();
+        let (word, look) = deployment_state(deployment);
+        let rollout = RolloutView::of(deployment, &sets);
+        Some(Self { look, word, name: label(deployment), deployment, rollout })
+    }
+
+    fn want(&self) -> i64 {
+        i64::from(self.deployment.spec.replicas.unwrap_or(1))
+    }
+
+    fn new_ready(&self) -> usize {
+        self.rollout.new.as_ref().map_or(0, Side::ready)
+    }
+
+    fn old(&self) -> usize {
+        self.rollout.old.iter().map(|side| side.pods.len()).sum()
+    }
+
+    fn ratio(&self) -> String {
+        format!("{}/{}", self.new_ready(), self.want())
+    }
+
+    fn is_settled(&self) -> bool {
+        matches!(self.look, Look::Running | Look::Succeeded)
+    }
+}
+
+/// The name, with its namespace unless that is `default`.
+fn label(deployment: &Deployment) -> String {
+    let name = deployment.metadata.name.as_deref().unwrap_or_default();
+    match deployment.metadata.namespace.as_deref() {
+        Some("default") | None => clean(name).into_owned(),
+        Some(namespace) => clean(&format!("{namespace}/{name}")).into_owned(),
+    }
+}
+
+/// Draws the list; says which row is the first.
+pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
+    let theme = cx.theme;
+    let all = list(overview, cx);
+    let block = framed(overview, Part::Deployments, cx, "Deployments", note(cx, &all));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if !cx.stores.deployments.synced() {
+        waiting(cx, frame, inner);
+        return 0;
+    }
+    if all.is_empty() {
+        nothing(overview, cx, frame, inner, "no deployments yet");
+        if overview.query.is_empty() && inner.height > 1 {
+            let hint = Line::styled("kubectl apply -f sample-manifests", theme.body.accent);
+            frame.render_widget(hint, Rect { y: inner.y + 1, height: 1, ..inner });
+        }
+        return 0;
+    }
+    let at = overview.deployment.as_ref().and_then(|uid| all.iter().position(|(known, _)| known == uid));
+    let at = at.unwrap_or(0);
+    let height = usize::from(inner.height);
+    let top = top_of(at, all.len(), height);
+    let seen: Vec<Seen<'_>> =
+        all.iter().skip(top).take(height).filter_map(|(uid, _)| Seen::of(cx, uid)).collect();
+    let widest = |text: fn(&Seen<'_>) -> usize| seen.iter().map(text).max().unwrap_or(0);
+    let columns = Columns {
+        name: widest(|row| row.name.width()).min(usize::from(inner.width) / 3),
+        bar: if inner.width >= 70 { 16 } else { 8 },
+        ratio: widest(|row| row.ratio().width()),
+        old: seen.iter().map(Seen::old).max().unwrap_or(0),
+        room: usize::from(inner.width),
+    };
+    for (line, row) in seen.iter().enumerate() {
+        let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
+        draw_row(overview, Part::Deployments, top + line == at, cx, frame, place, columns.row(cx, row));
+    }
+    more(cx, frame, area, all.len().saturating_sub(top + seen.len()));
+    top
+}
+
+fn note<'a>(cx: &Context<'_>, all: &[(Uid, Look)]) -> Vec<Span<'a>> {
+    let theme = cx.theme;
+    let count = |wanted: &[Look]| all.iter().filter(|(_, look)| wanted.contains(look)).count();
+    let stuck = count(&[Look::Failed, Look::Crashing]);
+    let moving = count(&[Look::Pending]);
+    let well = count(&[Look::Running, Look::Succeeded]);
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    for (number, word, style) in
+        [(stuck, "stuck", theme.status.failed), (moving, "on the way", theme.status.pending)]
+    {
+        if number > 0 {
+            parts.push(Span::styled(format!(" {number} {word} "), style));
+        }
+    }
+    let text = if well == all.len() {
+        format!(" all {well} available ")
+    } else {
+        format!(" {well} of {} available ", all.len())
+    };
+    parts.push(Span::styled(text, theme.body.dim));
+    parts
+}
+
+/// The same for all rows, so that numbers stand below numbers.
+struct Columns {
+    name: usize,
+    bar: usize,
+    ratio: usize,
+    /// The most old pods any row has.
+    old: usize,
+    room: usize,
+}
+
+impl Columns {
+    fn row<'a>(&self, cx: &Context<'_>, row: &Seen<'_>) -> Vec<Span<'a>> {
+        let theme = cx.theme;
+        let mut spans = vec![
+            Span::styled(format!("{} ", row.look.glyph()), theme.look(row.look)),
+            Span::raw(format!("{}  ", pad(&row.name, self.name))),
+        ];
+        let share = |count: usize| if row.want() == 0 { 0.0 } else { count as f64 / row.want() as f64 };
+        let full = if row.look == Look::Running { theme.status.running } else { theme.chart.full };
+        spans.extend(bar(share(row.new_ready()), self.bar, full, theme.chart.empty));
+        spans.push(Span::raw(format!(" {:>width$}", row.ratio(), width = self.ratio)));
+        if self.old > 0 {
+            spans.extend(self.old_side(cx, row.old(), share(row.old())));
+        }
+        spans.push(Span::raw("  "));
+        let used: usize = spans.iter().map(Span::width).sum();
+        spans.extend(Self::words(cx, row, self.room.saturating_sub(used)));
+        spans
+    }
+
+    fn old_side<'a>(&self, cx: &Context<'_>, old: usize, share: f64) -> Vec<Span<'a>> {
+        let theme = cx.theme;
+        let digits = self.old.to_string().len();
+        let length = self.bar / 2;
+        if old == 0 {
+            return vec![Span::raw(" ".repeat("  old ".len() + length + 1 + digits))];
+        }
+        let mut spans = vec![Span::styled("  old ", theme.body.dim)];
+        spans.extend(bar(share, length, theme.chart.second, theme.chart.empty));
+        spans.push(Span::raw(format!(" {old:>digits$}")));
+        spans
+    }
+
+    /// How it goes: the word, what is the matter, and how long that may go on; what has no room goes, the
+    /// least telling first.
+    fn words<'a>(cx: &Context<'_>, row: &Seen<'_>, room: usize) -> Vec<Span<'a>> {
+        let theme = cx.theme;
+        let view = &row.rollout;
+        if row.is_settled() {
+            return vec![Span::styled(row.word, theme.body.dim)];
+        }
+        let mut word = row.word.to_owned();
+        if let (Progress::Stuck, Some(since)) = (&view.progress, view.since) {
+            word = format!("{word} {}", cx.age(since));
+        }
+        let word = Span::styled(word, theme.look(row.look));
+        let trouble = match (&view.cause, &view.failure) {
+            (Some(cause), _) => clean(&cause.reason).into_owned(),
+            (None, Some(failure)) => clean(failure).into_owned(),
+            (None, None) => String::new(),
+        };
+        let trouble = Span::styled(trouble, theme.status.failed);
+        let detail = view.cause.as_ref().map(|cause| clean(&cause.detail).into_owned()).unwrap_or_default();
+        let detail = Span::raw(detail);
+        let deadline = view.deadline.map(|deadline| {
+            cx.redraw_at(cx.now.saturating_add(SignedDuration::from_secs(1)).unwrap_or(deadline));
+            format!("deadline in {}", age(deadline.as_second() - cx.now.as_second()))
+        });
+        let deadline = Span::styled(deadline.unwrap_or_default(), theme.body.dim);
+        let choices = [
+            vec![&word, &trouble, &detail, &deadline],
+            vec![&word, &trouble, &detail],
+            vec![&trouble, &detail, &deadline],
+            vec![&trouble, &detail],
+            vec![&word, &trouble],
+            vec![if trouble.content.is_empty() { &word } else { &trouble }],
+        ];
+        let mut choices = choices.into_iter().map(|spans| {
+            let told = spans.into_iter().filter(|span| !span.content.is_empty());
+            let spaced = told.flat_map(|span| [span.clone(), Span::raw("  ")]);
+            spaced.collect::<Vec<_>>()
+        });
+        let fits = |spans: &Vec<Span<'_>>| spans.iter().map(Span::width).sum::<usize>() <= room + 2;
+        let last = choices.next_back().unwrap_or_default();
+        choices.find(|spans| spans.len() > 1 && fits(spans)).unwrap_or(last)
+    }
+}

@@ -1,0 +1,115 @@
+//! The events of the overview, the newest first, with how many came in the last minute.
+
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::Event;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Span;
+use unicode_width::UnicodeWidthStr;
+
+use super::view::{draw_row, framed, nothing, top_of, waiting};
+use super::{Overview, Part};
+use crate::console::context::Context;
+use crate::console::rows::event;
+use crate::console::text::{clean, pad};
+use crate::console::widget::spark::spark;
+
+/// A bar of the sparkline is so many seconds.
+const STEP: i64 = 5;
+/// Bars: the last minute.
+const BARS: usize = 12;
+/// More events than this are not counted.
+const MOST: usize = 2_000;
+
+/// Draws the list; says which row is the first.
+pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
+    let block = framed(overview, Part::Events, cx, "Events", note(overview, cx));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if !cx.stores.events.synced() {
+        waiting(cx, frame, inner);
+        return 0;
+    }
+    let total = overview.events.len();
+    if total == 0 {
+        nothing(overview, cx, frame, inner, "nothing has happened yet");
+        return 0;
+    }
+    let cursor = overview.event.as_ref().and_then(|uid| overview.events.place(uid)).unwrap_or(0);
+    let height = usize::from(inner.height);
+    let top = top_of(cursor, total, height);
+    let rows: Vec<_> = (top..top + height)
+        .map_while(|place| overview.events.at(place))
+        .filter_map(|row| cx.stores.events.get(&row.uid))
+        .collect();
+    // Fixed for a width of the screen: what follows the events of the moment would jump with each of them.
+    let room = usize::from(inner.width);
+    let columns = Columns { object: (room * 3 / 10).min(40), reason: if room >= 90 { 17 } else { 10 }, room };
+    for (line, event) in rows.iter().enumerate() {
+        let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
+        draw_row(overview, Part::Events, top + line == cursor, cx, frame, place, columns.row(cx, event));
+    }
+    top
+}
+
+/// How much happened in the last minute, five seconds a bar.
+fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
+    let mut bars = [0_usize; BARS];
+    let recent = overview.events.shown().take(MOST).filter_map(|row| cx.stores.events.get(&row.uid));
+    let now = cx.now.as_second();
+    let mut count = 0;
+    for at in recent.filter_map(|event| event::last_seen(event)) {
+        // Bars stand on the clock's own steps, so that they move on together and do not change their height.
+        let back = now.div_euclid(STEP) - at.as_second().div_euclid(STEP);
+        match usize::try_from(back.max(0)) {
+            Ok(back) if back < BARS => bars[BARS - 1 - back] += 1,
+            _ => break,
+        }
+        count += 1;
+    }
+    let theme = cx.theme;
+    if count == 0 {
+        return vec![Span::styled(" quiet ", theme.body.dim)];
+    }
+    let next = cx.now.saturating_add(SignedDuration::from_secs(STEP - now.rem_euclid(STEP)));
+    cx.redraw_at(next.unwrap_or(cx.now));
+    vec![
+        Span::raw(" "),
+        Span::styled(spark(&bars), theme.chart.full),
+        Span::styled(format!(" {count} in the last minute "), theme.body.dim),
+    ]
+}
+
+struct Columns {
+    object: usize,
+    reason: usize,
+    room: usize,
+}
+
+impl Columns {
+    fn row<'a>(&self, cx: &Context<'_>, event: &Event) -> Vec<Span<'a>> {
+        let theme = cx.theme;
+        let warning = event::is_warning(event);
+        let age = event::last_seen(event).map(|at| cx.age(at)).unwrap_or_default();
+        let count = event::count(event);
+        let count = if count > 1 { format!(" ×{count}") } else { String::new() };
+        let used = "119s ⚠ ".width() + 1 + self.object + 2 + self.reason + 2 + count.width();
+        let room = self.room.saturating_sub(used);
+        let message = event.message.as_deref().unwrap_or_default().replace('\n', " ");
+        let (loud, body) = if warning {
+            (theme.status.pending, Style::default())
+        } else {
+            (Style::default(), theme.body.dim)
+        };
+        let reason = clean(event.reason.as_deref().unwrap_or_default());
+        vec![
+            Span::styled(format!("{age:>5} "), theme.body.dim),
+            Span::styled(if warning { "⚠ " } else { "  " }, theme.status.pending),
+            Span::raw(format!("{}  ", pad(&event::object(event), self.object))),
+            Span::styled(format!("{}  ", pad(&reason, self.reason)), loud),
+            Span::styled(pad(&clean(&message), room), body),
+            Span::styled(count, theme.body.dim),
+        ]
+    }
+}

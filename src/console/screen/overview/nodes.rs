@@ -1,0 +1,129 @@
+//! The nodes of the overview: state, zone, and what their pods ask for.
+
+use k8s_openapi::api::core::v1::Node;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Span;
+use unicode_width::UnicodeWidthStr;
+
+use super::view::{draw_row, framed, more, nothing, top_of, waiting};
+use super::{Overview, Part};
+use crate::console::context::Context;
+use crate::console::resource::{Uid, Watched};
+use crate::console::rows::cell::natural;
+use crate::console::rows::node;
+use crate::console::rows::pod_status::Look;
+use crate::console::text::{clean, pad};
+use crate::console::widget::gauge::bar;
+
+/// The nodes the filter lets through, by name.
+pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {
+    let mut all: Vec<_> =
+        cx.stores.nodes.iter().filter(|(uid, _)| overview.lets(cx, Watched::Nodes, uid)).collect();
+    let name = |node: &Node| node.metadata.name.clone().unwrap_or_default();
+    all.sort_by(|(_, a), (_, b)| natural(&name(a), &name(b)));
+    all.into_iter().map(|(uid, _)| uid.clone()).collect()
+}
+
+/// Draws the list; says which row is the first.
+pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) -> usize {
+    let theme = cx.theme;
+    let all = list(overview, cx);
+    let total = cx.stores.nodes.len();
+    let ready = cx.stores.nodes.iter().filter(|(_, node)| node::is_ready(node)).count();
+    let note = if total == 0 { String::new() } else { format!(" requested · {ready} of {total} ready ") };
+    let block = framed(overview, Part::Nodes, cx, "Nodes", vec![Span::styled(note, theme.body.dim)]);
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    if !cx.stores.nodes.synced() {
+        waiting(cx, frame, inner);
+        return 0;
+    }
+    if all.is_empty() {
+        nothing(overview, cx, frame, inner, "no nodes yet");
+        return 0;
+    }
+    let at = overview.node.as_ref().and_then(|uid| all.iter().position(|known| known == uid)).unwrap_or(0);
+    let height = usize::from(inner.height);
+    let top = top_of(at, all.len(), height);
+    let shown: Vec<_> =
+        all.iter().skip(top).take(height).filter_map(|uid| cx.stores.nodes.get(uid)).collect();
+    let columns = Columns::of(&shown, usize::from(inner.width));
+    for (line, node) in shown.iter().enumerate() {
+        let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
+        draw_row(overview, Part::Nodes, top + line == at, cx, frame, place, columns.row(cx, node));
+    }
+    more(cx, frame, area, all.len().saturating_sub(top + shown.len()));
+    top
+}
+
+fn name_of(node: &Node) -> String {
+    clean(node.metadata.name.as_deref().unwrap_or_default()).into_owned()
+}
+
+fn zone_of(node: &Node) -> String {
+    clean(node::zone(node).unwrap_or_default()).into_owned()
+}
+
+/// The status in one word; the whole of it is in the table of nodes.
+fn short_status(node: &Node) -> (&'static str, Look) {
+    let look = node::status(node).1;
+    match (node::is_ready(node), node::is_cordoned(node)) {
+        (true, true) => ("cordoned", look),
+        (true, false) => ("Ready", look),
+        (false, _) => ("NotReady", look),
+    }
+}
+
+/// Widths for all rows.
+struct Columns {
+    name: usize,
+    state: usize,
+    zone: usize,
+    gauge: usize,
+}
+
+impl Columns {
+    fn of(nodes: &[&std::sync::Arc<Node>], room: usize) -> Self {
+        let widest = |text: &dyn Fn(&Node) -> usize| nodes.iter().map(|node| text(node)).max().unwrap_or(0);
+        let name = widest(&|node| name_of(node).width()).min(28);
+        let state = widest(&|node| short_status(node).0.width());
+        let mut zone = widest(&|node| zone_of(node).width()).min(20);
+        // Three gauges share what the words leave; the zone gives way first.
+        let fixed = "● ".width() + name + 2 + state + 2 + "pods  123  cpu  100%  mem  100%".len();
+        let left = room.saturating_sub(fixed);
+        if left < zone + 2 + 3 * 4 {
+            zone = 0;
+        }
+        let gauge = left.saturating_sub(if zone > 0 { zone + 2 } else { 0 }) / 3;
+        Self { name, state, zone, gauge }
+    }
+
+    fn row<'a>(&self, cx: &Context<'_>, node: &Node) -> Vec<Span<'a>> {
+        let theme = cx.theme;
+        let (word, look) = short_status(node);
+        let calm = if look == Look::Running { theme.body.dim } else { theme.look(look) };
+        let mut spans = vec![
+            Span::styled(format!("{} ", look.glyph()), theme.look(look)),
+            Span::raw(format!("{}  ", pad(&name_of(node), self.name))),
+            Span::styled(format!("{}  ", pad(word, self.state)), calm),
+        ];
+        if self.zone > 0 {
+            spans.push(Span::styled(format!("{}  ", pad(&zone_of(node), self.zone)), theme.body.dim));
+        }
+        let usage = node::usage(node, cx.stores);
+        let pods = usage.pods as f64 / usage.pods_allocatable.max(1) as f64;
+        let parts = [
+            ("pods", pods, format!("{:>3}", usage.pods)),
+            ("  cpu", usage.cpu, format!("{:>3.0}%", usage.cpu * 100.0)),
+            ("  mem", usage.memory, format!("{:>3.0}%", usage.memory * 100.0)),
+        ];
+        for (name, share, text) in parts {
+            let full = if share > 0.9 { theme.status.failed } else { theme.chart.full };
+            spans.push(Span::styled(format!("{name} "), theme.body.dim));
+            spans.extend(bar(share, self.gauge, full, theme.chart.empty));
+            spans.push(Span::raw(format!(" {text}")));
+        }
+        spans
+    }
+}

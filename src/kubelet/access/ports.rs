@@ -1,0 +1,66 @@
+//! Connections to a pod's ports, for port-forward.
+//!
+//! A container runtime connects to localhost inside the pod's network namespace. Pods here share the machine's,
+//! so a connection to an address may end at another pod: at one that listens on every address, or on the
+//! machine's own localhost. Therefore the runtime is asked first where processes of this very pod listen, and
+//! only there a connection is made.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::net::TcpStream;
+
+use crate::api::node_access::{Duplex, PodPorts, Unreachable};
+use crate::kubelet::node::Node;
+use crate::kubelet::runtime::{PodUid, RuntimeError};
+
+/// The ports of one sandbox.
+pub(super) struct Ports {
+    pub(super) node: Arc<Node>,
+    pub(super) sandbox: PodUid,
+}
+
+impl PodPorts for Ports {
+    fn sandbox(&self) -> &str {
+        &self.sandbox
+    }
+
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>> {
+        async move {
+            let listeners = match self.node.runtime.listeners(&self.sandbox, port).await {
+                Ok(listeners) => listeners,
+                Err(RuntimeError::NotFound(_)) => {
+                    return Err(Unreachable(format!(
+                        "sandbox container \"{}\" is not running",
+                        self.sandbox
+                    )));
+                }
+                Err(error) => return Err(Unreachable(error.to_string())),
+            };
+            let mut last = None;
+            for address in listeners {
+                match TcpStream::connect(address).await {
+                    Ok(stream) => {
+                        // Small writes are somebody's keystrokes.
+                        let _ = stream.set_nodelay(true);
+                        return Ok(Box::new(stream) as Box<dyn Duplex>);
+                    }
+                    Err(error) => last = Some((address, error)),
+                }
+            }
+            Err(refused(port, last))
+        }
+        .boxed()
+    }
+}
+
+/// What container runtimes say when nothing listens.
+fn refused(port: u16, last: Option<(SocketAddr, std::io::Error)>) -> Unreachable {
+    let why = match last {
+        Some((address, error)) => format!("dial tcp {address}: {error}"),
+        None => format!("dial tcp4 127.0.0.1:{port}: connect: connection refused"),
+    };
+    Unreachable(format!("failed to connect to localhost:{port} inside the pod: {why}"))
+}

@@ -1,0 +1,124 @@
+//! Whether a node takes a pod that was bound to it: what the scheduler should have seen to, checked once more
+//! where it counts, since pods can be bound by hand. Pure.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use super::runtime::PodUid;
+use super::spec;
+use crate::object::node_selector::RequiredNodes;
+use crate::object::quantity::{Amount, ResourceList};
+use crate::object::resources::{Amounts, pod_requests};
+
+/// What the pods that a node has taken ask for.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pods: HashMap<PodUid, Amounts>,
+}
+
+/// Why a pod is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// `status.reason`.
+    pub(super) reason: String,
+    /// What `status.message` says after its first words.
+    pub(super) message: String,
+}
+
+impl Taken {
+    /// Takes a pod without asking: it runs already, or the cluster cannot do without it.
+    pub(super) fn add(&mut self, uid: &str, pod: &Pod) {
+        self.pods.insert(uid.to_string(), pod_requests(pod));
+    }
+
+    /// Takes a pod if the node has room for it and is one that it may run on.
+    pub(super) fn try_add(
+        &mut self,
+        uid: &str,
+        pod: &Pod,
+        allocatable: &ResourceList,
+        node: Option<&Node>,
+    ) -> Result<(), Refusal> {
+        let others = || self.pods.iter().filter(|(other, _)| other.as_str() != uid).map(|(_, asked)| asked);
+        let count = others().count() as i64;
+        let most = allocatable.get("pods").map(|q| Amount::of(q).units());
+        if let Some(most) = most.filter(|most| count >= *most) {
+            return Err(short("pods", 1, count, most));
+        }
+        for (resource, asked) in pod_requests(pod) {
+            let Some(all) = allocatable.get(&resource).map(Amount::of) else { continue };
+            let mut used = Amount::ZERO;
+            for other in others() {
+                used += other.get(&resource).copied().unwrap_or_default();
+            }
+            if !asked.is_zero() && used + asked > all {
+                // As the scheduler counts: cpu in thousandths.
+                let number = |amount: Amount| if resource == "cpu" { amount.millis() } else { amount.units() };
+                return Err(short(&resource, number(asked), number(used), number(all)));
+            }
+        }
+        if node.is_some_and(|node| !RequiredNodes::of(spec::spec(pod)).matches(node)) {
+            let message = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
+            return Err(Refusal { reason: "NodeAffinity".into(), message: message.into() });
+        }
+        self.add(uid, pod);
+        Ok(())
+    }
+
+    /// The pod has ended or gone.
+    pub(super) fn release(&mut self, uid: &str) {
+        self.pods.remove(uid);
+    }
+}
+
+fn short(resource: &str, asked: i64, used: i64, all: i64) -> Refusal {
+    let message = format!(
+        "Node didn't have enough resource: {resource}, requested: {asked}, used: {used}, capacity: {all}"
+    );
+    Refusal { reason: format!("OutOf{resource}"), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(spec: Value) -> Pod {
+        serde_json::from_value(json!({"spec": spec})).unwrap()
+    }
+
+    fn asking(requests: Value) -> Pod {
+        pod(json!({"containers": [{"name": "c", "resources": {"requests": requests}}]}))
+    }
+
+    #[test]
+    fn a_pod_bound_by_hand_is_refused_where_it_does_not_fit_pod_1() {
+        let allocatable: ResourceList =
+            serde_json::from_value(json!({"cpu": "2", "memory": "1Gi", "pods": "3"})).unwrap();
+        let node: Node =
+            serde_json::from_value(json!({"metadata": {"name": "n", "labels": {"disk": "ssd"}}})).unwrap();
+        let mut taken = Taken::default();
+        let mut take = |uid: &str, pod: &Pod| {
+            taken.try_add(uid, pod, &allocatable, Some(&node)).map_err(|r| format!("{}: {}", r.reason, r.message))
+        };
+        assert_eq!(take("a", &asking(json!({"cpu": "1500m"}))), Ok(()));
+        assert_eq!(take("a", &asking(json!({"cpu": "1500m"}))), Ok(()), "asking twice takes once");
+        assert_eq!(
+            take("b", &asking(json!({"cpu": "600m"}))).unwrap_err(),
+            "OutOfcpu: Node didn't have enough resource: cpu, requested: 600, used: 1500, capacity: 2000"
+        );
+        assert_eq!(
+            take("b", &asking(json!({"memory": "2Gi"}))).unwrap_err(),
+            "OutOfmemory: Node didn't have enough resource: memory, requested: 2147483648, used: 0, capacity: 1073741824"
+        );
+        let picky = |disk: &str| pod(json!({"nodeSelector": {"disk": disk}, "containers": [{"name": "c"}]}));
+        assert_eq!(take("b", &picky("ssd")), Ok(()));
+        assert!(take("c", &picky("tape")).unwrap_err().starts_with("NodeAffinity: "));
+        assert_eq!(take("c", &asking(json!({"example.com/gpu": "1"}))), Ok(()), "nobody counts these here");
+        assert!(take("d", &asking(json!({}))).unwrap_err().starts_with("OutOfpods: "));
+        taken.release("a");
+        assert!(taken.try_add("d", &asking(json!({})), &allocatable, Some(&node)).is_ok());
+    }
+}

@@ -1,0 +1,108 @@
+//! When a node counts as short: the eviction part of KubeletConfiguration, with a local cluster's defaults.
+//!
+//! Memory is as in Kubernetes. Disks are not watched unless the file says so, as in other clusters on one
+//! machine: that the user's disk is nearly full is no reason to end the user's pods.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::machine::Signal;
+use crate::object::config::Seconds;
+use crate::object::quantity::Amount;
+
+/// So little of something left is too little: an amount, or a share of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Limit {
+    /// Bytes, inodes or process ids.
+    Amount(i64),
+    /// Percent of the capacity.
+    Percent(f64),
+}
+
+impl Limit {
+    /// In units.
+    pub fn of(self, capacity: i64) -> i64 {
+        match self {
+            Self::Amount(amount) => amount,
+            Self::Percent(percent) => (capacity as f64 * percent / 100.0) as i64,
+        }
+    }
+}
+
+impl TryFrom<String> for Limit {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let bad = || format!("\"{text}\" is neither a quantity nor a percentage from 0% to 100%");
+        if let Some(number) = text.strip_suffix('%') {
+            let percent: f64 = number.parse().map_err(|_| bad())?;
+            return if (0.0..=100.0).contains(&percent) { Ok(Self::Percent(percent)) } else { Err(bad()) };
+        }
+        let amount = Amount::parse(&text).map_err(|_| bad())?;
+        if amount.is_negative() { Err(bad()) } else { Ok(Self::Amount(amount.units())) }
+    }
+}
+
+impl From<Limit> for String {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::Amount(amount) => Amount::from_units(amount).to_binary().0,
+            Limit::Percent(percent) => format!("{percent}%"),
+        }
+    }
+}
+
+/// When pods are evicted because their node is short of something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct EvictionConfig {
+    /// At once, below these.
+    pub hard: BTreeMap<Signal, Limit>,
+    /// Below these for as long as `softGracePeriod` says.
+    pub soft: BTreeMap<Signal, Limit>,
+    /// How long a soft limit may be passed, in seconds; one for each of them.
+    pub soft_grace_period: BTreeMap<Signal, Seconds>,
+    /// The longest a pod evicted for a soft limit may take to end, in seconds.
+    pub max_pod_grace_period: u64,
+    /// How much more than the limit must be free again.
+    pub minimum_reclaim: BTreeMap<Signal, Limit>,
+    /// A condition of the node lasts at least this long, in seconds.
+    pub pressure_transition_period: Seconds,
+}
+
+impl Default for EvictionConfig {
+    fn default() -> Self {
+        Self {
+            hard: BTreeMap::from([(Signal::MemoryAvailable, Limit::Amount(100 << 20))]),
+            soft: BTreeMap::new(),
+            soft_grace_period: BTreeMap::new(),
+            max_pod_grace_period: 0,
+            minimum_reclaim: BTreeMap::new(),
+            pressure_transition_period: Seconds(std::time::Duration::from_mins(5)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_quantities_or_percentages_node_4() {
+        let read = |text: &str| {
+            let json = format!(r#"{{"hard": {{"memory.available": "{text}"}}}}"#);
+            serde_json::from_str::<EvictionConfig>(&json)
+                .map(|config| config.hard[&Signal::MemoryAvailable].of(1000))
+        };
+        for (text, expected) in [("100Mi", Some(100 << 20)), ("10%", Some(100)), ("7.5%", Some(75)), ("0%", Some(0))]
+        {
+            assert_eq!(read(text).ok(), expected, "{text}");
+        }
+        for text in ["", "%", "101%", "-1%", "much", "-5"] {
+            assert!(read(text).unwrap_err().to_string().contains("neither a quantity"), "{text}");
+        }
+        assert!(serde_json::from_str::<EvictionConfig>(r#"{"hard": {"memory.free": "1"}}"#).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! How much of the disk a pod takes: its emptyDirs, and each container's own files and logs.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::kubelet::node::Node;
+use crate::kubelet::runtime::PodUid;
+use crate::kubelet::{spec, volumes};
+use crate::object::Shared;
+
+/// What one pod takes, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct PodDisk {
+    /// By emptyDir volume.
+    pub(super) volumes: BTreeMap<String, i64>,
+    /// By container: what it wrote outside volumes, and its logs.
+    pub(super) containers: BTreeMap<String, i64>,
+}
+
+/// Where a pod's files are.
+struct Places {
+    volumes: Vec<(String, PathBuf)>,
+    containers: Vec<(String, PathBuf)>,
+}
+
+async fn places(node: &Node, pod: &Shared<Pod>) -> Places {
+    let volumes = spec::spec(pod)
+        .volumes
+        .iter()
+        .flatten()
+        .filter(|volume| volume.empty_dir.is_some())
+        .map(|volume| (volume.name.clone(), volumes::volume_dir(node, pod, &volume.name)))
+        .collect();
+    let uid = pod.uid().to_string();
+    let sandbox = node.runtime.inspect(&uid).await.ok().flatten();
+    let containers = sandbox
+        .into_iter()
+        .flat_map(|sandbox| sandbox.containers)
+        .filter_map(|c| Some((c.name.clone(), node.runtime.container_dir(&uid, &c.id)?)))
+        .collect();
+    Places { volumes, containers }
+}
+
+/// What a pod takes on its node's disk.
+pub(super) async fn of_pod(node: &Node, pod: &Shared<Pod>) -> PodDisk {
+    if node.config.hollow {
+        return PodDisk::default();
+    }
+    let places = places(node, pod).await;
+    let measured = tokio::task::spawn_blocking(move || {
+        let mut disk = PodDisk::default();
+        for (name, dir) in places.volumes {
+            *disk.volumes.entry(name).or_default() += size(&dir);
+        }
+        for (name, dir) in places.containers {
+            *disk.containers.entry(name).or_default() += size(&dir);
+        }
+        disk
+    });
+    measured.await.unwrap_or_default()
+}
+
+/// What the containers of each pod take; volumes count as one more, under a name that no container has.
+pub(super) async fn usage(node: &Node, pods: &[Shared<Pod>]) -> BTreeMap<PodUid, BTreeMap<String, i64>> {
+    let mut all = BTreeMap::new();
+    for pod in pods {
+        let disk = of_pod(node, pod).await;
+        let mut used = disk.containers;
+        used.insert(String::new(), disk.volumes.values().sum());
+        all.insert(pod.uid().to_string(), used);
+    }
+    all
+}
+
+/// The bytes that everything below a directory takes on its disk; links are not followed, a file with several
+/// names counts once for each.
+fn size(dir: &Path) -> i64 {
+    let mut total: u64 = 0;
+    let mut open = vec![dir.to_path_buf()];
+    let device = std::fs::symlink_metadata(dir).map(|m| m.dev()).unwrap_or_default();
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else { continue };
+            total = total.saturating_add(about.blocks().saturating_mul(512));
+            // Not into what is mounted there.
+            if about.is_dir() && about.dev() == device {
+                open.push(entry.path());
+            }
+        }
+    }
+    i64::try_from(total).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_below_counts_and_links_are_not_followed_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        std::fs::write(dir.path().join("d/f"), vec![1; 300_000]).unwrap();
+        std::os::unix::fs::symlink("/", dir.path().join("all")).unwrap();
+        let size = size(dir.path());
+        assert!((300_000..400_000).contains(&size), "{size}");
+    }
+}

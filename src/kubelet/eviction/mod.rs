@@ -1,0 +1,223 @@
+//! Node-pressure eviction (NODE-4): when the machine runs short, its node says so and gives up pods, one at a
+//! time, those first that use more than they asked for.
+//!
+//! `threshold` decides when, `rank` whom, `message` says why; this file looks, asks and tells. The nodes of one
+//! machine run short together, so only one of them gives up a pod at a time.
+
+mod config;
+mod disk;
+mod local_storage;
+mod machine;
+mod message;
+mod rank;
+mod threshold;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+
+use super::node::{Node, report};
+use super::runtime::PodUid;
+use super::spec;
+use super::sync_loop::{Engine, Note};
+use crate::base::clock::since;
+use crate::object::readiness::is_terminal;
+use crate::object::{Key, Kind, Shared};
+use crate::reconcile::{EventType, reference_to};
+pub use config::EvictionConfig;
+pub use machine::{Observation, Observations, Signal};
+use rank::Candidate;
+use threshold::Threshold;
+pub(super) use threshold::Condition;
+use threshold::Pressure;
+
+/// Evicted for good cause, a container gets this long and no longer.
+const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
+/// For this long one victim's end is waited for before the next is chosen.
+const VICTIM_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+/// Pods of this priority and above are never evicted.
+const SYSTEM_CRITICAL: i32 = 2_000_000_000;
+
+/// What a node remembers of its machine's state.
+#[derive(Debug, Default)]
+pub(super) struct Eviction {
+    pressure: Mutex<Pressure>,
+    /// Taken for the machine's state instead of looking: faults and tests.
+    pretended: Mutex<Option<Observations>>,
+    /// The pod given up last, and when.
+    victim: Mutex<Option<(PodUid, Timestamp)>>,
+}
+
+impl Eviction {
+    /// The conditions that hold on the node.
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        self.pressure.lock().conditions().to_vec()
+    }
+
+    /// From now on the machine's state is taken to be this; none = as it is.
+    pub(super) fn pretend(&self, observations: Option<Observations>) {
+        *self.pretended.lock() = observations;
+    }
+}
+
+/// Looks at the machine again and again.
+pub(super) async fn watch(engine: Arc<Engine>) {
+    loop {
+        engine.clock.sleep(engine.timings.eviction_check.0).await;
+        let nodes = engine.nodes();
+        local_storage::enforce(&engine, &nodes).await;
+        let (hollow, real): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.config.hollow);
+        control(&engine, &real).await;
+        for node in hollow {
+            control(&engine, &[node]).await;
+        }
+    }
+}
+
+/// Brings the nodes of one machine up to date and gives up a pod where that is needed.
+async fn control(engine: &Arc<Engine>, nodes: &[Arc<Node>]) {
+    let mut short: Option<(Threshold, Observations)> = None;
+    for node in nodes {
+        let Some(observations) = machine::observe(node) else { continue };
+        let now = engine.clock.now();
+        let (changed, threshold) = {
+            let mut pressure = node.eviction.pressure.lock();
+            let before = pressure.conditions().to_vec();
+            let threshold = pressure.update(&node.config.eviction, &observations, now);
+            (differences(&before, pressure.conditions()), threshold)
+        };
+        if !changed.is_empty() {
+            tell_conditions(engine, node, &changed);
+        }
+        if let Some(threshold) = threshold {
+            tell(engine, node, EventType::Warning, "EvictionThresholdMet", &format!(
+                "Attempting to reclaim {}",
+                threshold.signal.resource()
+            ));
+            short.get_or_insert((threshold, observations));
+        }
+    }
+    let Some((threshold, observations)) = short else { return };
+    let now = engine.clock.now();
+    if nodes.iter().any(|node| still_ends(engine, node, now)) {
+        return;
+    }
+    give_up_one(engine, nodes, &threshold, &observations, now).await;
+}
+
+/// Conditions that came (true) and went (false).
+fn differences(before: &[Condition], now: &[Condition]) -> Vec<(Condition, bool)> {
+    let came = now.iter().filter(|c| !before.contains(c)).map(|c| (*c, true));
+    came.chain(before.iter().filter(|c| !now.contains(c)).map(|c| (*c, false))).collect()
+}
+
+fn tell_conditions(engine: &Engine, node: &Node, changed: &[(Condition, bool)]) {
+    for (condition, holds) in changed {
+        let (reason, _) = condition.told(*holds);
+        let reason = reason.replace("Kubelet", "Node");
+        let message = format!("Node {} status is now: {reason}", node.config.name);
+        tell(engine, node, EventType::Normal, &reason, &message);
+    }
+    if let Err(error) = report(engine, node) {
+        tracing::warn!(node = node.config.name, "node status not written: {error}");
+    }
+}
+
+fn tell(engine: &Engine, node: &Node, type_: EventType, reason: &str, message: &str) {
+    if let Ok(object) = engine.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
+        node.recorder.record(reference_to(&object), type_, reason, message.into());
+    }
+}
+
+/// Whether the last victim of a node is still on its way out.
+fn still_ends(engine: &Engine, node: &Node, now: Timestamp) -> bool {
+    let victim = node.eviction.victim.lock().clone();
+    victim.is_some_and(|(uid, since_when)| {
+        let gone = engine.pod(&uid).is_none_or(|pod| is_terminal(&pod));
+        !gone && since(now, since_when) < VICTIM_PATIENCE
+    })
+}
+
+async fn give_up_one(
+    engine: &Arc<Engine>,
+    nodes: &[Arc<Node>],
+    threshold: &Threshold,
+    observations: &Observations,
+    now: Timestamp,
+) {
+    let mut candidates = Vec::new();
+    for node in nodes {
+        let pods = engine.pods_of(&node.config.name);
+        let usage = match threshold.signal {
+            Signal::NodefsAvailable | Signal::NodefsInodesFree => disk::usage(node, &pods).await,
+            Signal::MemoryAvailable | Signal::PidAvailable => counted(node, threshold.signal),
+        };
+        for pod in pods.into_iter().filter(|pod| !is_terminal(pod) && !is_critical(pod)) {
+            let used = usage.get(pod.uid()).cloned();
+            candidates.push((node.clone(), Candidate { pod, used }));
+        }
+    }
+    candidates.sort_by(|(_, a), (_, b)| rank::order(threshold.signal, a, b));
+    let Some((node, victim)) = candidates.into_iter().next() else {
+        tracing::warn!("the machine is short of {} and no pod can be evicted", threshold.signal.resource());
+        return;
+    };
+    let grace = if threshold.is_hard() {
+        HARD_GRACE
+    } else {
+        let most = std::time::Duration::from_secs(node.config.eviction.max_pod_grace_period);
+        spec::grace(&victim.pod).min(most)
+    };
+    let message = message::node_was_low(threshold, observations, &victim);
+    let uid = victim.pod.uid().to_string();
+    *node.eviction.victim.lock() = Some((uid.clone(), now));
+    engine.note(&uid, Note::Evict { message, grace, disrupted: true });
+}
+
+/// What each container of each pod uses of memory or process ids, by the last measurement.
+fn counted(node: &Node, signal: Signal) -> BTreeMap<PodUid, BTreeMap<String, i64>> {
+    let meter = node.meter.lock();
+    let Some(counters) = meter.counters() else { return BTreeMap::new() };
+    let amount = |usage: &super::runtime::Usage| match signal {
+        Signal::PidAvailable => i64::from(usage.processes),
+        _ => i64::try_from(usage.memory_bytes).unwrap_or(i64::MAX),
+    };
+    counters
+        .iter()
+        .map(|(uid, containers)| {
+            (uid.clone(), containers.iter().map(|(name, usage)| (name.clone(), amount(usage))).collect())
+        })
+        .collect()
+}
+
+/// Static pods and those the cluster cannot do without.
+pub(super) fn is_critical(pod: &Pod) -> bool {
+    let annotations = pod.metadata.annotations.as_ref();
+    let is_static = annotations.and_then(|a| a.get(super::static_pods::SOURCE)).is_some_and(|s| s == "file");
+    is_static || spec::spec(pod).priority.is_some_and(|p| p >= SYSTEM_CRITICAL)
+}
+
+/// Why a new pod may not start on a node in this state; none = it may.
+pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<String> {
+    if conditions.is_empty() || is_critical(pod) {
+        return None;
+    }
+    let only_memory = conditions == [Condition::MemoryPressure];
+    let best_effort = super::status::qos_class(pod) == "BestEffort";
+    if only_memory && (!best_effort || tolerates_memory_pressure(pod)) {
+        return None;
+    }
+    Some(message::node_had_conditions(conditions))
+}
+
+fn tolerates_memory_pressure(pod: &Pod) -> bool {
+    let taint = k8s_openapi::api::core::v1::Taint {
+        key: "node.kubernetes.io/memory-pressure".into(),
+        effect: crate::object::taint::effect::NO_SCHEDULE.into(),
+        ..k8s_openapi::api::core::v1::Taint::default()
+    };
+    spec::spec(pod).tolerations.iter().flatten().any(|t| crate::object::taint::tolerates(t, &taint))
+}

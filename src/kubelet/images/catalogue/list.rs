@@ -1,0 +1,102 @@
+//! Everything in the catalogue, for `podium image list` (CLI-4).
+
+use super::{BUILTINS, Builtin, Catalogue, ImageEntry, Stand, find_program};
+
+/// Where an image comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ImageOrigin {
+    /// The user declared it.
+    User,
+    /// An archive was loaded.
+    Loaded,
+    /// Podium brings it along.
+    Builtin,
+}
+
+/// One image, as a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogueImage {
+    /// The repository; none for a loaded image that lost its names.
+    pub repository: Option<String>,
+    /// The tags that exist; none means every tag.
+    pub tags: Vec<String>,
+    /// Where it comes from.
+    pub origin: ImageOrigin,
+    /// `sha256:HEX` of a loaded one.
+    pub id: Option<String>,
+    /// What it takes on disk, where that is the image's own.
+    pub size_bytes: Option<u64>,
+    /// What runs, or why nothing would.
+    pub program: String,
+}
+
+impl Catalogue {
+    /// Every image: the user's first, then loaded ones, then the built-in ones.
+    pub fn list(&self) -> Vec<CatalogueImage> {
+        let user = self.user.current();
+        let own = user.entries.iter().map(|entry| self.shown_entry(entry));
+        let loaded = self.all_loaded().into_iter().flat_map(|(image, names)| {
+            let run = &image.run;
+            let line = [run.entrypoint.as_slice(), run.cmd.as_slice()].concat().join(" ");
+            let row = CatalogueImage {
+                repository: None,
+                tags: Vec::new(),
+                origin: ImageOrigin::Loaded,
+                id: Some(image.id.clone()),
+                size_bytes: Some(image.size_bytes),
+                program: if line.is_empty() { "none of its own".to_owned() } else { line },
+            };
+            let named = |name: &String| match super::ImageReference::parse(name) {
+                Ok(parsed) => CatalogueImage {
+                    repository: Some(parsed.name()),
+                    tags: parsed.tag.into_iter().collect(),
+                    ..row.clone()
+                },
+                Err(_) => row.clone(),
+            };
+            let rows: Vec<_> = names.iter().map(named).collect();
+            if rows.is_empty() { vec![row] } else { rows }
+        });
+        let built_in = BUILTINS.iter().map(|image| self.shown_builtin(image));
+        own.chain(loaded).chain(built_in).collect()
+    }
+
+    fn shown_entry(&self, entry: &ImageEntry) -> CatalogueImage {
+        let program = entry.entrypoint.first().or(entry.cmd.first());
+        let found = program.map(|name| (name, find_program(name, &self.search_path)));
+        CatalogueImage {
+            repository: Some(entry.name.clone()),
+            tags: entry.tags.clone(),
+            origin: ImageOrigin::User,
+            id: None,
+            size_bytes: None,
+            program: match found {
+                Some((_, Some(path))) => path.display().to_string(),
+                // It may be relative to the working directory, or come with a volume.
+                Some((name, None)) => format!("{name} (not found along PATH)"),
+                None => "the command as given".to_owned(),
+            },
+        }
+    }
+
+    fn shown_builtin(&self, image: &Builtin) -> CatalogueImage {
+        let found = |names: &[&str]| names.iter().find_map(|name| find_program(name, &self.search_path));
+        let program = match image.stand {
+            Stand::Inside(_) => "built into podium".to_owned(),
+            Stand::Tools => "this machine's shell and tools".to_owned(),
+            Stand::AsGiven => "the command as given, on this machine's files".to_owned(),
+            Stand::HostProgram(names) => match found(names) {
+                Some(path) => path.display().to_string(),
+                None => format!("{} is not installed", names.join(" or ")),
+            },
+        };
+        CatalogueImage {
+            repository: Some(image.name.to_owned()),
+            tags: image.tags.iter().map(|&tag| tag.to_owned()).collect(),
+            origin: ImageOrigin::Builtin,
+            id: None,
+            size_bytes: None,
+            program,
+        }
+    }
+}

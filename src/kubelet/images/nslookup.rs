@@ -1,0 +1,390 @@
+//! `nslookup` for containers on machines without one: asks and prints as busybox' does (NET-3).
+//!
+//! `nslookup NAME [SERVER]` resolves as libc would: the hosts file, then the servers and ends that resolv.conf
+//! names. `nslookup -type=TYPE NAME` shows records. It exits 1 when the name is not to be had, which is what
+//! `until nslookup …` waits for.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hickory_proto::op::{Message, MessageType, Query, ResponseCode};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+
+use crate::base::resolv_conf::ResolvConf;
+use crate::object::low_ports::LowPorts;
+
+/// How long a server may take.
+const ANSWER: Duration = Duration::from_secs(2);
+/// How often all servers are asked.
+const ROUNDS: usize = 2;
+const USAGE: &str = "usage: nslookup [-type=TYPE] HOST [DNS_SERVER]";
+
+/// Runs it; the exit code is busybox'.
+pub(super) fn run(arguments: &[String]) -> ExitCode {
+    let asked = match Asked::parse(arguments) {
+        Ok(asked) => asked,
+        Err(wrong) => {
+            eprintln!("nslookup: {wrong}\n{USAGE}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let mut resolver = Resolver {
+        conf: ResolvConf::parse(&read(file("PODIUM_RESOLV_CONF", "/etc/resolv.conf"))),
+        hosts: read(file("PODIUM_HOSTS", "/etc/hosts")),
+        low_ports: LowPorts::read(std::env::var(LowPorts::VARIABLE).ok().as_deref()),
+        port: None,
+    };
+    if let Some(server) = &asked.server {
+        let (ip, port) = match resolver.server(server) {
+            Ok(found) => found,
+            Err(error) => {
+                eprintln!("nslookup: {error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        resolver.conf.nameservers = vec![ip.to_string()];
+        resolver.port = port;
+    }
+    let (text, outcome) = match asked.type_ {
+        None => resolver.show_host(&asked.name),
+        Some(type_) => resolver.show_records(&asked.name, type_),
+    };
+    print!("{text}");
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("nslookup: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A file of the pod's: without a mount namespace a variable says where it is.
+fn file(variable: &str, usual: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(|| Path::new(usual).to_path_buf(), PathBuf::from)
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    name: String,
+    server: Option<String>,
+    /// None shows addresses, as a host is looked up.
+    type_: Option<RecordType>,
+}
+
+impl Asked {
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let (mut words, mut type_) = (Vec::new(), None);
+        for argument in arguments {
+            let Some(option) = argument.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
+                words.push(argument.clone());
+                continue;
+            };
+            let value = ["type=", "query=", "querytype=", "q="].iter().find_map(|p| option.strip_prefix(p));
+            if let Some(value) = value {
+                let known = value.to_ascii_uppercase().parse();
+                type_ = Some(known.map_err(|_| format!("invalid query type {value:?}"))?);
+            }
+            // Others tune what is tuned well enough here.
+        }
+        let mut words = words.into_iter();
+        let name = words.next().filter(|name| !name.is_empty()).ok_or("which host?")?;
+        let server = words.next();
+        if words.next().is_some() {
+            return Err("too many arguments".into());
+        }
+        Ok(Self { name, server, type_ })
+    }
+}
+
+struct Resolver {
+    conf: ResolvConf,
+    hosts: String,
+    low_ports: LowPorts,
+    /// Of a server that was given with one.
+    port: Option<u16>,
+}
+
+/// What became of a question.
+enum Outcome {
+    Found(Vec<Record>),
+    /// The name is there, but nothing of that type.
+    Nothing,
+    NoName,
+}
+
+impl Resolver {
+    /// `HOST`, `IP` or `IP:PORT`.
+    fn server(&self, text: &str) -> Result<(IpAddr, Option<u16>), String> {
+        if let Ok(address) = text.parse::<SocketAddr>() {
+            return Ok((address.ip(), Some(address.port())));
+        }
+        let found = text.parse().ok().or_else(|| self.addresses(text).first().copied());
+        found.map(|ip| (ip, None)).ok_or_else(|| format!("can't resolve '{text}'"))
+    }
+
+    /// Addresses of a host, each with the name that leads back to it.
+    fn show_host(&self, name: &str) -> (String, Result<(), String>) {
+        let mut text = String::new();
+        if let Some(server) = self.conf.servers().next() {
+            let _ = writeln!(text, "{:<10} {server}", "Server:");
+            let _ = writeln!(text, "Address 1: {}\n", self.with_name(server));
+        }
+        let addresses = self.addresses(name);
+        if addresses.is_empty() {
+            return (text, Err(format!("can't resolve '{name}'")));
+        }
+        let _ = writeln!(text, "{:<10} {name}", "Name:");
+        for (number, ip) in addresses.into_iter().enumerate() {
+            let _ = writeln!(text, "Address {}: {}", number + 1, self.with_name(ip));
+        }
+        (text, Ok(()))
+    }
+
+    fn with_name(&self, ip: IpAddr) -> String {
+        let in_hosts = self.host_lines().find(|(known, _)| *known == ip).and_then(|(_, names)| names.into_iter().next());
+        let name = in_hosts.map(str::to_owned).or_else(|| match self.ask(&reverse(ip)?, RecordType::PTR) {
+            Ok(Outcome::Found(records)) => records.iter().find_map(|record| match &record.data {
+                RData::PTR(name) => Some(name.0.to_ascii().trim_end_matches('.').to_owned()),
+                _ => None,
+            }),
+            _ => None,
+        });
+        name.map_or_else(|| ip.to_string(), |name| format!("{ip} {name}"))
+    }
+
+    /// As libc finds them: the hosts file first, then the servers with every end.
+    fn addresses(&self, name: &str) -> Vec<IpAddr> {
+        if let Ok(ip) = name.parse() {
+            return vec![ip];
+        }
+        let bare = name.trim_end_matches('.');
+        let known = self.host_lines().filter(|(_, names)| names.iter().any(|n| n.eq_ignore_ascii_case(bare)));
+        let known: Vec<IpAddr> = known.map(|(ip, _)| ip).collect();
+        if !known.is_empty() {
+            return known;
+        }
+        for candidate in self.conf.candidates(name) {
+            let Ok(candidate) = Name::from_ascii(&candidate) else { continue };
+            let mut found = Vec::new();
+            for type_ in [RecordType::A, RecordType::AAAA] {
+                match self.ask(&candidate, type_) {
+                    Ok(Outcome::Found(records)) => found.extend(records.iter().filter_map(address)),
+                    Ok(Outcome::Nothing) => {}
+                    // No other type of a name that is not there.
+                    Ok(Outcome::NoName) | Err(_) => break,
+                }
+            }
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
+    fn host_lines(&self) -> impl Iterator<Item = (IpAddr, Vec<&str>)> {
+        self.hosts.lines().filter_map(|line| {
+            let mut words = line.split('#').next()?.split_ascii_whitespace();
+            Some((words.next()?.parse().ok()?, words.collect()))
+        })
+    }
+
+    /// The records of one type, of the first end that has the name.
+    fn show_records(&self, name: &str, type_: RecordType) -> (String, Result<(), String>) {
+        let mut text = String::new();
+        if let Some(server) = self.conf.servers().next() {
+            let _ = writeln!(text, "Server:\t\t{server}\nAddress:\t{}\n", self.socket(server));
+        }
+        let asked = match name.parse().ok().filter(|_| type_ == RecordType::PTR).and_then(reverse) {
+            Some(pointer) => vec![pointer.to_ascii()],
+            None => self.conf.candidates(name),
+        };
+        let mut failure = format!("** server can't find {name}: NXDOMAIN");
+        for candidate in asked {
+            let Ok(candidate) = Name::from_ascii(&candidate) else { continue };
+            match self.ask(&candidate, type_) {
+                Ok(Outcome::Found(records)) => {
+                    records.iter().for_each(|record| line(&mut text, record));
+                    return (text, Ok(()));
+                }
+                Ok(Outcome::Nothing) => failure = format!("*** Can't find {name}: No answer"),
+                Ok(Outcome::NoName) => {}
+                Err(error) => failure = format!("{name}: {error}"),
+            }
+        }
+        (text, Err(failure))
+    }
+
+    fn socket(&self, server: IpAddr) -> SocketAddr {
+        let usual = if server.is_loopback() { self.low_ports.served(53) } else { 53 };
+        SocketAddr::new(server, self.port.unwrap_or(usual))
+    }
+
+    /// Asks one server after the other until one knows.
+    fn ask(&self, name: &Name, type_: RecordType) -> io::Result<Outcome> {
+        let mut failure = io::Error::other("no servers could be reached");
+        for server in (0..ROUNDS).flat_map(|_| self.conf.servers().take(3)) {
+            match exchange(self.socket(server), name, type_) {
+                Ok(answer) => match answer.metadata.response_code {
+                    ResponseCode::NoError if answer.answers.is_empty() => return Ok(Outcome::Nothing),
+                    ResponseCode::NoError => return Ok(Outcome::Found(answer.answers)),
+                    ResponseCode::NXDomain => return Ok(Outcome::NoName),
+                    other => failure = io::Error::other(other.to_str().to_owned()),
+                },
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+}
+
+fn exchange(server: SocketAddr, name: &Name, type_: RecordType) -> io::Result<Message> {
+    let any: IpAddr =
+        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(server)?;
+    socket.set_read_timeout(Some(ANSWER))?;
+    let mut question = Message::query();
+    question.metadata.recursion_desired = true;
+    question.queries = vec![Query::query(name.clone(), type_)];
+    socket.send(&question.to_vec().map_err(io::Error::other)?)?;
+    let mut buffer = vec![0; usize::from(u16::MAX)];
+    // A stranger's packets must not make this wait for ever.
+    for _ in 0..16 {
+        let length = socket.recv(&mut buffer)?;
+        if let Ok(answer) = Message::from_vec(&buffer[..length])
+            && answer.metadata.id == question.metadata.id
+            && answer.metadata.message_type == MessageType::Response
+        {
+            return Ok(answer);
+        }
+    }
+    Err(io::ErrorKind::InvalidData.into())
+}
+
+/// `5.0.64.127.in-addr.arpa.`
+fn reverse(ip: IpAddr) -> Option<Name> {
+    let text = match ip {
+        IpAddr::V4(v4) => {
+            let [a, b, c, d] = v4.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa.")
+        }
+        IpAddr::V6(v6) => {
+            let nibbles = v6.octets().into_iter().rev().flat_map(|byte| [byte & 15, byte >> 4]);
+            let mut text: String = nibbles.map(|nibble| format!("{nibble:x}.")).collect();
+            text.push_str("ip6.arpa.");
+            text
+        }
+    };
+    Name::from_ascii(text).ok()
+}
+
+fn address(record: &Record) -> Option<IpAddr> {
+    match &record.data {
+        RData::A(ip) => Some(ip.0.into()),
+        RData::AAAA(ip) => Some(ip.0.into()),
+        _ => None,
+    }
+}
+
+/// One record as the newer busybox prints it.
+fn line(text: &mut String, record: &Record) {
+    let plain = |name: &Name| name.to_ascii().trim_end_matches('.').to_owned();
+    let name = plain(&record.name);
+    let _ = match &record.data {
+        RData::A(ip) => writeln!(text, "Name:\t{name}\nAddress: {ip}"),
+        RData::AAAA(ip) => writeln!(text, "Name:\t{name}\nAddress: {ip}"),
+        RData::CNAME(target) => writeln!(text, "{name}\tcanonical name = {}", plain(&target.0)),
+        RData::PTR(target) => writeln!(text, "{name}\tname = {}", plain(&target.0)),
+        RData::NS(target) => writeln!(text, "{name}\tnameserver = {}", plain(&target.0)),
+        RData::SRV(srv) => {
+            let target = plain(&srv.target);
+            writeln!(text, "{name}\tservice = {} {} {} {target}", srv.priority, srv.weight, srv.port)
+        }
+        RData::TXT(txt) => writeln!(text, "{name}\ttext = \"{txt}\""),
+        other => writeln!(text, "{name}\t{} {other}", record.record_type()),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(words: &str) -> Result<Asked, String> {
+        Asked::parse(&words.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_command_line_is_busyboxs_net_3() {
+        let plain = |name: &str, server: Option<&str>, type_| {
+            Ok(Asked { name: name.into(), server: server.map(Into::into), type_ })
+        };
+        assert_eq!(asked("web"), plain("web", None, None));
+        assert_eq!(asked("-debug web 127.0.0.1:5353"), plain("web", Some("127.0.0.1:5353"), None));
+        assert_eq!(asked("-type=srv web"), plain("web", None, Some(RecordType::SRV)));
+        for wrong in ["", "-type=nonsense web", "a b c"] {
+            assert!(asked(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// A server that knows one name, for as many questions as are asked.
+    fn server() -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 512];
+            while let Ok((length, client)) = socket.recv_from(&mut buffer) {
+                let request = Message::from_vec(&buffer[..length]).unwrap();
+                let mut reply = Message::response(request.metadata.id, request.metadata.op_code);
+                reply.queries.clone_from(&request.queries);
+                let query = &request.queries[0];
+                match (query.name().to_ascii().as_str(), query.query_type()) {
+                    ("web.default.svc.cluster.local.", RecordType::A) => {
+                        let ip = RData::A(Ipv4Addr::new(127, 32, 1, 5).into());
+                        reply.answers = vec![Record::from_rdata(query.name().clone(), 5, ip)];
+                    }
+                    ("web.default.svc.cluster.local.", _) => {}
+                    ("5.1.32.127.in-addr.arpa.", RecordType::PTR) => {
+                        let name = Name::from_ascii("web.default.svc.cluster.local.").unwrap();
+                        let pointer = RData::PTR(hickory_proto::rr::rdata::PTR(name));
+                        reply.answers = vec![Record::from_rdata(query.name().clone(), 5, pointer)];
+                    }
+                    _ => reply.metadata.response_code = ResponseCode::NXDomain,
+                }
+                socket.send_to(&reply.to_vec().unwrap(), client).unwrap();
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn it_finds_and_prints_what_busybox_does_net_3() {
+        let server = server();
+        let conf = "search default.svc.cluster.local svc.cluster.local\nnameserver 127.0.0.1\noptions ndots:5";
+        let resolver = Resolver {
+            conf: ResolvConf::parse(conf),
+            hosts: "127.0.0.1 localhost\n127.64.0.2\tpod-0.web pod-0 # me\n".into(),
+            low_ports: LowPorts::default(),
+            port: Some(server.port()),
+        };
+        let head = "Server:    127.0.0.1\nAddress 1: 127.0.0.1 localhost\n\n";
+        let found = "Name:      web\nAddress 1: 127.32.1.5 web.default.svc.cluster.local\n";
+        assert_eq!(resolver.show_host("web"), (format!("{head}{found}"), Ok(())));
+        let own = "Name:      POD-0\nAddress 1: 127.64.0.2 pod-0.web\n";
+        assert_eq!(resolver.show_host("POD-0"), (format!("{head}{own}"), Ok(())));
+        assert_eq!(resolver.show_host("db"), (head.to_owned(), Err("can't resolve 'db'".into())));
+        let (text, outcome) = resolver.show_records("web", RecordType::A);
+        assert_eq!(outcome, Ok(()));
+        assert!(text.ends_with("Name:\tweb.default.svc.cluster.local\nAddress: 127.32.1.5\n"), "{text}");
+        let (_, outcome) = resolver.show_records("web", RecordType::SRV);
+        assert_eq!(outcome, Err("*** Can't find web: No answer".into()));
+        let deaf = Resolver { conf: ResolvConf::default(), ..resolver };
+        assert_eq!(deaf.show_host("web").1, Err("can't resolve 'web'".into()));
+    }
+}

@@ -1,0 +1,264 @@
+//! The outer archive: which members it has, and reading them in any order.
+//!
+//! Layers may come before the manifest that names them, so that an input which cannot be read twice (standard
+//! input, a compressed file) is written down first. Nothing of the archive is unpacked here.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+
+use super::load::{Input, Limits, LoadError};
+
+/// Headers, long names and attributes of one entry take no more than this.
+const ENTRY_HEAD_BYTES: u64 = 4 << 20;
+/// More members than this have no meaning in an image archive.
+const MOST_MEMBERS: usize = 100_000;
+
+/// An archive whose members can be read.
+pub(super) struct Archive {
+    file: Arc<File>,
+    members: BTreeMap<String, Member>,
+}
+
+#[derive(Debug)]
+enum Member {
+    File {
+        offset: u64,
+        size: u64,
+    },
+    /// Old `docker save` links a layer that two images share.
+    Link(String),
+}
+
+/// How a stream is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    /// By the first bytes.
+    pub(super) fn of(begin: &[u8]) -> Self {
+        match begin {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+}
+
+impl Archive {
+    /// Opens an input; what has to be written down goes into `spool`.
+    pub(super) fn open(input: Input, spool: &Path, limits: &Limits) -> Result<Self, LoadError> {
+        let failed = |what: &str| LoadError::io(what.to_owned());
+        let file = match input {
+            Input::File(mut file) => {
+                let is_file = file.metadata().map_err(failed("the archive"))?.is_file();
+                let mut begin = [0; 4];
+                let compression = if is_file {
+                    let count = file.read_at(&mut begin, 0).map_err(failed("the archive"))?;
+                    file.seek(SeekFrom::Start(0)).map_err(failed("the archive"))?;
+                    Compression::of(&begin[..count])
+                } else {
+                    Compression::None
+                };
+                match compression {
+                    Compression::None if is_file => file,
+                    _ => write_down(Box::new(file), spool, limits)?,
+                }
+            }
+            Input::Stream(stream) => write_down(stream, spool, limits)?,
+        };
+        Self::index(file)
+    }
+
+    fn index(file: File) -> Result<Self, LoadError> {
+        let file = Arc::new(file);
+        let end = file.metadata().map_err(LoadError::io("the archive".into()))?.len();
+        let left = Rc::new(Cell::new(ENTRY_HEAD_BYTES));
+        let whole = Section { file: file.clone(), offset: 0, left: end };
+        let mut tar = tar::Archive::new(Metered::new(whole, left.clone()));
+        let mut members = BTreeMap::new();
+        let unreadable =
+            |error: io::Error| LoadError::NotAnImage(format!("not a tar archive, or a damaged one: {error}"));
+        for entry in tar.entries_with_seek().map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            left.set(ENTRY_HEAD_BYTES);
+            if members.len() >= MOST_MEMBERS {
+                return Err(LoadError::NotAnImage(format!("more than {MOST_MEMBERS} members")));
+            }
+            let Ok(name) = String::from_utf8(entry.path_bytes().into_owned()) else { continue };
+            let kind = entry.header().entry_type();
+            if kind.is_file() {
+                let (offset, size) = (entry.raw_file_position(), entry.size());
+                members.insert(plain(&name, ""), Member::File { offset, size });
+            } else if kind.is_symlink() || kind.is_hard_link() {
+                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
+                let Ok(target) = String::from_utf8(target) else { continue };
+                let base = if kind.is_symlink() { name.rsplit_once('/').map_or("", |(d, _)| d) } else { "" };
+                members.insert(plain(&name, ""), Member::Link(plain(&target, base)));
+            }
+        }
+        Ok(Self { file, members })
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    fn find(&self, name: &str) -> Option<(u64, u64)> {
+        let mut name = plain(name, "");
+        // One link may lead to another, but not for ever.
+        for _ in 0..8 {
+            match self.members.get(&name)? {
+                Member::File { offset, size } => return Some((*offset, *size)),
+                Member::Link(target) => name.clone_from(target),
+            }
+        }
+        None
+    }
+
+    /// A member from its beginning.
+    pub(super) fn reader(&self, name: &str) -> Result<Section, LoadError> {
+        let (offset, size) = self
+            .find(name)
+            .ok_or_else(|| LoadError::NotAnImage(format!("the archive has no member {name:?}")))?;
+        Ok(Section { file: self.file.clone(), offset, left: size })
+    }
+
+    /// A small member as a whole.
+    pub(super) fn bytes(&self, name: &str, limits: &Limits) -> Result<Vec<u8>, LoadError> {
+        let mut reader = self.reader(name)?;
+        if reader.left > limits.document_bytes {
+            return Err(LoadError::TooLarge(format!(
+                "{name} is larger than {} bytes",
+                limits.document_bytes
+            )));
+        }
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).map_err(LoadError::io(name.to_owned()))?;
+        Ok(bytes)
+    }
+}
+
+/// `a/b` of `./a//b`, or of `../b` seen from `a/c`; what leaves the archive names nothing in it.
+fn plain(name: &str, base: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in base.split('/').chain(name.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Copies a stream to a file of no name, taking gzip off.
+fn write_down(stream: Box<dyn Read>, spool: &Path, limits: &Limits) -> Result<File, LoadError> {
+    let mut stream = BufReader::new(stream);
+    let begin = io::BufRead::fill_buf(&mut stream).map_err(LoadError::io("the archive".into()))?;
+    let mut stream: Box<dyn Read> = match Compression::of(begin) {
+        Compression::None => Box::new(stream),
+        Compression::Gzip => Box::new(MultiGzDecoder::new(stream)),
+        Compression::Zstd => return Err(LoadError::zstd("the archive")),
+    };
+    let path = spool.join("archive");
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .map_err(LoadError::io(path.display().to_string()))?;
+    // The name is not needed any more, and a crash leaves nothing.
+    std::fs::remove_file(&path).map_err(LoadError::io(path.display().to_string()))?;
+    let mut buffer = vec![0; 1 << 18];
+    let mut total = 0_u64;
+    loop {
+        let count = stream.read(&mut buffer).map_err(|error| {
+            LoadError::NotAnImage(format!("the archive cannot be read to its end: {error}"))
+        })?;
+        if count == 0 {
+            break;
+        }
+        total += count as u64;
+        if total > limits.unpacked_bytes {
+            return Err(LoadError::TooLarge(format!(
+                "the archive is larger than {} bytes",
+                limits.unpacked_bytes
+            )));
+        }
+        file.write_all(&buffer[..count]).map_err(LoadError::io(path.display().to_string()))?;
+    }
+    Ok(file)
+}
+
+/// A part of a file, read without moving anybody else's position.
+pub(super) struct Section {
+    file: Arc<File>,
+    offset: u64,
+    left: u64,
+}
+
+impl Read for Section {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.file.read_at(&mut buffer[..wanted], self.offset)?;
+        self.offset += count as u64;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Section {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let SeekFrom::Current(by) = to else { return Err(io::ErrorKind::Unsupported.into()) };
+        let by = u64::try_from(by).map_err(|_| io::Error::from(io::ErrorKind::Unsupported))?;
+        let by = by.min(self.left);
+        self.offset += by;
+        self.left -= by;
+        Ok(self.offset)
+    }
+}
+
+/// Lets so many bytes through and no more: what a reader takes without being asked for has an end.
+pub(super) struct Metered<R> {
+    inner: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R> Metered<R> {
+    pub(super) fn new(inner: R, left: Rc<Cell<u64>>) -> Self {
+        Self { inner, left }
+    }
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.left.get()).unwrap_or(usize::MAX);
+        if left == 0 && !buffer.is_empty() {
+            return Err(io::Error::other("an entry is larger than it may be"));
+        }
+        let wanted = left.min(buffer.len());
+        let count = self.inner.read(&mut buffer[..wanted])?;
+        self.left.set(self.left.get() - count as u64);
+        Ok(count)
+    }
+}
+
+impl<R: Seek> Seek for Metered<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}

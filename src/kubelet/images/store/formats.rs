@@ -1,0 +1,289 @@
+//! The documents of image archives: `docker save`'s manifest.json, and OCI's index, manifest and configuration.
+//!
+//! Reads what an archive holds and checks every digest on the way; unpacks nothing.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::archive::Archive;
+use super::load::{Limits, LoadError};
+use super::platform::Platform;
+
+/// What a container of the image runs, as its configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all(serialize = "camelCase", deserialize = "PascalCase"), default)]
+pub struct RunConfig {
+    /// The program and its fixed arguments.
+    #[serde(deserialize_with = "or_default", alias = "entrypoint")]
+    pub entrypoint: Vec<String>,
+    /// The default arguments.
+    #[serde(deserialize_with = "or_default", alias = "cmd")]
+    pub cmd: Vec<String>,
+    /// `NAME=value`.
+    #[serde(deserialize_with = "or_default", alias = "env")]
+    pub env: Vec<String>,
+    /// The working directory.
+    #[serde(deserialize_with = "or_default", alias = "workingDir")]
+    pub working_dir: String,
+    /// `user[:group]`, names or numbers.
+    #[serde(deserialize_with = "or_default", alias = "user")]
+    pub user: String,
+    /// The signal that asks it to end.
+    #[serde(deserialize_with = "or_default", alias = "stopSignal")]
+    pub stop_signal: String,
+    /// `80/tcp` and the like; told to users only.
+    #[serde(deserialize_with = "or_default", alias = "exposedPorts")]
+    pub exposed_ports: BTreeMap<String, serde_json::Value>,
+}
+
+/// `null` is as good as nothing.
+fn or_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
+}
+
+/// One image of an archive, ready to be unpacked.
+#[derive(Debug)]
+pub(super) struct Packed {
+    pub(super) id: String,
+    pub(super) manifest_digest: Option<String>,
+    pub(super) platform: Platform,
+    pub(super) run: RunConfig,
+    pub(super) layers: Vec<PackedLayer>,
+    /// Names that the archive gives it.
+    pub(super) names: Vec<String>,
+}
+
+/// One layer of it.
+#[derive(Debug)]
+pub(super) struct PackedLayer {
+    /// The member that holds it.
+    pub(super) member: String,
+    /// The digest of the member as it is.
+    pub(super) digest: Option<String>,
+    /// The digest of what it unpacks to.
+    pub(super) diff_id: String,
+}
+
+#[derive(Deserialize)]
+struct Configuration {
+    #[serde(flatten)]
+    platform: Platform,
+    #[serde(default)]
+    config: Option<RunConfig>,
+    rootfs: RootFs,
+}
+
+#[derive(Deserialize)]
+struct RootFs {
+    diff_ids: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DockerImage {
+    config: String,
+    repo_tags: Option<Vec<String>>,
+    layers: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    digest: String,
+    #[serde(default)]
+    platform: Option<Platform>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct OciIndex {
+    manifests: Vec<Descriptor>,
+}
+
+#[derive(Deserialize)]
+struct OciManifest {
+    config: Descriptor,
+    layers: Vec<Descriptor>,
+}
+
+/// Every image of the archive that this machine can run.
+pub(super) fn images(archive: &Archive, limits: &Limits) -> Result<Vec<Packed>, LoadError> {
+    let reader = Reader { archive, limits };
+    if archive.has("manifest.json") {
+        reader.docker()
+    } else if archive.has("index.json") {
+        reader.oci()
+    } else {
+        Err(LoadError::NotAnImage(
+            "it has neither a manifest.json (docker save) nor an index.json (an OCI image layout)".into(),
+        ))
+    }
+}
+
+struct Reader<'a> {
+    archive: &'a Archive,
+    limits: &'a Limits,
+}
+
+impl Reader<'_> {
+    fn docker(&self) -> Result<Vec<Packed>, LoadError> {
+        let listed: Vec<DockerImage> = self.document("manifest.json")?;
+        // Newer archives are OCI layouts too, which know the manifests' digests.
+        let layout = if self.archive.has("index.json") { self.oci().unwrap_or_default() } else { Vec::new() };
+        let mut images = Vec::new();
+        for image in listed {
+            let bytes = self.archive.bytes(&image.config, self.limits)?;
+            let id = digest_of(&bytes);
+            // The file is named after its digest; older archives named some otherwise.
+            let named = image.config.rsplit('/').next().unwrap_or_default().trim_end_matches(".json");
+            if is_hex(named) && id != format!("sha256:{named}") {
+                return Err(LoadError::digest(&image.config, &format!("sha256:{named}"), &id));
+            }
+            let layers = image.layers.into_iter().map(|member| (member, None)).collect();
+            let known = layout.iter().find(|known| known.id == id);
+            let mut packed = self.packed(&image.config, &bytes, layers)?;
+            packed.manifest_digest = known.and_then(|known| known.manifest_digest.clone());
+            packed.names = image.repo_tags.unwrap_or_default();
+            images.push(packed);
+        }
+        Ok(images)
+    }
+
+    fn oci(&self) -> Result<Vec<Packed>, LoadError> {
+        let index: OciIndex = self.document("index.json")?;
+        let mut images: Vec<Packed> = Vec::new();
+        let (mine, others): (Vec<_>, Vec<_>) =
+            index.manifests.iter().partition(|descriptor| fits(descriptor));
+        if mine.is_empty() {
+            return Err(no_platform(&others));
+        }
+        for descriptor in mine {
+            let mut packed = self.image(descriptor, 0)?;
+            packed.names.extend(name_of(descriptor));
+            match images.iter_mut().find(|known| known.id == packed.id) {
+                Some(known) => known.names.extend(packed.names),
+                None => images.push(packed),
+            }
+        }
+        Ok(images)
+    }
+
+    /// The image behind a manifest, or behind an index of manifests for several platforms.
+    fn image(&self, descriptor: &Descriptor, depth: u8) -> Result<Packed, LoadError> {
+        let bytes = self.blob(&descriptor.digest)?;
+        let member = blob_member(&descriptor.digest)?;
+        let value: serde_json::Value = parse(&member, &bytes)?;
+        if value.get("manifests").is_some() {
+            if depth > 3 {
+                return Err(LoadError::NotAnImage("indexes inside indexes without end".into()));
+            }
+            let index: OciIndex = parse(&member, &bytes)?;
+            let mine = index.manifests.iter().find(|inner| inner.platform.is_some() && fits(inner));
+            let mine = mine.or_else(|| index.manifests.iter().find(|inner| fits(inner)));
+            let others: Vec<&Descriptor> = index.manifests.iter().collect();
+            return self.image(mine.ok_or_else(|| no_platform(&others))?, depth + 1);
+        }
+        let manifest: OciManifest = parse(&member, &bytes)?;
+        let config = self.blob(&manifest.config.digest)?;
+        let layers = manifest.layers.into_iter();
+        let layers = layers.map(|layer| Ok((blob_member(&layer.digest)?, Some(layer.digest))));
+        let layers = layers.collect::<Result<_, LoadError>>()?;
+        let mut packed = self.packed(&manifest.config.digest, &config, layers)?;
+        packed.manifest_digest = Some(descriptor.digest.clone());
+        Ok(packed)
+    }
+
+    fn packed(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        layers: Vec<(String, Option<String>)>,
+    ) -> Result<Packed, LoadError> {
+        let configuration: Configuration = parse(name, bytes)?;
+        let diff_ids = configuration.rootfs.diff_ids;
+        if diff_ids.len() != layers.len() {
+            return Err(LoadError::NotAnImage(format!(
+                "{name} tells of {} layers, the manifest of {}",
+                diff_ids.len(),
+                layers.len()
+            )));
+        }
+        if layers.len() > self.limits.layers {
+            return Err(LoadError::TooLarge(format!("more than {} layers", self.limits.layers)));
+        }
+        let layers = layers.into_iter().zip(diff_ids);
+        let layers = layers.map(|((member, digest), diff_id)| PackedLayer { member, digest, diff_id });
+        Ok(Packed {
+            id: digest_of(bytes),
+            manifest_digest: None,
+            platform: configuration.platform,
+            run: configuration.config.unwrap_or_default(),
+            layers: layers.collect(),
+            names: Vec::new(),
+        })
+    }
+
+    fn document<T: DeserializeOwned>(&self, member: &str) -> Result<T, LoadError> {
+        parse(member, &self.archive.bytes(member, self.limits)?)
+    }
+
+    /// A small blob, checked against its digest.
+    fn blob(&self, digest: &str) -> Result<Vec<u8>, LoadError> {
+        let member = blob_member(digest)?;
+        let bytes = self.archive.bytes(&member, self.limits)?;
+        let found = digest_of(&bytes);
+        if found == digest { Ok(bytes) } else { Err(LoadError::digest(&member, digest, &found)) }
+    }
+}
+
+fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, LoadError> {
+    serde_json::from_slice(bytes).map_err(|error| LoadError::NotAnImage(format!("{name}: {error}")))
+}
+
+/// Where an OCI layout keeps a blob.
+fn blob_member(digest: &str) -> Result<String, LoadError> {
+    match digest.split_once(':') {
+        Some(("sha256", hex)) if is_hex(hex) => Ok(format!("blobs/sha256/{hex}")),
+        _ => Err(LoadError::NotAnImage(format!("{digest:?} is no sha256 digest"))),
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// `sha256:HEX`.
+pub(super) fn digest_of(bytes: &[u8]) -> String {
+    format!("sha256:{:x}", Sha256::digest(bytes))
+}
+
+/// Whether this machine can run it; attestations and the like say `unknown/unknown`.
+fn fits(descriptor: &Descriptor) -> bool {
+    descriptor.platform.as_ref().is_none_or(|platform| platform.runs_on(&Platform::machine()))
+}
+
+fn no_platform(others: &[&Descriptor]) -> LoadError {
+    let known: Vec<String> =
+        others.iter().filter_map(|other| other.platform.as_ref()).map(ToString::to_string).collect();
+    LoadError::Platform(format!(
+        "no image for {}: the archive has {}",
+        Platform::machine(),
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    ))
+}
+
+/// The name an index gives an image: containerd's full one, or OCI's, which may be a bare tag.
+fn name_of(descriptor: &Descriptor) -> Option<String> {
+    let full = descriptor.annotations.get("io.containerd.image.name");
+    let short = || {
+        let name = descriptor.annotations.get("org.opencontainers.image.ref.name")?;
+        name.contains(['/', ':']).then_some(name)
+    };
+    full.or_else(short).cloned()
+}

@@ -1,0 +1,376 @@
+//! Loading an archive: choosing its images, unpacking them beside the store, and moving them in whole.
+//!
+//! An image is there with all of its files or not at all, whenever this is interrupted. Loading the same one
+//! again only renews its names.
+
+use std::cell::RefCell;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flate2::read::MultiGzDecoder;
+use rustix::fs::{Mode, OFlags};
+use sha2::{Digest, Sha256};
+
+use super::archive::{Archive, Compression};
+use super::beneath::Beneath;
+use super::formats::{self, Packed, PackedLayer};
+use super::layer::Unpacking;
+use super::platform::Platform;
+use super::{ImageStore, StoredImage, UNPACKING};
+use crate::kubelet::images::{ImageReference, InvalidReference};
+
+/// What is loaded.
+pub enum Input {
+    /// A file, a pipe, or whatever else was opened.
+    File(File),
+    /// Standard input.
+    Stream(Box<dyn Read>),
+}
+
+/// How much an image may be: hostile archives end here.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// All files of an image together, and an archive once its compression is off.
+    pub unpacked_bytes: u64,
+    /// Files and directories of all layers.
+    pub entries: u64,
+    /// Layers of an image.
+    pub layers: usize,
+    /// A manifest, index or configuration.
+    pub document_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { unpacked_bytes: 64 << 30, entries: 5_000_000, layers: 1000, document_bytes: 8 << 20 }
+    }
+}
+
+/// How to load.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// The name to give, instead of the archive's own.
+    pub tag: Option<String>,
+    /// How much it may be.
+    pub limits: Limits,
+}
+
+/// One image that was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    /// Its names now.
+    pub names: Vec<String>,
+    /// The image.
+    pub image: StoredImage,
+    /// It was there before.
+    pub known: bool,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Why nothing was loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It is no image archive, or a damaged one.
+    #[error("not an image archive that can be loaded: {0}")]
+    NotAnImage(String),
+    /// Something is not what its digest says.
+    #[error("{what} is damaged: its digest should be {expected} and is {found}")]
+    Digest {
+        /// Which part.
+        what: String,
+        /// The digest it goes by.
+        expected: String,
+        /// The digest it has.
+        found: String,
+    },
+    /// A layer wants to write where no image may.
+    #[error("layer {layer} is refused: {path:?}: {reason}")]
+    Unsafe {
+        /// Which layer.
+        layer: String,
+        /// The entry.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Larger than is allowed.
+    #[error("refused: {0}")]
+    TooLarge(String),
+    /// It is for other machines only.
+    #[error("{0}")]
+    Platform(String),
+    /// Something this program cannot read.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The name it should get is none.
+    #[error("{name:?} is no image name: {error}")]
+    Name {
+        /// As given.
+        name: String,
+        /// Why.
+        error: InvalidReference,
+    },
+    /// There is no one name to give.
+    #[error("{0}")]
+    Names(String),
+    /// The file system refuses.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was touched.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl LoadError {
+    pub(super) fn io(what: String) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+
+    pub(super) fn digest(what: &str, expected: &str, found: &str) -> Self {
+        Self::Digest { what: what.into(), expected: expected.into(), found: found.into() }
+    }
+
+    pub(super) fn unsafe_path(layer: &str, path: &Path, reason: &'static str) -> Self {
+        Self::Unsafe { layer: layer.into(), path: path.display().to_string(), reason }
+    }
+
+    pub(super) fn zstd(what: &str) -> Self {
+        Self::Unsupported(format!(
+            "{what} is compressed with zstd, which is not read here: save the image with gzip or without \
+             compression (skopeo copy --dest-compress-format gzip, docker buildx --output compression=gzip)"
+        ))
+    }
+}
+
+impl ImageStore {
+    /// Loads every image of an archive that this machine can run; tells of each as it is there.
+    pub fn load(
+        &self,
+        input: Input,
+        options: &LoadOptions,
+        mut told: impl FnMut(&Loaded),
+    ) -> Result<(), LoadError> {
+        let tag = options.tag.as_deref().map(name_of).transpose()?;
+        let at = |path: &Path| LoadError::io(path.display().to_string());
+        let _lock = self.lock().map_err(at(&self.directory))?;
+        let work = self.directory.join(format!("{UNPACKING}{:08x}", rand::random::<u32>()));
+        let scratch = Scratch::new(&work).map_err(at(&work))?;
+        let archive = Archive::open(input, &scratch.0, &options.limits)?;
+        let images = formats::images(&archive, &options.limits)?;
+        if images.is_empty() {
+            return Err(LoadError::NotAnImage("it holds no image".into()));
+        }
+        // All names first: nothing is unpacked for an archive that cannot be loaded.
+        let names = names(&images, tag.as_ref())?;
+        for (image, names) in images.into_iter().zip(names) {
+            told(&self.load_one(&archive, image, names, options, &scratch.0)?);
+        }
+        Ok(())
+    }
+
+    fn load_one(
+        &self,
+        archive: &Archive,
+        packed: Packed,
+        names: Vec<ImageReference>,
+        options: &LoadOptions,
+        scratch: &Path,
+    ) -> Result<Loaded, LoadError> {
+        let mut notes = Vec::new();
+        if !packed.platform.runs_on(&Platform::machine()) {
+            notes.push(format!(
+                "it is for {}, this machine is {}: its programs will not start without an emulator",
+                packed.platform,
+                Platform::machine()
+            ));
+        }
+        let directory = self.image_directory(&packed.id);
+        let known =
+            self.index().images.get(&packed.id).filter(|_| directory.join("rootfs").is_dir()).cloned();
+        let is_known = known.is_some();
+        let image = match known {
+            Some(image) => image,
+            None => {
+                let making = scratch.join(&packed.id[7..]);
+                let image = unpack(archive, packed, &making, options, &mut notes)?;
+                let at = || LoadError::io(directory.display().to_string());
+                if directory.exists() {
+                    // Half of it, put there by hands: it would be in the way.
+                    fs::remove_dir_all(&directory).map_err(at())?;
+                }
+                fs::rename(&making, &directory).map_err(at())?;
+                image
+            }
+        };
+        let mut tags = self.index().tags.clone();
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        for name in &names {
+            tags.insert(name.clone(), image.id.clone());
+        }
+        self.write_tags(&tags).map_err(LoadError::io(self.directory.display().to_string()))?;
+        Ok(Loaded { names, image, known: is_known, notes })
+    }
+}
+
+/// A directory that is gone afterwards, whatever happens.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(path: &Path) -> io::Result<Self> {
+        fs::DirBuilder::new().mode(0o700).create(path)?;
+        Ok(Self(path.to_path_buf()))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed now, the next writer removes.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn name_of(text: &str) -> Result<ImageReference, LoadError> {
+    let parsed = ImageReference::parse(text).map_err(|error| LoadError::Name { name: text.into(), error })?;
+    match parsed.digest {
+        None => Ok(parsed),
+        Some(_) => Err(LoadError::Names(format!("{text} has a digest: an image is named with a tag"))),
+    }
+}
+
+/// The names each image gets.
+fn names(images: &[Packed], tag: Option<&ImageReference>) -> Result<Vec<Vec<ImageReference>>, LoadError> {
+    if let Some(tag) = tag {
+        return match images {
+            [_] => Ok(vec![vec![tag.clone()]]),
+            _ => Err(LoadError::Names(format!(
+                "the archive holds {} images: --tag can name only one",
+                images.len()
+            ))),
+        };
+    }
+    let of_image = |image: &Packed| {
+        let names: Vec<_> = image.names.iter().map(|name| name_of(name)).collect::<Result<_, _>>()?;
+        if names.is_empty() {
+            return Err(LoadError::Names(format!(
+                "the archive does not say what {} is called: name it with --tag NAME:TAG",
+                image.id
+            )));
+        }
+        Ok(names)
+    };
+    images.iter().map(of_image).collect()
+}
+
+/// Unpacks an image into a directory of its own.
+fn unpack(
+    archive: &Archive,
+    packed: Packed,
+    directory: &Path,
+    options: &LoadOptions,
+    notes: &mut Vec<String>,
+) -> Result<StoredImage, LoadError> {
+    let at = || LoadError::io(directory.display().to_string());
+    let rootfs = directory.join("rootfs");
+    fs::DirBuilder::new().mode(0o700).create(directory).map_err(at())?;
+    fs::DirBuilder::new().mode(0o755).create(&rootfs).map_err(at())?;
+    fs::set_permissions(&rootfs, fs::Permissions::from_mode(0o755)).map_err(at())?;
+    let root = Beneath::new(&rootfs).map_err(at())?;
+    let as_root = rustix::process::geteuid().is_root();
+    let mut unpacking = Unpacking::new(&root, &options.limits, as_root);
+    for layer in &packed.layers {
+        unpack_layer(archive, layer, &mut unpacking)?;
+    }
+    notes.extend(unpacking.finish().map_err(at())?);
+    let image = StoredImage {
+        id: packed.id,
+        manifest_digest: packed.manifest_digest,
+        platform: packed.platform.to_string(),
+        size_bytes: size_of(&rootfs).map_err(at())?,
+        run: packed.run,
+    };
+    let text = serde_json::to_vec_pretty(&image).map_err(io::Error::from).map_err(at())?;
+    let mut file = File::create(directory.join("image.json")).map_err(at())?;
+    file.write_all(&text).map_err(at())?;
+    // Everything is on the disk before its name is: a power failure leaves no image of empty files.
+    let held = rustix::fs::open(directory, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+    let held = held.map_err(|error| at()(error.into()))?;
+    rustix::fs::syncfs(&held).map_err(|error| at()(error.into()))?;
+    Ok(image)
+}
+
+fn unpack_layer(
+    archive: &Archive,
+    layer: &PackedLayer,
+    unpacking: &mut Unpacking<'_>,
+) -> Result<(), LoadError> {
+    let name = layer.diff_id.as_str();
+    let (packed, packed_sum) = Summed::new(archive.reader(&layer.member)?);
+    let mut packed = BufReader::with_capacity(1 << 17, packed);
+    let begin = io::BufRead::fill_buf(&mut packed).map_err(LoadError::io(layer.member.clone()))?;
+    let plain: Box<dyn Read> = match Compression::of(begin) {
+        Compression::None => Box::new(packed),
+        Compression::Gzip => Box::new(MultiGzDecoder::new(packed)),
+        Compression::Zstd => return Err(LoadError::zstd(&format!("layer {name}"))),
+    };
+    let (mut plain, plain_sum) = Summed::new(plain);
+    unpacking.layer(&mut plain, name)?;
+    // The rest counts too: padding, and whatever stands after the end.
+    let mut rest = plain.by_ref().take(unpacking.limits.unpacked_bytes);
+    io::copy(&mut rest, &mut io::sink())
+        .map_err(|error| LoadError::NotAnImage(format!("layer {name}: {error}")))?;
+    drop(plain);
+    let check = |sum: Rc<RefCell<Sha256>>, expected: &str| {
+        let found = format!("sha256:{:x}", sum.borrow().clone().finalize());
+        if found == expected { Ok(()) } else { Err(LoadError::digest(&layer.member, expected, &found)) }
+    };
+    if let Some(digest) = &layer.digest {
+        check(packed_sum, digest)?;
+    }
+    check(plain_sum, &layer.diff_id)
+}
+
+/// A reader that sums up what goes through it.
+struct Summed<R> {
+    inner: R,
+    sum: Rc<RefCell<Sha256>>,
+}
+
+impl<R> Summed<R> {
+    fn new(inner: R) -> (Self, Rc<RefCell<Sha256>>) {
+        let sum = Rc::new(RefCell::new(Sha256::new()));
+        (Self { inner, sum: sum.clone() }, sum)
+    }
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.sum.borrow_mut().update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// What the files of a tree take; a file with several names counts once.
+fn size_of(root: &Path) -> io::Result<u64> {
+    let mut total = 0;
+    let mut linked = std::collections::HashSet::new();
+    let mut next = vec![root.to_path_buf()];
+    while let Some(directory) = next.pop() {
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let about = entry.metadata()?;
+            if about.is_dir() {
+                next.push(entry.path());
+            } else if about.nlink() < 2 || linked.insert(about.ino()) {
+                total += about.len();
+            }
+        }
+    }
+    Ok(total)
+}

@@ -1,0 +1,190 @@
+//! The images that were loaded on this machine (IMG-3): `DATA/images/store`, shared by all its nodes.
+//!
+//! ```text
+//! lock                one writer at a time
+//! tags.json           name:tag → id; replaced as a whole, last, so that a reader sees all of an image or none
+//! sha256-HEX/         one image by the digest of its configuration
+//!   image.json        what it runs
+//!   rootfs/           its layers, one over the other
+//! unpack-…/           being unpacked, or left by a crash; the next writer removes it
+//! ```
+//!
+//! Readers take no lock. Nothing here runs anything, and nothing asks a network.
+
+mod archive;
+mod beneath;
+mod formats;
+mod layer;
+mod load;
+mod platform;
+mod remove;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+pub(in crate::kubelet) use beneath::Beneath;
+pub use formats::RunConfig;
+pub use load::{Input, Limits, LoadError, LoadOptions, Loaded};
+pub use remove::RemoveError;
+
+use super::ImageReference;
+
+/// One loaded image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredImage {
+    /// The digest of its configuration: `sha256:HEX`.
+    pub id: String,
+    /// The digest of its manifest, when the archive had one.
+    pub manifest_digest: Option<String>,
+    /// `linux/amd64`.
+    pub platform: String,
+    /// What its files take.
+    pub size_bytes: u64,
+    /// What it runs.
+    pub run: RunConfig,
+}
+
+/// What the store holds at one moment.
+#[derive(Debug, Default)]
+struct Index {
+    tags: BTreeMap<String, String>,
+    images: BTreeMap<String, StoredImage>,
+}
+
+/// Tells whether `tags.json` is another file than it was.
+type Stamp = (u64, i64, i64, u64);
+
+/// The loaded images of one data directory.
+#[derive(Debug)]
+pub struct ImageStore {
+    directory: PathBuf,
+    // What was read last; held for short reads of small files only.
+    known: Mutex<(Option<Stamp>, Arc<Index>)>,
+}
+
+impl ImageStore {
+    /// The store of a data directory, which need not be there yet.
+    pub fn of(data_dir: &Path) -> Self {
+        Self { directory: data_dir.join("images").join("store"), known: Mutex::default() }
+    }
+
+    /// The loaded image that a reference means: by its tag, or by its manifest's or configuration's digest.
+    pub fn find(&self, reference: &ImageReference) -> Option<StoredImage> {
+        let index = self.index();
+        let found = match &reference.digest {
+            Some(digest) => index.images.values().find(|image| {
+                let is_it = image.id == *digest || image.manifest_digest.as_ref() == Some(digest);
+                is_it && index.names(&image.id).any(|name| reference.name() == name.name())
+            }),
+            None => {
+                let id = index.tags.get(&reference.to_string());
+                // Images built with podman and buildah are called localhost/NAME.
+                let local = || index.tags.get(&format!("localhost/{reference}"));
+                let id = id.or_else(|| local().filter(|_| reference.registry.is_none()));
+                id.and_then(|id| index.images.get(id))
+            }
+        };
+        found.filter(|image| self.root_of(&image.id).is_dir()).cloned()
+    }
+
+    /// Every image with its names.
+    pub fn list(&self) -> Vec<(StoredImage, Vec<String>)> {
+        let index = self.index();
+        let with_names = |image: &StoredImage| {
+            let names = index.names(&image.id).map(|name| name.to_string()).collect();
+            (image.clone(), names)
+        };
+        let is_there = |image: &&StoredImage| self.root_of(&image.id).is_dir();
+        index.images.values().filter(is_there).map(with_names).collect()
+    }
+
+    /// The tags that exist of a name.
+    pub(super) fn tags_of(&self, name: &str) -> Vec<String> {
+        let index = self.index();
+        let parsed = index.tags.keys().filter_map(|tag| ImageReference::parse(tag).ok());
+        parsed.filter(|known| known.name() == name).filter_map(|known| known.tag).collect()
+    }
+
+    /// The root file system of an image.
+    pub fn root_of(&self, id: &str) -> PathBuf {
+        self.image_directory(id).join("rootfs")
+    }
+
+    fn image_directory(&self, id: &str) -> PathBuf {
+        self.directory.join(id.replace(':', "-"))
+    }
+
+    /// What is there now; read again only when something changed.
+    fn index(&self) -> Arc<Index> {
+        let stamp = fs::metadata(self.directory.join("tags.json"))
+            .ok()
+            .map(|about| (about.ino(), about.mtime(), about.mtime_nsec(), about.size()));
+        let mut known = self.known.lock();
+        if known.0 != stamp {
+            *known = (stamp, Arc::new(self.read_index()));
+        }
+        known.1.clone()
+    }
+
+    fn read_index(&self) -> Index {
+        let text = fs::read(self.directory.join("tags.json")).unwrap_or_default();
+        let tags: BTreeMap<String, String> = serde_json::from_slice(&text).unwrap_or_default();
+        let mut images = BTreeMap::new();
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("sha256-")
+                && let Ok(text) = fs::read(entry.path().join("image.json"))
+                && let Ok(image) = serde_json::from_slice::<StoredImage>(&text)
+            {
+                images.insert(image.id.clone(), image);
+            }
+        }
+        Index { tags, images }
+    }
+
+    /// Makes this process the only writer, and removes what a crashed one left.
+    fn lock(&self) -> io::Result<fs::File> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
+        let lock =
+            fs::File::options().create(true).append(true).open(self.directory.join("lock"))?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        for entry in fs::read_dir(&self.directory)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(UNPACKING) {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(lock)
+    }
+
+    /// Replaces the tags; the caller is the only writer.
+    fn write_tags(&self, tags: &BTreeMap<String, String>) -> io::Result<()> {
+        let temporary = self.directory.join("tags.json.new");
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(&serde_json::to_vec_pretty(tags)?)?;
+        file.sync_all()?;
+        fs::rename(&temporary, self.directory.join("tags.json"))?;
+        fs::File::open(&self.directory)?.sync_all()
+    }
+}
+
+/// How the directories of unfinished images begin.
+const UNPACKING: &str = "unpack-";
+
+impl Index {
+    /// The names of an image.
+    fn names(&self, id: &str) -> impl Iterator<Item = ImageReference> {
+        let own = self.tags.iter().filter(move |(_, of)| *of == id);
+        own.filter_map(|(name, _)| ImageReference::parse(name).ok())
+    }
+}

@@ -1,0 +1,74 @@
+//! Taking a loaded image away: its name first, its files when no name is left, neither while it is in use.
+
+use std::fs;
+
+use super::{ImageStore, StoredImage, UNPACKING};
+use crate::kubelet::images::ImageReference;
+
+/// Why an image was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// Nothing of this name was loaded.
+    #[error("no loaded image is called {0}; podium image list shows those there are")]
+    Unknown(String),
+    /// Containers have it as their root.
+    #[error("image {image} is in use by {by}: delete the pod first")]
+    InUse {
+        /// As asked for.
+        image: String,
+        /// Which containers.
+        by: String,
+    },
+    /// The file system refuses.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was touched.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+}
+
+impl ImageStore {
+    /// Removes a name, or all of an image by its id; gives what is gone: names, and the id with the last.
+    pub fn remove(
+        &self,
+        asked: &str,
+        in_use: impl Fn(&StoredImage) -> Option<String>,
+    ) -> Result<Vec<String>, RemoveError> {
+        let at = || {
+            let what = self.directory.display().to_string();
+            move |source| RemoveError::Io { what, source }
+        };
+        let _lock = self.lock().map_err(at())?;
+        let index = self.index();
+        let name = ImageReference::parse(asked).map(|parsed| parsed.to_string()).unwrap_or_default();
+        let id_begin =
+            if asked.starts_with("sha256:") { asked.to_owned() } else { format!("sha256:{asked}") };
+        let by_id = |image: &&StoredImage| asked.len() >= 6 && image.id.starts_with(&id_begin);
+        let mut with_id = index.images.values().filter(by_id);
+        let (image, names) = if let Some(id) = index.tags.get(&name) {
+            (index.images.get(id), vec![name])
+        } else {
+            let image = with_id.next().filter(|_| with_id.next().is_none());
+            let names = image.map(|image| index.names(&image.id).map(|name| name.to_string()).collect());
+            (image, names.unwrap_or_default())
+        };
+        let Some(image) = image else { return Err(RemoveError::Unknown(asked.to_owned())) };
+        let mut tags = index.tags.clone();
+        tags.retain(|known, _| !names.contains(known));
+        let last = !tags.values().any(|id| *id == image.id);
+        if last && let Some(by) = in_use(image) {
+            return Err(RemoveError::InUse { image: asked.to_owned(), by });
+        }
+        self.write_tags(&tags).map_err(at())?;
+        let mut gone = names;
+        if last {
+            let doomed = self.directory.join(format!("{UNPACKING}{:08x}", rand::random::<u32>()));
+            fs::rename(self.image_directory(&image.id), &doomed).map_err(at())?;
+            fs::remove_dir_all(&doomed).map_err(at())?;
+            gone.push(image.id.clone());
+        }
+        Ok(gone)
+    }
+}

@@ -1,0 +1,195 @@
+//! The small static web server behind the built-in nginx and httpd images (IMG-2).
+//!
+//! Serves one directory over HTTP/1.1, one thread, files streamed. It reads no configuration file and says
+//! so when given one.
+
+mod answer;
+mod conditions;
+mod files;
+mod log;
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::IMAGE_DIRECTORY;
+use answer::Site;
+use crate::object::low_ports::LowPorts;
+
+/// How long requests may still take after a graceful end was asked for.
+const DRAIN: Duration = Duration::from_mins(1);
+
+/// What the server calls itself.
+#[derive(Clone, Debug)]
+pub(super) struct Flavour {
+    /// The program's name in messages.
+    pub(super) program: &'static str,
+    /// The `Server` header.
+    server: String,
+    /// The directory it serves.
+    pub(super) directory: &'static str,
+    /// The page it brings along.
+    welcome: String,
+}
+
+impl Flavour {
+    /// nginx, in the version of the image's tag.
+    pub(super) fn nginx() -> Self {
+        let version = std::env::var("NGINX_VERSION").unwrap_or_else(|_| "1.27.4".to_owned());
+        let welcome = format!(
+            "<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to nginx!</title>\n</head>\n<body>\n\
+             <h1>Welcome to nginx!</h1>\n<p>nginx/{version}, as built into Podium.</p>\n\
+             <p>Mount a volume at /usr/share/nginx/html to serve pages of your own.</p>\n</body>\n</html>\n"
+        );
+        Self {
+            program: "nginx",
+            server: format!("nginx/{version}"),
+            directory: "/usr/share/nginx/html",
+            welcome,
+        }
+    }
+
+    /// Apache's httpd.
+    pub(super) fn httpd() -> Self {
+        let version = std::env::var("HTTPD_VERSION").unwrap_or_else(|_| "2.4.63".to_owned());
+        Self {
+            program: "httpd",
+            server: format!("Apache/{version} (Unix)"),
+            directory: "/usr/local/apache2/htdocs",
+            welcome: "<html><body><h1>It works!</h1></body></html>\n".to_owned(),
+        }
+    }
+
+    /// What `-v` says.
+    pub(super) fn version_text(&self) -> String {
+        match self.program {
+            "nginx" => format!("nginx version: {}", self.server),
+            _ => format!("Server version: {}", self.server),
+        }
+    }
+}
+
+/// One running server.
+struct Server {
+    site: Site,
+    /// How many connections came before: their number in the error log.
+    connections: Cell<u64>,
+}
+
+/// Serves until SIGTERM (at once) or SIGQUIT and SIGWINCH (after the running requests). SIGHUP and SIGUSR1, by
+/// which configuration and log files are read anew, change nothing here.
+pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
+    let directory = directory(flavour);
+    fill(&directory, flavour)?;
+    let ip = std::env::var("POD_IP").ok().and_then(|ip| ip.parse().ok());
+    let listener = listen(ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), 80, flavour).await?;
+    let site = Site { flavour: flavour.clone(), directory };
+    let server = Rc::new(Server { site, connections: Cell::new(0) });
+    log::notice(flavour, &flavour.server);
+    log::notice(flavour, &format!("serving {} on {}", server.site.directory.display(), listener.local_addr()?));
+    let _hangup = signal(SignalKind::hangup())?;
+    let _reopen = signal(SignalKind::user_defined1())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut quit = signal(SignalKind::quit())?;
+    let mut winch = signal(SignalKind::window_change())?;
+    let running = GracefulShutdown::new();
+    let local = tokio::task::LocalSet::new();
+    let accept = async {
+        // Moved in: the listener closes as soon as no more is accepted.
+        let listener = listener;
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => connect(&server, stream, peer, &running),
+                // Out of descriptors, most likely: others are about to be closed.
+                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    };
+    let (name, graceful) = local
+        .run_until(async {
+            tokio::select! {
+                () = accept => ("none", false),
+                _ = terminate.recv() => ("15 (SIGTERM)", false),
+                _ = interrupt.recv() => ("2 (SIGINT)", false),
+                _ = quit.recv() => ("3 (SIGQUIT)", true),
+                _ = winch.recv() => ("28 (SIGWINCH)", true),
+            }
+        })
+        .await;
+    let how = if graceful { "gracefully shutting down" } else { "exiting" };
+    log::notice(flavour, &format!("signal {name} received, {how}"));
+    if graceful {
+        // Whoever is still downloading after this is cut off.
+        let _ = local.run_until(tokio::time::timeout(DRAIN, running.shutdown())).await;
+    }
+    Ok(())
+}
+
+fn connect(server: &Rc<Server>, stream: TcpStream, peer: SocketAddr, running: &GracefulShutdown) {
+    let number = server.connections.get() + 1;
+    server.connections.set(number);
+    let server = Rc::clone(server);
+    let service = hyper::service::service_fn(move |request| {
+        let server = Rc::clone(&server);
+        async move {
+            let answer = server.site.answer(&request).await;
+            log::request(&server.site.flavour, &request, peer, number, &answer);
+            Ok::<_, Infallible>(answer.response)
+        }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    let connection = builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_mins(1))
+        .serve_connection(TokioIo::new(stream), service);
+    let connection = running.watch(connection);
+    tokio::task::spawn_local(async move {
+        // A client that went away mid-way is its own business.
+        let _ = connection.await;
+    });
+}
+
+/// Where the node's low ports are not to be had, the one that stands for it, and a word about that.
+async fn listen(ip: IpAddr, port: u16, flavour: &Flavour) -> io::Result<TcpListener> {
+    let low_ports = LowPorts::read(std::env::var(LowPorts::VARIABLE).ok().as_deref());
+    let address = SocketAddr::new(ip, low_ports.served(port));
+    if address.port() != port {
+        eprintln!(
+            "{}: port {port} is root's here: serving on {address} instead (to change that: sysctl \
+             net.ipv4.ip_unprivileged_port_start={port})",
+            flavour.program
+        );
+    }
+    TcpListener::bind(address).await.map_err(|error| at(address, &error))
+}
+
+fn at(address: SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("bind() to {address} failed ({error})"))
+}
+
+/// Without a mount namespace the directory's real place is in a variable.
+fn directory(flavour: &Flavour) -> PathBuf {
+    let name = flavour.directory.trim_matches('/').to_ascii_uppercase().replace('/', "_");
+    let moved = std::env::var_os(format!("PODIUM_MOUNT_{name}"));
+    moved.map_or_else(|| PathBuf::from(flavour.directory), PathBuf::from)
+}
+
+/// Puts the welcome page into the image's own directory; never into a volume.
+fn fill(directory: &Path, flavour: &Flavour) -> io::Result<()> {
+    let marker = directory.join(IMAGE_DIRECTORY);
+    if marker.exists() {
+        std::fs::write(directory.join("index.html"), &flavour.welcome)?;
+        std::fs::remove_file(marker)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! A pod's resolv.conf by its dnsPolicy and dnsConfig, as the kubelet merges them.
+
+use k8s_openapi::api::core::v1::{Pod, PodDNSConfig};
+
+use super::DNS_PORT;
+use crate::base::resolv_conf::ResolvConf;
+use crate::kubelet::node::NodeConfig;
+use crate::kubelet::spec;
+
+/// As many servers as libc asks.
+const SERVERS: usize = 3;
+/// As many ends, and as many letters of them, as Kubernetes lets through.
+const SEARCHES: usize = 32;
+const SEARCH_LETTERS: usize = 2048;
+
+/// The file's text, none where the machine's own is right; and what had to be left out.
+pub(super) fn resolv_conf(pod: &Pod, node: &NodeConfig, machine: &ResolvConf) -> (Option<String>, Vec<String>) {
+    let spec = spec::spec(pod);
+    let own = spec.dns_config.as_ref();
+    let host_network = spec.host_network == Some(true);
+    let wants_cluster = match spec.dns_policy.as_deref().unwrap_or("ClusterFirst") {
+        "ClusterFirstWithHostNet" => true,
+        "ClusterFirst" => !host_network,
+        _ => false,
+    };
+    let mut conf = if spec.dns_policy.as_deref() == Some("None") {
+        ResolvConf::default()
+    } else if wants_cluster && node.dns.is_some() {
+        cluster_first(pod.metadata.namespace.as_deref().unwrap_or_default(), node, machine)
+    } else if own.is_none() {
+        return (None, Vec::new());
+    } else {
+        machine.clone()
+    };
+    if let Some(own) = own {
+        merge(&mut conf, own);
+    }
+    let warnings = limit(&mut conf);
+    (Some(conf.text()).filter(|text| !text.is_empty()), warnings)
+}
+
+fn cluster_first(namespace: &str, node: &NodeConfig, machine: &ResolvConf) -> ResolvConf {
+    let domain = &node.domain;
+    let own = [format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()];
+    let mut conf = ResolvConf {
+        nameservers: node.dns.iter().map(ToString::to_string).collect(),
+        searches: own.to_vec(),
+        options: vec!["ndots:5".into()],
+    };
+    add_new(&mut conf.searches, &machine.searches);
+    if node.low_ports.served(DNS_PORT) != DNS_PORT {
+        // Nobody answers where libc asks first; the machine's servers know the rest of the world at least.
+        add_new(&mut conf.nameservers, &machine.nameservers);
+    }
+    conf
+}
+
+fn merge(conf: &mut ResolvConf, own: &PodDNSConfig) {
+    add_new(&mut conf.nameservers, own.nameservers.as_deref().unwrap_or_default());
+    add_new(&mut conf.searches, own.searches.as_deref().unwrap_or_default());
+    for option in own.options.iter().flatten() {
+        let name = option.name.clone().unwrap_or_default();
+        conf.options.retain(|known| known.split(':').next() != Some(&name));
+        conf.options.push(match &option.value {
+            Some(value) if !value.is_empty() => format!("{name}:{value}"),
+            _ => name,
+        });
+    }
+}
+
+fn add_new(to: &mut Vec<String>, more: &[String]) {
+    for one in more {
+        if !to.contains(one) {
+            to.push(one.clone());
+        }
+    }
+}
+
+/// Cuts what libc would not look at; says so in the kubelet's words.
+fn limit(conf: &mut ResolvConf) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if conf.nameservers.len() > SERVERS {
+        conf.nameservers.truncate(SERVERS);
+        warnings.push(format!(
+            "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line \
+             is: {}",
+            conf.nameservers.join(" ")
+        ));
+    }
+    let count = conf.searches.len();
+    conf.searches.truncate(SEARCHES);
+    while conf.searches.join(" ").len() > SEARCH_LETTERS {
+        conf.searches.pop();
+    }
+    if conf.searches.len() < count {
+        warnings.push(format!(
+            "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: \
+             {}",
+            conf.searches.join(" ")
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::AddressRange;
+    use crate::object::low_ports::LowPorts;
+
+    fn node(dns: bool, low_ports: LowPorts) -> NodeConfig {
+        NodeConfig {
+            name: "n".into(),
+            zone: None,
+            region: None,
+            labels: std::collections::BTreeMap::new(),
+            taints: Vec::new(),
+            ip: [127, 16, 0, 1].into(),
+            pod_range: AddressRange { base: [127, 64, 0, 0].into(), bits: 8 },
+            capacity: std::collections::BTreeMap::new(),
+            pods_dir: "/nowhere".into(),
+            hollow: false,
+            low_ports,
+            dns: dns.then(|| [127, 32, 0, 10].into()),
+            domain: "cluster.local".into(),
+        }
+    }
+
+    fn text(spec: &Value, node: &NodeConfig) -> (String, Vec<String>) {
+        let mut value = json!({"metadata": {"name": "p", "namespace": "shop"}, "spec": {"containers": []}});
+        json_patch::merge(&mut value["spec"], spec);
+        let pod: Pod = serde_json::from_value(value).unwrap();
+        let machine = ResolvConf::parse("search lan corp\nnameserver 192.0.2.1\noptions rotate\n");
+        let (text, warnings) = resolv_conf(&pod, node, &machine);
+        (text.unwrap_or_else(|| "the machine's".into()).replace('\n', "|"), warnings)
+    }
+
+    #[test]
+    fn policies_and_config_merge_as_the_kubelet_merges_them_net_3() {
+        let first = "search shop.svc.cluster.local svc.cluster.local cluster.local lan corp";
+        let own = json!({"nameservers": ["192.0.2.1", "192.0.2.9"], "searches": ["lan", "own"],
+            "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}]});
+        let with = |policy: &str| json!({"dnsPolicy": policy, "dnsConfig": own.clone()});
+        for (spec, expected) in [
+            (json!({}), format!("{first}|nameserver 127.32.0.10|options ndots:5|")),
+            (json!({"hostNetwork": true}), "the machine's".into()),
+            (json!({"hostNetwork": true, "dnsPolicy": "ClusterFirstWithHostNet"}),
+                format!("{first}|nameserver 127.32.0.10|options ndots:5|")),
+            (json!({"dnsPolicy": "Default"}), "the machine's".into()),
+            (with("ClusterFirst"), format!(
+                "{first} own|nameserver 127.32.0.10|nameserver 192.0.2.1|nameserver 192.0.2.9|\
+                 options ndots:2 edns0|")),
+            (with("Default"), "search lan corp own|nameserver 192.0.2.1|nameserver 192.0.2.9|\
+                options rotate ndots:2 edns0|".into()),
+            (with("None"), "search lan own|nameserver 192.0.2.1|nameserver 192.0.2.9|options ndots:2 edns0|".into()),
+        ] {
+            assert_eq!(text(&spec, &node(true, LowPorts::default())), (expected, Vec::new()), "{spec}");
+        }
+        assert_eq!(text(&json!({}), &node(false, LowPorts::default())).0, "the machine's");
+        let moved = format!("{first}|nameserver 127.32.0.10|nameserver 192.0.2.1|options ndots:5|");
+        assert_eq!(text(&json!({}), &node(true, LowPorts::below(1024))).0, moved);
+    }
+
+    #[test]
+    fn what_libc_would_not_look_at_is_cut_and_told_net_3() {
+        let searches: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
+        let servers: Vec<String> = (0..5).map(|n| format!("192.0.2.{n}")).collect();
+        let spec = json!({"dnsPolicy": "None", "dnsConfig": {"nameservers": servers, "searches": searches}});
+        let (cut, warnings) = text(&spec, &node(true, LowPorts::default()));
+        assert_eq!(cut.matches("nameserver").count(), 3);
+        assert!(cut.contains(" s31|") && !cut.contains("s32"), "{cut}");
+        assert_eq!(
+            warnings[0],
+            "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line \
+             is: 192.0.2.0 192.0.2.1 192.0.2.2"
+        );
+        assert!(warnings[1].starts_with("Search Line limits were exceeded, some search paths have been omitted"));
+    }
+}

@@ -1,0 +1,50 @@
+//! Keeps services in the hosts files of pods that cannot ask the cluster's DNS (NET-3).
+//!
+//! An ordinary user's DNS server may not have port 53, and resolv.conf knows no other. Pods with a mount
+//! namespace then find services in their hosts file, which is written anew whenever services change. Sets of
+//! pods behind headless services have no line there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::node::Node;
+use super::sandbox::{needs_service_lines, service_lines, with_services};
+use super::sync_loop::Engine;
+
+/// Changes come in bursts; a pod waits for the end of one no longer than this.
+const BURST: Duration = Duration::from_millis(50);
+
+/// The lines for a pod of this namespace, where its node needs them.
+pub(super) fn lines_for(engine: &Engine, node: &Node, namespace: &str) -> String {
+    if !needs_service_lines(&node.config) {
+        return String::new();
+    }
+    service_lines(&engine.services.list(), namespace, &node.config.domain)
+}
+
+/// Follows the services for a node's pods.
+pub(super) async fn follow(engine: Arc<Engine>, node: Arc<Node>) {
+    let changed = Arc::new(Notify::new());
+    let weak = Arc::downgrade(&changed);
+    engine.services.on_change(move |_| {
+        if let Some(changed) = weak.upgrade() {
+            changed.notify_one();
+        }
+    });
+    loop {
+        changed.notified().await;
+        tokio::time::sleep(BURST).await;
+        // A node that does not answer is looked at again with the next change, and its pods' next start.
+        let Ok(sandboxes) = node.runtime.list().await else { continue };
+        for sandbox in sandboxes.into_iter().filter(|sandbox| sandbox.ready) {
+            let Some(hosts) = &sandbox.spec.hosts else { continue };
+            let lines = lines_for(&engine, &node, &sandbox.spec.namespace);
+            let written = node.runtime.write_hosts(&sandbox.spec.pod_uid, with_services(hosts, &lines)).await;
+            if let Err(error) = written {
+                tracing::debug!(pod = sandbox.spec.pod_uid, "hosts file not written: {error}");
+            }
+        }
+    }
+}

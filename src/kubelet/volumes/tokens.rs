@@ -1,0 +1,107 @@
+//! The service account tokens in a pod's volumes: asked for once, kept, and renewed in time (SA-1).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ServiceAccountTokenProjection;
+
+use crate::base::clock::{saturating_after, since};
+
+/// A token is never older than this when it is read.
+const MAX_AGE: Duration = Duration::from_hours(24);
+/// After this long a renewal that failed is tried again; the old token may still be good.
+const RENEW_AGAIN: Duration = Duration::from_mins(1);
+
+/// What a token is asked for: audience and seconds.
+type Wish = (String, Option<i64>);
+
+#[derive(Clone, Debug)]
+struct Held {
+    token: String,
+    renew_at: Timestamp,
+}
+
+/// The tokens of one pod.
+#[derive(Clone, Debug, Default)]
+pub(in crate::kubelet) struct Tokens {
+    held: BTreeMap<Wish, Held>,
+}
+
+/// When a token is renewed: after 80 % of its life, and at least daily.
+fn renewal(issued_at: Timestamp, expires_at: Timestamp) -> Timestamp {
+    let life = since(expires_at, issued_at);
+    saturating_after(issued_at, (life * 4 / 5).min(MAX_AGE))
+}
+
+impl Tokens {
+    /// The token that a projection shows: the one held, or a new one of `issue` when it is time.
+    pub(super) fn token(
+        &mut self,
+        projection: &ServiceAccountTokenProjection,
+        now: Timestamp,
+        issue: impl FnOnce(Option<&str>, Option<i64>) -> Result<(String, Timestamp), String>,
+    ) -> Result<String, String> {
+        let wish = (projection.audience.clone().unwrap_or_default(), projection.expiration_seconds);
+        if let Some(held) = self.held.get(&wish).filter(|held| held.renew_at > now) {
+            return Ok(held.token.clone());
+        }
+        match issue(projection.audience.as_deref(), projection.expiration_seconds) {
+            Ok((token, expires_at)) => {
+                let renew_at = renewal(now, expires_at);
+                self.held.insert(wish, Held { token: token.clone(), renew_at });
+                Ok(token)
+            }
+            Err(error) => {
+                if let Some(held) = self.held.get_mut(&wish) {
+                    held.renew_at = saturating_after(now, RENEW_AGAIN);
+                }
+                Err(format!("failed to fetch token: {error}"))
+            }
+        }
+    }
+
+    /// When the volumes must be looked at again.
+    pub(in crate::kubelet) fn renew_at(&self) -> Option<Timestamp> {
+        self.held.values().map(|held| held.renew_at).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_kept_until_most_of_its_life_is_over_sa_1() {
+        let mut tokens = Tokens::default();
+        let projection = ServiceAccountTokenProjection {
+            expiration_seconds: Some(600),
+            path: "token".into(),
+            ..ServiceAccountTokenProjection::default()
+        };
+        let mut asked = 0;
+        let mut shown = Vec::new();
+        for second in [0, 100, 479, 480, 900] {
+            let token = tokens.token(&projection, at(second), |_, seconds| {
+                asked += 1;
+                Ok((format!("t{asked}"), at(second + seconds.unwrap())))
+            });
+            shown.push(token.unwrap());
+        }
+        assert_eq!(shown, ["t1", "t1", "t1", "t2", "t2"]);
+        assert_eq!(tokens.renew_at(), Some(at(960)));
+        let failed = tokens.token(&projection, at(960), |_, _| Err("no".into()));
+        assert_eq!(failed, Err("failed to fetch token: no".into()));
+        assert_eq!(tokens.renew_at(), Some(at(1020)), "tried again, not at once");
+    }
+
+    #[test]
+    fn long_tokens_are_renewed_daily_sa_1() {
+        assert_eq!(renewal(at(0), at(3600)), at(2880));
+        assert_eq!(renewal(at(0), at(30 * 86400)), at(86400));
+    }
+}

@@ -1,0 +1,81 @@
+//! The status of a static pod: kept here, shown by its mirror, which is made where it is missing (POD-15).
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::Pass;
+use crate::api::ApiError;
+use crate::kubelet::plan;
+use crate::kubelet::static_pods::mirror;
+use crate::kubelet::status::{Moment, compose_status};
+use crate::object::{Kind, Shared};
+
+impl Pass<'_> {
+    /// Brings the status and the mirror that shows it up to date.
+    pub(super) fn write_mirror(&mut self, moment: Moment) {
+        let now = self.now();
+        let status = compose_status(&self.pod, &self.state.observed, now, &self.engine.timings, moment);
+        if self.pod.status.as_ref() != Some(&status) {
+            let mut pod = Pod::clone(&self.pod);
+            pod.status = Some(status);
+            self.pod = Shared::from_value(pod);
+            if plan::is_terminal(&self.pod) {
+                self.node.taken.lock().release(self.pod.uid());
+            }
+        }
+        let shown = self.mirror().and_then(|mirror| self.show(&mirror));
+        let mirror = match shown {
+            Ok(mirror) => mirror,
+            Err(error) => {
+                tracing::warn!(pod = %self.pod.key(), "the mirror of a static pod: {error}");
+                None
+            }
+        };
+        self.engine.keep_static(&self.pod, mirror);
+    }
+
+    /// The pod's mirror: a new one when there is none or somebody has deleted it. None while the pod ends.
+    fn mirror(&self) -> Result<Option<Shared<Pod>>, ApiError> {
+        let known = self.engine.mirror_of(self.pod.uid());
+        if self.pod.metadata.deletion_timestamp.is_some() {
+            return Ok(known);
+        }
+        if let Some(mirror) = known {
+            if mirror.metadata.deletion_timestamp.is_none() {
+                return Ok(Some(mirror));
+            }
+            mirror::remove(&self.engine.api, &mirror)?;
+        }
+        mirror::create(&self.engine.api, &self.pod, &self.node.config.name).map(Some)
+    }
+
+    fn show(&self, mirror: &Option<Shared<Pod>>) -> Result<Option<Shared<Pod>>, ApiError> {
+        let Some(mirror) = mirror.as_ref().filter(|mirror| mirror.status != self.pod.status) else {
+            return Ok(mirror.clone());
+        };
+        let (key, uid) = (mirror.key(), mirror.uid().to_string());
+        let written = self.engine.api.modify_status::<Pod>(&key, |pod| {
+            if pod.metadata.uid.as_deref() != Some(&uid) {
+                return Err(ApiError::not_found(Kind::Pod, &key));
+            }
+            pod.status.clone_from(&self.pod.status);
+            Ok(())
+        });
+        match written {
+            Ok(mirror) => Ok(Some(mirror)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The pod has ended for good: nothing is left to mirror. False when it must be tried again.
+    pub(super) fn remove_mirror(&self) -> bool {
+        let Some(mirror) = self.engine.mirror_of(self.pod.uid()) else { return true };
+        match mirror::remove(&self.engine.api, &mirror) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(pod = %self.pod.key(), "the mirror of a static pod was not removed: {error}");
+                false
+            }
+        }
+    }
+}

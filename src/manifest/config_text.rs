@@ -1,0 +1,142 @@
+//! A text that is one document of our own, such as a config file: read strictly, with a place for every error.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::ManifestError;
+use super::node::{self, Node};
+use super::parse;
+use crate::base::nearest::nearest;
+
+/// One document of any shape.
+#[derive(Debug)]
+pub struct ConfigText {
+    source: Arc<str>,
+    value: Value,
+    /// None for an empty text.
+    tree: Option<Arc<Node>>,
+}
+
+impl ConfigText {
+    /// Reads YAML or JSON; `source` names the file in errors.
+    pub fn parse(text: &str, source: &str) -> Result<Self, ManifestError> {
+        let source: Arc<str> = source.into();
+        let tree = parse::single(text, &source)?;
+        let value = match &tree {
+            Some(tree) => node::to_value(tree).map_err(|fault| parse::error(&source, fault))?,
+            None => Value::Null,
+        };
+        Ok(Self { source, value, tree })
+    }
+
+    /// What it says; an empty text says null.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The same, for keeping.
+    pub fn into_value(self) -> Value {
+        self.value
+    }
+
+    /// What it says as a `T`; nothing for an empty text.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<Option<T>, ManifestError> {
+        let Some(tree) = &self.tree else { return Ok(None) };
+        serde_path_to_error::deserialize(&self.value).map(Some).map_err(|error| {
+            let path = error.path().to_string();
+            let field = (path != ".").then_some(path);
+            ManifestError {
+                source: self.source.clone(),
+                position: Some(node::find(tree, field.as_deref().unwrap_or_default())),
+                field,
+                message: told(&error.into_inner().to_string()),
+            }
+        })
+    }
+}
+
+/// serde's message; of the many names that might have been meant, the nearest.
+fn told(message: &str) -> String {
+    // unknown field `a`, expected one of `b`, `c`
+    let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let what = ["unknown field", "unknown variant"].into_iter().find(|what| message.starts_with(what));
+    match (what, names.as_slice()) {
+        (Some(what), [given, known @ ..]) => match nearest(given, known.iter().copied()) {
+            Some(near) => format!("{what} \"{given}\", did you mean {near}?"),
+            None if known.is_empty() => format!("{what} \"{given}\""),
+            None => format!("{what} \"{given}\"; there are {}", known.join(", ")),
+        },
+        _ => message.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "only errors are looked at")]
+    struct Config {
+        timings: Option<Timings>,
+        images: Option<Vec<Image>>,
+        labels: Option<BTreeMap<String, u8>>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "only errors are looked at")]
+    struct Timings {
+        back_off: Option<f64>,
+        heartbeat: Option<f64>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only errors are looked at")]
+    struct Image {
+        name: String,
+    }
+
+    #[test]
+    fn an_error_names_its_place_its_field_and_what_may_be_meant_cli_6() {
+        for (text, expected) in [
+            (
+                "timings: {backOf: 1}\n",
+                "c.yaml:1:11: timings.backOf: unknown field \"backOf\", did you mean backOff?",
+            ),
+            (
+                "timings:\n  something: 1\n",
+                "c.yaml:2:3: timings.something: unknown field \"something\"; there are backOff, heartbeat",
+            ),
+            (
+                "timings:\n  backOff: soon\n",
+                "c.yaml:2:3: timings.backOff: invalid type: string \"soon\", expected f64",
+            ),
+            (
+                "images:\n- name: a\n- nam: b\n",
+                "c.yaml:3:3: images[1].nam: unknown field \"nam\", did you mean name?",
+            ),
+            ("images:\n- name: a\n- {}\n", "c.yaml:3:3: images[1]: missing field `name`"),
+            (
+                "labels: {a.b/c: 300}\n",
+                "c.yaml:1:10: labels.a.b/c: invalid value: integer `300`, expected u8",
+            ),
+            ("text\n", "c.yaml:1:1: invalid type: string \"text\", expected struct Config"),
+            ("a: [\n", "c.yaml:1:4: unclosed"),
+            ("a: 1\na: 2\n", "c.yaml:2:1: "),
+            ("{}\n---\n{}\n", "c.yaml:3:1: there is more than one document"),
+        ] {
+            let read = ConfigText::parse(text, "c.yaml").and_then(|text| text.decode::<Config>());
+            let error = read.unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}\nis not {expected}");
+        }
+        assert!(ConfigText::parse("# nothing\n", "c.yaml").unwrap().decode::<Config>().unwrap().is_none());
+    }
+}

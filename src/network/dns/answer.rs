@@ -1,0 +1,313 @@
+//! The answer to one question about the cluster's names, by the Kubernetes DNS specification.
+//!
+//! Pure: a name and a type in, records out. Names outside the cluster's domain are nobody's here.
+
+use std::net::Ipv4Addr;
+
+use hickory_proto::rr::rdata::{A, CNAME, NS, PTR, SOA, SRV, TXT};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+
+use super::index::{Index, Meaning, NamedEndpoint, NamedPort, NamedService};
+
+/// Seconds that what stays may be remembered.
+const STEADY: u32 = 30;
+/// Seconds that what comes and goes, and that there is nothing, may be remembered.
+const FLEETING: u32 = 5;
+/// The version of the specification that is followed.
+const VERSION: &str = "1.1.0";
+/// Aliases that are followed, one after the other.
+const ALIASES: usize = 8;
+
+/// What there is to say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Records, and others that help with them.
+    Records {
+        /// The answer.
+        answers: Vec<Record>,
+        /// Addresses of names in the answer.
+        additionals: Vec<Record>,
+    },
+    /// The name is there, but has nothing of this type.
+    Nothing,
+    /// There is no such name.
+    NoName,
+    /// The name stands for one outside of the cluster's domain, which somebody else must resolve.
+    Alias {
+        /// The records that say so, one leading to the next.
+        aliases: Vec<Record>,
+        /// The other name.
+        target: Name,
+    },
+    /// Not a name of the cluster.
+    NotOurs,
+}
+
+impl Answer {
+    fn records(answers: Vec<Record>) -> Self {
+        if answers.is_empty() { Self::Nothing } else { Self::Records { answers, additionals: Vec::new() } }
+    }
+}
+
+/// The record that goes with an answer that there is nothing.
+pub fn authority(index: &Index) -> Option<Record> {
+    let name = |label: &str| absolute(&format!("{label}{}", index.domain));
+    let soa = SOA::new(name("ns.dns.")?, name("hostmaster.")?, 1, 7200, 1800, 86_400, FLEETING);
+    Some(Record::from_rdata(name("")?, FLEETING, RData::SOA(soa)))
+}
+
+/// The answer to a question: where a name of the cluster stands for another, with that one's.
+pub fn answer(index: &Index, name: &Name, type_: RecordType) -> Answer {
+    let (mut aliases, mut name) = (Vec::new(), name.clone());
+    // A chain may be a circle.
+    while aliases.len() < ALIASES {
+        match step(index, &name, type_) {
+            Answer::Alias { aliases: more, target } => {
+                aliases.extend(more);
+                name = target;
+            }
+            other if aliases.is_empty() => return other,
+            Answer::NotOurs => return Answer::Alias { aliases, target: name },
+            Answer::Records { answers, additionals } => {
+                aliases.extend(answers);
+                return Answer::Records { answers: aliases, additionals };
+            }
+            Answer::Nothing | Answer::NoName => break,
+        }
+    }
+    Answer::records(aliases)
+}
+
+/// The answer to a question without following an alias.
+fn step(index: &Index, name: &Name, type_: RecordType) -> Answer {
+    let lower = name.to_lowercase().to_ascii();
+    let lower = lower.trim_end_matches('.');
+    if lower == "localhost" || lower.ends_with(".localhost") {
+        return addresses(name, type_, [Ipv4Addr::LOCALHOST], STEADY);
+    }
+    if let Some(reversed) = lower.strip_suffix(".in-addr.arpa") {
+        return reverse(index, name, type_, reversed);
+    }
+    let Some(rest) = lower.strip_suffix(&index.domain) else {
+        // No resolver of the world knows names without a dot; asking them would only take its time.
+        return if lower.contains('.') || lower.is_empty() { Answer::NotOurs } else { Answer::NoName };
+    };
+    let question = Question { index, name, type_ };
+    if rest.is_empty() {
+        return question.apex();
+    }
+    match rest.strip_suffix('.') {
+        Some(rest) => question.below(&rest.split('.').collect::<Vec<_>>()),
+        None => Answer::NotOurs,
+    }
+}
+
+struct Question<'a> {
+    index: &'a Index,
+    /// As it was asked: its letters are given back as they came.
+    name: &'a Name,
+    type_: RecordType,
+}
+
+impl Question<'_> {
+    fn apex(&self) -> Answer {
+        match self.type_ {
+            RecordType::SOA => {
+                Answer::records(authority(self.index).into_iter().map(|soa| self.renamed(soa)).collect())
+            }
+            RecordType::NS => {
+                let server = self.full("ns.dns");
+                Answer::records(server.map(|n| self.record(STEADY, RData::NS(NS(n)))).into_iter().collect())
+            }
+            _ => Answer::Nothing,
+        }
+    }
+
+    fn renamed(&self, mut record: Record) -> Record {
+        record.name = self.name.clone();
+        record
+    }
+
+    /// Labels below the domain, outermost last.
+    fn below(&self, labels: &[&str]) -> Answer {
+        match labels {
+            ["dns-version"] => match self.type_ {
+                RecordType::TXT | RecordType::ANY => {
+                    let text = TXT::new(vec![VERSION.to_string()]);
+                    Answer::records(vec![self.record(STEADY, RData::TXT(text))])
+                }
+                _ => Answer::Nothing,
+            },
+            ["ns", "dns"] => addresses(self.name, self.type_, [self.index.server], STEADY),
+            ["svc" | "pod" | "dns"] => Answer::Nothing,
+            [.., namespace, "svc" | "pod"] if !self.index.has_namespace(namespace) => Answer::NoName,
+            [_, "svc" | "pod"] => Answer::Nothing,
+            [ip, _, "pod"] => match undashed(ip) {
+                Some(ip) => addresses(self.name, self.type_, [ip], FLEETING),
+                None => Answer::NoName,
+            },
+            [rest @ .., service, namespace, "svc"] => match self.index.service(namespace, service) {
+                Some(found) => self.of_service(found, rest, &format!("{service}.{namespace}.svc")),
+                None => Answer::NoName,
+            },
+            _ => Answer::NoName,
+        }
+    }
+
+    /// `rest` are the labels before the service's own name, which below the domain is `own`.
+    fn of_service(&self, service: &NamedService, rest: &[&str], own: &str) -> Answer {
+        match (rest, &service.meaning) {
+            ([], Meaning::Alias(target)) => self.alias(target),
+            ([], _) => self.all_of(service, own, |_| true),
+            ([port, protocol], Meaning::Address(_) | Meaning::Endpoints) => {
+                let (Some(port), Some(protocol)) = (port.strip_prefix('_'), protocol.strip_prefix('_'))
+                else {
+                    return Answer::NoName;
+                };
+                let is_asked = |p: &NamedPort| p.name == port && p.protocol == protocol;
+                let offers = |ports: &[NamedPort]| ports.iter().any(is_asked);
+                if !offers(&service.ports) && !service.endpoints.iter().any(|e| offers(&e.ports)) {
+                    return Answer::NoName;
+                }
+                self.all_of(service, own, is_asked)
+            }
+            ([endpoint], Meaning::Address(_) | Meaning::Endpoints) => {
+                let called: Vec<_> = service.endpoints.iter().filter(|e| e.is_called(endpoint)).collect();
+                if called.is_empty() { Answer::NoName } else { self.endpoints(&called, own, |_| true) }
+            }
+            _ => Answer::NoName,
+        }
+    }
+
+    fn all_of(&self, service: &NamedService, own: &str, is_asked: impl Fn(&NamedPort) -> bool) -> Answer {
+        let Meaning::Address(ip) = service.meaning else {
+            let with_port = |e: &&NamedEndpoint| e.ports.is_empty() || e.ports.iter().any(&is_asked);
+            let endpoints: Vec<_> = service.endpoints.iter().filter(with_port).collect();
+            // A set without members has no name: whoever waits for it asks again.
+            return if endpoints.is_empty() {
+                Answer::NoName
+            } else {
+                self.endpoints(&endpoints, own, is_asked)
+            };
+        };
+        if self.type_ != RecordType::SRV {
+            return addresses(self.name, self.type_, [ip], STEADY);
+        }
+        let Some(target) = self.full(own) else { return Answer::Nothing };
+        let ports: Vec<_> = service.ports.iter().filter(|p| is_asked(p)).collect();
+        let srv = |p: &&NamedPort| {
+            self.record(STEADY, RData::SRV(SRV::new(0, weight(ports.len()), p.number, target.clone())))
+        };
+        let answers: Vec<Record> = ports.iter().map(srv).collect();
+        if answers.is_empty() {
+            return Answer::Nothing;
+        }
+        Answer::Records { answers, additionals: vec![a(&target, ip, STEADY)] }
+    }
+
+    fn endpoints(
+        &self,
+        endpoints: &[&NamedEndpoint],
+        own: &str,
+        is_asked: impl Fn(&NamedPort) -> bool,
+    ) -> Answer {
+        if self.type_ != RecordType::SRV {
+            let mut ips: Vec<Ipv4Addr> = endpoints.iter().map(|e| e.ip).collect();
+            ips.sort_unstable();
+            ips.dedup();
+            return addresses(self.name, self.type_, ips, FLEETING);
+        }
+        let (mut answers, mut additionals) = (Vec::new(), Vec::new());
+        let count = endpoints.iter().flat_map(|e| &e.ports).filter(|p| is_asked(p)).count();
+        for endpoint in endpoints {
+            let Some(target) = self.full(&format!("{}.{own}", endpoint.name)) else { continue };
+            for port in endpoint.ports.iter().filter(|p| is_asked(p)) {
+                let srv = SRV::new(0, weight(count), port.number, target.clone());
+                answers.push(self.record(FLEETING, RData::SRV(srv)));
+            }
+            additionals.push(a(&target, endpoint.ip, FLEETING));
+        }
+        if answers.is_empty() { Answer::Nothing } else { Answer::Records { answers, additionals } }
+    }
+
+    fn alias(&self, target: &str) -> Answer {
+        let Some(target) = absolute(target) else { return Answer::Nothing };
+        let alias = self.record(STEADY, RData::CNAME(CNAME(target.clone())));
+        match self.type_ {
+            RecordType::CNAME => Answer::records(vec![alias]),
+            RecordType::A | RecordType::AAAA | RecordType::ANY => {
+                Answer::Alias { aliases: vec![alias], target }
+            }
+            _ => Answer::Nothing,
+        }
+    }
+
+    fn full(&self, below: &str) -> Option<Name> {
+        absolute(&format!("{below}.{}", self.index.domain))
+    }
+
+    fn record(&self, seconds: u32, data: RData) -> Record {
+        Record::from_rdata(self.name.clone(), seconds, data)
+    }
+}
+
+/// `10.0.32.127` is asked for 127.32.0.10.
+fn reverse(index: &Index, name: &Name, type_: RecordType, reversed: &str) -> Answer {
+    let labels: Vec<&str> = reversed.split('.').collect();
+    let octets: Option<Vec<u8>> = labels.iter().rev().map(|label| label.parse().ok()).collect();
+    let Some(octets) = octets else { return Answer::NotOurs };
+    let is_loopback = octets.first() == Some(&127);
+    let Ok(octets) = <[u8; 4]>::try_from(octets) else {
+        return if is_loopback { Answer::Nothing } else { Answer::NotOurs };
+    };
+    let names = index.names_of(octets.into());
+    if names.is_empty() {
+        // Nobody else knows of this machine's loopback.
+        return if is_loopback { Answer::NoName } else { Answer::NotOurs };
+    }
+    if !matches!(type_, RecordType::PTR | RecordType::ANY) {
+        return Answer::Nothing;
+    }
+    let full = |(key, endpoint): (&crate::object::Key, Option<&str>)| {
+        let dot = if endpoint.is_some() { "." } else { "" };
+        let endpoint = endpoint.unwrap_or_default();
+        absolute(&format!("{endpoint}{dot}{}.{}.svc.{}", key.name, key.namespace, index.domain))
+    };
+    let pointer = |target| Record::from_rdata(name.clone(), FLEETING, RData::PTR(PTR(target)));
+    Answer::records(names.into_iter().filter_map(full).map(pointer).collect())
+}
+
+fn addresses(
+    name: &Name,
+    type_: RecordType,
+    ips: impl IntoIterator<Item = Ipv4Addr>,
+    seconds: u32,
+) -> Answer {
+    match type_ {
+        RecordType::A | RecordType::ANY => {
+            Answer::records(ips.into_iter().map(|ip| a(name, ip, seconds)).collect())
+        }
+        // The cluster has addresses of version 4 only.
+        _ => Answer::Nothing,
+    }
+}
+
+fn a(name: &Name, ip: Ipv4Addr, seconds: u32) -> Record {
+    Record::from_rdata(name.clone(), seconds, RData::A(A(ip)))
+}
+
+/// What CoreDNS gives each of so many.
+fn weight(count: usize) -> u16 {
+    u16::try_from(100 / count.max(1)).unwrap_or(0).max(1)
+}
+
+fn undashed(label: &str) -> Option<Ipv4Addr> {
+    label.replace('-', ".").parse().ok()
+}
+
+/// A name from its text; none for one that cannot be sent, such as a label of a hundred letters.
+fn absolute(text: &str) -> Option<Name> {
+    let mut name = Name::from_ascii(text).ok()?;
+    name.set_fqdn(true);
+    Some(name)
+}

@@ -1,0 +1,161 @@
+//! Asks the machine's own resolvers about names that are not the cluster's.
+//!
+//! The resolvers are read anew for each question: a laptop changes networks. One that did not answer is left
+//! out for a while, so that without a network a question costs milliseconds and not seconds.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hickory_proto::op::{Message, MessageType};
+use parking_lot::Mutex;
+use tokio::net::{TcpStream, UdpSocket};
+
+use super::server::{read_framed, write_framed};
+use crate::base::clock::Clock;
+
+/// How long one resolver may take.
+const ANSWER: Duration = Duration::from_millis(1500);
+/// How long one that took longer is not asked, if there is another, or asked only briefly.
+const REST: Duration = Duration::from_secs(10);
+/// How long resolvers that rest may take when there are no others.
+const BRIEFLY: Duration = Duration::from_millis(300);
+/// As many as libc's resolver uses.
+const SERVERS: usize = 3;
+
+/// Who knows the names of the world.
+#[derive(Clone, Debug)]
+pub enum Resolvers {
+    /// Those that a file in resolv.conf's format names.
+    File(PathBuf),
+    /// These.
+    Fixed(Vec<SocketAddr>),
+}
+
+/// How a question travels on: as it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Datagram,
+    Connection,
+}
+
+/// Asks, and remembers who did not answer.
+pub(super) struct Forwarder {
+    resolvers: Resolvers,
+    /// Ours: asking it would be asking ourselves.
+    own: IpAddr,
+    clock: Clock,
+    resting: Mutex<HashMap<SocketAddr, Duration>>,
+}
+
+impl Forwarder {
+    pub(super) fn new(resolvers: Resolvers, own: IpAddr, clock: Clock) -> Self {
+        Self { resolvers, own, clock, resting: Mutex::default() }
+    }
+
+    /// The first answer that any resolver gives, under the question's own id.
+    pub(super) async fn ask(&self, request: &Message, packet: &[u8], way: Way) -> Option<Vec<u8>> {
+        let now = self.clock.monotonic();
+        let servers = self.servers();
+        let (resting, awake): (Vec<_>, Vec<_>) = {
+            let known = self.resting.lock();
+            servers.into_iter().partition(|server| known.get(server).is_some_and(|until| *until > now))
+        };
+        let turns = awake.into_iter().map(|s| (s, ANSWER)).chain(resting.into_iter().map(|s| (s, BRIEFLY)));
+        for (server, patience) in turns {
+            match tokio::time::timeout(patience, exchange(server, request, packet, way)).await {
+                Ok(Ok(answer)) => {
+                    self.resting.lock().remove(&server);
+                    return Some(answer);
+                }
+                Ok(Err(_)) | Err(_) => {
+                    let until = self.clock.monotonic() + REST;
+                    self.resting.lock().insert(server, until);
+                }
+            }
+        }
+        None
+    }
+
+    fn servers(&self) -> Vec<SocketAddr> {
+        let all = match &self.resolvers {
+            Resolvers::Fixed(servers) => servers.clone(),
+            Resolvers::File(path) => servers_in(&std::fs::read_to_string(path).unwrap_or_default()),
+        };
+        all.into_iter().filter(|server| server.ip() != self.own).take(SERVERS).collect()
+    }
+}
+
+/// The servers that a resolv.conf names.
+fn servers_in(text: &str) -> Vec<SocketAddr> {
+    let named = text.lines().filter_map(|line| line.trim_start().strip_prefix("nameserver"));
+    let address = |rest: &str| rest.split_ascii_whitespace().next()?.parse().ok();
+    named.filter_map(address).map(|ip: IpAddr| SocketAddr::new(ip, 53)).collect()
+}
+
+async fn exchange(server: SocketAddr, request: &Message, packet: &[u8], way: Way) -> io::Result<Vec<u8>> {
+    // An id of our own, and a socket of its own: nobody can guess the answer to give.
+    let id: u16 = rand::random();
+    let mut question = packet.to_vec();
+    question.get_mut(..2).ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&id.to_be_bytes());
+    let mut answer = match way {
+        Way::Datagram => by_datagram(server, request, &question, id).await?,
+        Way::Connection => {
+            let mut stream = TcpStream::connect(server).await?;
+            write_framed(&mut stream, &question).await?;
+            let answer = read_framed(&mut stream).await?;
+            if !is_answer(&answer, id, request) {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            answer
+        }
+    };
+    answer[..2].copy_from_slice(&request.metadata.id.to_be_bytes());
+    Ok(answer)
+}
+
+async fn by_datagram(server: SocketAddr, request: &Message, question: &[u8], id: u16) -> io::Result<Vec<u8>> {
+    let any: IpAddr = match server.ip() {
+        IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0)).await?;
+    socket.connect(server).await?;
+    socket.send(question).await?;
+    let mut buffer = vec![0; usize::from(u16::MAX)];
+    loop {
+        let length = socket.recv(&mut buffer).await?;
+        // Anything else is none of ours; the timeout ends the waiting.
+        if is_answer(&buffer[..length], id, request) {
+            buffer.truncate(length);
+            return Ok(buffer);
+        }
+    }
+}
+
+/// Whether a packet answers this question.
+fn is_answer(packet: &[u8], id: u16, request: &Message) -> bool {
+    Message::from_vec(packet).is_ok_and(|answer| {
+        answer.metadata.id == id
+            && answer.metadata.message_type == MessageType::Response
+            && (answer.queries == request.queries || answer.queries.is_empty())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolv_conf_names_servers_net_3() {
+        let text = "# c\nsearch lan\nnameserver 192.0.2.1 # x\n nameserver\t2001:db8::1\nnameserver no\n\
+                    options ndots:2\nnameserver";
+        let servers = servers_in(text);
+        assert_eq!(servers, ["192.0.2.1:53".parse().unwrap(), "[2001:db8::1]:53".parse().unwrap()]);
+        let own = Forwarder::new(Resolvers::Fixed(servers), "192.0.2.1".parse().unwrap(), Clock::machine());
+        assert_eq!(own.servers().len(), 1, "never ourselves");
+    }
+}

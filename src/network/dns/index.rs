@@ -1,0 +1,283 @@
+//! What the cluster's names mean: services, their endpoints, namespaces, and the way back from addresses.
+//!
+//! Kept up to date service by service, so that a query looks up and never searches.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::Ipv4Addr;
+
+use k8s_openapi::api::core::v1::{Service, ServiceSpec};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+
+use crate::network::follow::Joined;
+use crate::object::Key;
+
+/// A port as SRV records name it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedPort {
+    /// Its name; empty when it has none.
+    pub name: String,
+    /// `tcp` or `udp`.
+    pub protocol: String,
+    /// Its number.
+    pub number: u16,
+}
+
+/// An endpoint of a service under its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedEndpoint {
+    /// Its address.
+    pub ip: Ipv4Addr,
+    /// The name that records give it: its hostname, or its address with dashes.
+    pub name: String,
+    /// Its pod's name, by which it is found too.
+    pub pod: Option<String>,
+    /// Its ports.
+    pub ports: Vec<NamedPort>,
+}
+
+impl NamedEndpoint {
+    /// Whether it is meant by `label.service.namespace.svc…`.
+    pub fn is_called(&self, label: &str) -> bool {
+        self.name == label || self.pod.as_deref() == Some(label) || dashed(self.ip) == label
+    }
+}
+
+/// What a service's own name means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// A cluster address.
+    Address(Ipv4Addr),
+    /// All its endpoints.
+    Endpoints,
+    /// Another name.
+    Alias(String),
+}
+
+/// A service as names see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedService {
+    /// What its own name means.
+    pub meaning: Meaning,
+    /// Its ports.
+    pub ports: Vec<NamedPort>,
+    /// Its ready endpoints; all where they are published unready.
+    pub endpoints: Vec<NamedEndpoint>,
+}
+
+/// All names of a cluster.
+#[derive(Debug)]
+pub struct Index {
+    /// `cluster.local`, in lower case, without the last dot.
+    pub domain: String,
+    /// Where the server itself answers: `ns.dns.cluster.local`.
+    pub server: Ipv4Addr,
+    services: HashMap<Key, NamedService>,
+    namespaces: HashSet<String>,
+    by_address: HashMap<Ipv4Addr, BTreeSet<(Key, Option<String>)>>,
+}
+
+impl Index {
+    /// No name yet.
+    pub fn new(domain: &str, server: Ipv4Addr) -> Self {
+        Self {
+            domain: domain.trim_end_matches('.').to_ascii_lowercase(),
+            server,
+            services: HashMap::new(),
+            namespaces: HashSet::new(),
+            by_address: HashMap::new(),
+        }
+    }
+
+    /// A service is now this; or gone.
+    pub fn update(&mut self, key: &Key, joined: &Joined) {
+        if let Some(old) = self.services.remove(key) {
+            for (ip, name) in reverse(&old) {
+                if let Some(known) = self.by_address.get_mut(&ip) {
+                    known.remove(&(key.clone(), name));
+                    if known.is_empty() {
+                        self.by_address.remove(&ip);
+                    }
+                }
+            }
+        }
+        let Some(new) = joined.service.as_ref().and_then(|service| named(service, &joined.slices)) else {
+            return;
+        };
+        for (ip, name) in reverse(&new) {
+            self.by_address.entry(ip).or_default().insert((key.clone(), name));
+        }
+        self.services.insert(key.clone(), new);
+    }
+
+    /// A namespace is there, or no longer.
+    pub fn set_namespace(&mut self, name: &str, exists: bool) {
+        if exists {
+            self.namespaces.insert(name.to_string());
+        } else {
+            self.namespaces.remove(name);
+        }
+    }
+
+    /// Whether there is such a namespace.
+    pub fn has_namespace(&self, name: &str) -> bool {
+        self.namespaces.contains(name)
+    }
+
+    /// The service with this name.
+    pub fn service(&self, namespace: &str, name: &str) -> Option<&NamedService> {
+        self.services.get(&Key::new(namespace, name))
+    }
+
+    /// The names of an address: services, and endpoints by their names in a service. A service's own address
+    /// hides what else it may be.
+    pub fn names_of(&self, ip: Ipv4Addr) -> Vec<(&Key, Option<&str>)> {
+        let all = || self.by_address.get(&ip).into_iter().flatten();
+        let own: Vec<_> = all().filter(|(_, name)| name.is_none()).map(|(key, _)| (key, None)).collect();
+        if own.is_empty() { all().map(|(key, name)| (key, name.as_deref())).collect() } else { own }
+    }
+}
+
+/// Which addresses lead back to the service, and under which name of an endpoint.
+fn reverse(service: &NamedService) -> Vec<(Ipv4Addr, Option<String>)> {
+    let own = match service.meaning {
+        Meaning::Address(ip) => Some((ip, None)),
+        Meaning::Endpoints | Meaning::Alias(_) => None,
+    };
+    own.into_iter().chain(service.endpoints.iter().map(|e| (e.ip, Some(e.name.clone())))).collect()
+}
+
+/// `127-64-0-5`
+pub fn dashed(ip: Ipv4Addr) -> String {
+    ip.to_string().replace('.', "-")
+}
+
+fn named(
+    service: &Service,
+    slices: &BTreeMap<Key, crate::object::Shared<EndpointSlice>>,
+) -> Option<NamedService> {
+    let spec = service.spec.as_ref()?;
+    let meaning = match (spec.type_.as_deref(), spec.cluster_ip.as_deref()) {
+        (Some("ExternalName"), _) => Meaning::Alias(spec.external_name.clone()?),
+        (_, Some("None")) => Meaning::Endpoints,
+        (_, Some(ip)) => Meaning::Address(ip.parse().ok()?),
+        (_, None) => return None,
+    };
+    let mut endpoints: Vec<NamedEndpoint> = Vec::new();
+    if !matches!(meaning, Meaning::Alias(_)) {
+        for slice in slices.values().filter(|slice| slice.address_type == "IPv4") {
+            let ports = slice_ports(slice);
+            let usable = slice.endpoints.iter().flatten().filter(|endpoint| is_published(spec, endpoint));
+            for endpoint in usable {
+                for ip in endpoint.addresses.iter().filter_map(|address| address.parse().ok()) {
+                    let endpoint = named_endpoint(endpoint, ip, &ports);
+                    // Slices may name an endpoint twice while it moves from one to another.
+                    match endpoints.iter_mut().find(|known| known.ip == ip && known.name == endpoint.name) {
+                        Some(known) => known.ports.extend(endpoint.ports),
+                        None => endpoints.push(endpoint),
+                    }
+                }
+            }
+        }
+        for endpoint in &mut endpoints {
+            endpoint.ports.sort();
+            endpoint.ports.dedup();
+        }
+    }
+    let port = |p: &k8s_openapi::api::core::v1::ServicePort| {
+        named_port(p.name.as_deref(), p.protocol.as_deref(), p.port)
+    };
+    Some(NamedService { meaning, ports: spec.ports.iter().flatten().filter_map(port).collect(), endpoints })
+}
+
+fn is_published(spec: &ServiceSpec, endpoint: &Endpoint) -> bool {
+    let ready = endpoint.conditions.as_ref().and_then(|c| c.ready).unwrap_or(true);
+    ready || spec.publish_not_ready_addresses == Some(true)
+}
+
+fn named_endpoint(endpoint: &Endpoint, ip: Ipv4Addr, ports: &[NamedPort]) -> NamedEndpoint {
+    let pod = endpoint.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"));
+    NamedEndpoint {
+        ip,
+        name: endpoint.hostname.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| dashed(ip)),
+        pod: pod.and_then(|pod| pod.name.clone()),
+        ports: ports.to_vec(),
+    }
+}
+
+fn slice_ports(slice: &EndpointSlice) -> Vec<NamedPort> {
+    let ports = slice.ports.iter().flatten();
+    ports.filter_map(|p| named_port(p.name.as_deref(), p.protocol.as_deref(), p.port?)).collect()
+}
+
+fn named_port(name: Option<&str>, protocol: Option<&str>, number: i32) -> Option<NamedPort> {
+    Some(NamedPort {
+        name: name.unwrap_or_default().to_ascii_lowercase(),
+        protocol: protocol.unwrap_or("TCP").to_ascii_lowercase(),
+        number: u16::try_from(number).ok()?,
+    })
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::Shared;
+
+    /// A service, by its spec, with one slice of these endpoints.
+    pub(in super::super) fn joined(name: &str, spec: &Value, ports: &Value, endpoints: &Value) -> Joined {
+        let service = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
+        let slice = json!({"metadata": {"name": format!("{name}-x"), "namespace": "default"},
+            "addressType": "IPv4", "ports": ports, "endpoints": endpoints});
+        let slice = Shared::from_value(serde_json::from_value(slice).unwrap());
+        Joined {
+            service: Some(Shared::from_value(serde_json::from_value(service).unwrap())),
+            slices: [(Key::new("default", format!("{name}-x")), slice)].into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::testing::joined;
+    use super::*;
+
+    #[test]
+    fn what_is_replaced_leaves_nothing_behind_net_3() {
+        let mut index = Index::new("cluster.local", [127, 32, 0, 10].into());
+        let key = Key::new("default", "web");
+        let endpoint = |host: u8, ready: bool| {
+            json!({"addresses": [format!("127.64.0.{host}")], "conditions": {"ready": ready},
+            "targetRef": {"kind": "Pod", "name": format!("web-{host}")}})
+        };
+        let ports = json!([{"name": "http", "port": 80, "protocol": "TCP"}]);
+        let before = joined(
+            "web",
+            &json!({"clusterIP": "127.32.1.0", "ports": [{"port": 80}]}),
+            &ports,
+            &json!([endpoint(2, true), endpoint(3, false)]),
+        );
+        index.update(&key, &before);
+        let names = |index: &Index, ip: [u8; 4]| {
+            index.names_of(ip.into()).iter().map(|(k, n)| format!("{} {n:?}", k.name)).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&index, [127, 32, 1, 0]), ["web None"]);
+        assert_eq!(names(&index, [127, 64, 0, 2]), [r#"web Some("127-64-0-2")"#]);
+        assert_eq!(names(&index, [127, 64, 0, 3]), [""; 0], "unready");
+        let headless = joined(
+            "web",
+            &json!({"clusterIP": "None", "publishNotReadyAddresses": true}),
+            &ports,
+            &json!([endpoint(3, false)]),
+        );
+        index.update(&key, &headless);
+        assert_eq!(names(&index, [127, 32, 1, 0]), [""; 0]);
+        assert_eq!(names(&index, [127, 64, 0, 2]), [""; 0]);
+        assert_eq!(names(&index, [127, 64, 0, 3]), [r#"web Some("127-64-0-3")"#]);
+        assert!(index.service("default", "web").unwrap().endpoints[0].is_called("web-3"));
+        index.update(&key, &Joined::default());
+        assert!(index.by_address.is_empty() && index.services.is_empty());
+    }
+}

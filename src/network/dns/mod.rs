@@ -1,0 +1,103 @@
+//! Cluster DNS: what CoreDNS is elsewhere (NET-3).
+//!
+//! [`index`] knows the names, [`answer`] says what they mean, [`message`] reads and writes packets; all three
+//! are pure. [`server`] has the sockets, [`forward`] asks the machine's own resolvers about every name that is
+//! not the cluster's.
+
+pub mod answer;
+mod forward;
+pub mod index;
+pub mod message;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use parking_lot::RwLock;
+
+use super::follow::Follower;
+use crate::api::{Api, ChangeKind};
+use crate::base::backoff::BackoffPolicy;
+use crate::base::task::Tasks;
+use crate::object::{Key, Kind};
+use crate::reconcile::{Caches, Recorder};
+pub use forward::Resolvers;
+use index::Index;
+use server::Server;
+
+/// How long until a port that could not be had is tried again.
+const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
+
+/// How the server is set up.
+#[derive(Clone, Debug)]
+pub struct DnsConfig {
+    /// Where it answers.
+    pub address: SocketAddr,
+    /// The cluster's domain.
+    pub domain: String,
+    /// Who knows all other names.
+    pub resolvers: Resolvers,
+    /// The Service that leads here, which events are about.
+    pub service: Key,
+}
+
+/// Starts the server; it ends with `tasks`.
+pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
+    let own = match config.address {
+        SocketAddr::V4(v4) => *v4.ip(),
+        SocketAddr::V6(_) => Ipv4Addr::LOCALHOST,
+    };
+    let index = Arc::new(RwLock::new(Index::new(&config.domain, own)));
+    let follower = Follower::start(caches);
+    let of_namespaces = Arc::downgrade(&index);
+    caches.of::<Namespace>().on_change(move |change| {
+        if let Some(index) = of_namespaces.upgrade() {
+            index.write().set_namespace(change.object.name(), change.kind != ChangeKind::Deleted);
+        }
+    });
+    let updated = index.clone();
+    let following = follower.clone();
+    tasks.spawn("dns names", async move {
+        loop {
+            for (key, joined) in following.take().await {
+                updated.write().update(&key, &joined);
+            }
+        }
+    });
+    let (caches, recorder) = (caches.clone(), Recorder::new(api, "coredns"));
+    let (inner, clock) = (tasks.clone(), api.clock().clone());
+    tasks.spawn("dns server", async move {
+        // Half a picture would say of names that they do not exist.
+        tokio::join!(
+            caches.synced(Kind::Namespace),
+            caches.synced(Kind::Service),
+            caches.synced(Kind::EndpointSlice)
+        );
+        for (key, joined) in follower.take_now() {
+            index.write().update(&key, &joined);
+        }
+        let services = caches.of::<Service>();
+        let server = Arc::new(Server::new(index, config.resolvers, config.address, clock));
+        let mut failures = 0;
+        loop {
+            match server::bind(config.address) {
+                Ok(sockets) => return server.serve(sockets, &inner),
+                Err(error) => {
+                    failures += 1;
+                    if failures == 1 {
+                        let message = format!("cannot listen on {}: {error}; trying again", config.address);
+                        tracing::warn!("cluster DNS {message}");
+                        if let Some(service) = services.get(&config.service) {
+                            recorder.warning(service.object(), "FailedToListen", message);
+                        }
+                    }
+                    tokio::time::sleep(RETRY.delay(failures)).await;
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,217 @@
+//! The server's sockets: datagrams and connections, each question answered in place or passed on.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_proto::op::{Message, ResponseCode};
+use hickory_proto::rr::{Name, RecordType};
+use parking_lot::RwLock;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::Semaphore;
+
+use super::forward::{Forwarder, Resolvers, Way};
+use super::index::Index;
+use super::message::{Reaction, encode, failure, question, react, rotate, udp_limit};
+use crate::base::clock::Clock;
+use crate::base::task::Tasks;
+
+/// The largest question that is read.
+const QUESTION: usize = 4096;
+/// Connections at once; more wait.
+const CONNECTIONS: usize = 128;
+/// Questions that other servers are asked at once; more are answered with a failure.
+const FORWARDED: usize = 512;
+/// How long a connection may be silent.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// The open sockets.
+pub(super) struct Sockets {
+    udp: UdpSocket,
+    tcp: TcpListener,
+}
+
+/// Opens both sockets of an address, or none.
+pub(super) fn bind(address: SocketAddr) -> io::Result<Sockets> {
+    let udp = std::net::UdpSocket::bind(address)?;
+    udp.set_nonblocking(true)?;
+    let tcp = std::net::TcpListener::bind(address)?;
+    tcp.set_nonblocking(true)?;
+    Ok(Sockets { udp: UdpSocket::from_std(udp)?, tcp: TcpListener::from_std(tcp)? })
+}
+
+/// What all questions share.
+pub(super) struct Server {
+    index: Arc<RwLock<Index>>,
+    forwarder: Forwarder,
+    forwarded: Arc<Semaphore>,
+}
+
+impl Server {
+    pub(super) fn new(
+        index: Arc<RwLock<Index>>,
+        resolvers: Resolvers,
+        own: SocketAddr,
+        clock: Clock,
+    ) -> Self {
+        let forwarder = Forwarder::new(resolvers, own.ip(), clock);
+        Self { index, forwarder, forwarded: Arc::new(Semaphore::new(FORWARDED)) }
+    }
+
+    /// Answers from here on.
+    pub(super) fn serve(self: &Arc<Self>, sockets: Sockets, tasks: &Tasks) {
+        let Sockets { udp, tcp } = sockets;
+        let (udp, of_udp) = (Arc::new(udp), self.clone());
+        let (server, inner) = (self.clone(), tasks.clone());
+        tasks
+            .spawn_restarting("dns datagrams", move || datagrams(of_udp.clone(), udp.clone(), inner.clone()));
+        let (tcp, inner) = (Arc::new(tcp), tasks.clone());
+        tasks.spawn_restarting("dns connections", move || {
+            connections(server.clone(), tcp.clone(), inner.clone())
+        });
+    }
+
+    fn react(&self, packet: &[u8]) -> Reaction {
+        let reaction = react(&self.index.read(), packet);
+        match reaction {
+            Reaction::Reply(mut reply) => {
+                if reply.answers.iter().all(|record| record.record_type() == RecordType::A) {
+                    rotate(&mut reply.answers, rand::random::<u32>() as usize);
+                }
+                Reaction::Reply(reply)
+            }
+            other => other,
+        }
+    }
+
+    /// The answer to a question that others must be asked.
+    async fn pass_on(&self, reaction: Reaction, packet: &[u8], way: Way) -> Option<Passed> {
+        let permit = self.forwarded.try_acquire();
+        match reaction {
+            Reaction::Forward { request } => {
+                let answer =
+                    if permit.is_ok() { self.forwarder.ask(&request, packet, way).await } else { None };
+                Some(answer.map_or_else(|| Passed::Message(failure(&request)), Passed::Packet))
+            }
+            Reaction::Follow { mut reply, target } => {
+                if permit.is_err() || !self.follow(&mut reply, target, way).await {
+                    reply.metadata.response_code = ResponseCode::ServFail;
+                }
+                Some(Passed::Message(reply))
+            }
+            Reaction::Silence | Reaction::Reply(_) => None,
+        }
+    }
+
+    /// Adds what the target of an alias means; false when nobody says.
+    async fn follow(&self, reply: &mut Message, target: Name, way: Way) -> bool {
+        let Some(query) = reply.queries.first() else { return false };
+        let asked = question(target, query);
+        let Ok(packet) = asked.to_vec() else { return false };
+        let Some(answer) = self.forwarder.ask(&asked, &packet, way).await else { return false };
+        let Ok(answer) = Message::from_vec(&answer) else { return false };
+        reply.answers.extend(answer.answers);
+        reply.metadata.response_code = answer.metadata.response_code;
+        reply.metadata.truncation = answer.metadata.truncation;
+        true
+    }
+}
+
+/// An answer that others had a part in.
+enum Passed {
+    /// Theirs as it came.
+    Packet(Vec<u8>),
+    /// One of ours.
+    Message(Message),
+}
+
+impl Passed {
+    fn packet(self, limit: usize) -> Option<Vec<u8>> {
+        match self {
+            Self::Packet(packet) => Some(packet),
+            Self::Message(message) => encode(&message, limit),
+        }
+    }
+}
+
+async fn datagrams(server: Arc<Server>, socket: Arc<UdpSocket>, tasks: Tasks) {
+    let mut buffer = vec![0; QUESTION];
+    loop {
+        // An error is about an answer to a client that is gone.
+        let Ok((length, client)) = socket.recv_from(&mut buffer).await else { continue };
+        let packet = &buffer[..length];
+        match server.react(packet) {
+            Reaction::Silence => {}
+            Reaction::Reply(reply) => {
+                let limit = Message::from_vec(packet).map_or(512, |request| udp_limit(&request));
+                if let Some(answer) = encode(&reply, limit) {
+                    // A full socket loses it, and the client asks again.
+                    let _ = socket.try_send_to(&answer, client);
+                }
+            }
+            reaction => {
+                let (server, socket, packet) = (server.clone(), socket.clone(), packet.to_vec());
+                tasks.spawn("dns question", async move {
+                    let limit = Message::from_vec(&packet).map_or(512, |request| udp_limit(&request));
+                    let passed = server.pass_on(reaction, &packet, Way::Datagram).await;
+                    if let Some(answer) = passed.and_then(|passed| passed.packet(limit)) {
+                        let _ = socket.send_to(&answer, client).await;
+                    }
+                });
+            }
+        }
+    }
+}
+
+async fn connections(server: Arc<Server>, listener: Arc<TcpListener>, tasks: Tasks) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(permit) = room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let server = server.clone();
+                tasks.spawn("dns connection", async move {
+                    // A client that breaks off has no use for an error.
+                    let _ = converse(&server, stream).await;
+                    drop(permit);
+                });
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+}
+
+/// Answers the questions of one connection, one after the other, until it is closed or silent.
+async fn converse(server: &Server, mut stream: TcpStream) -> io::Result<()> {
+    loop {
+        let packet = tokio::time::timeout(SILENCE, read_framed(&mut stream)).await??;
+        let answer = match server.react(&packet) {
+            Reaction::Silence => return Ok(()),
+            Reaction::Reply(reply) => encode(&reply, usize::from(u16::MAX)),
+            reaction => server
+                .pass_on(reaction, &packet, Way::Connection)
+                .await
+                .and_then(|passed| passed.packet(usize::from(u16::MAX))),
+        };
+        let Some(answer) = answer else { return Ok(()) };
+        tokio::time::timeout(SILENCE, write_framed(&mut stream, &answer)).await??;
+    }
+}
+
+/// A message with its length before it.
+pub(super) async fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let length = stream.read_u16().await?;
+    let mut packet = vec![0; usize::from(length)];
+    stream.read_exact(&mut packet).await?;
+    Ok(packet)
+}
+
+/// Writes a message with its length before it, as one.
+pub(super) async fn write_framed(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
+    let length = u16::try_from(packet.len()).map_err(io::Error::other)?;
+    let mut framed = length.to_be_bytes().to_vec();
+    framed.extend_from_slice(packet);
+    stream.write_all(&framed).await
+}

@@ -1,0 +1,319 @@
+//! `pluginConfig`: the arguments of plugins.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{NodeAffinity, TopologySpreadConstraint};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::ConfigError;
+use super::names::{Named, known, named};
+use crate::object::node_selector::RequiredNodes;
+use crate::scheduler::default_spread::DefaultConstraints;
+use crate::scheduler::framework::{Plugin, PluginId};
+use crate::scheduler::plugins::{self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit};
+use crate::scheduler::scoring::{MAX_POINT, Strategy, Weighed};
+
+/// The settings of one profile's plugins.
+pub(super) struct Arguments {
+    pub(super) fit: NodeResourcesFit,
+    pub(super) default_constraints: DefaultConstraints,
+    balanced: BalancedAllocation,
+    affinity: InterPodAffinity,
+    preemption: DefaultPreemption,
+    added_affinity: RequiredNodes,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self {
+            fit: NodeResourcesFit::default(),
+            default_constraints: DefaultConstraints::system(),
+            balanced: BalancedAllocation::default(),
+            affinity: InterPodAffinity::default(),
+            preemption: DefaultPreemption::default(),
+            added_affinity: RequiredNodes::default(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FitArgs {
+    #[serde(flatten)]
+    _type: TypeMeta,
+    #[serde(default)]
+    ignored_resources: Vec<String>,
+    #[serde(default)]
+    ignored_resource_groups: Vec<String>,
+    scoring_strategy: Option<ScoringStrategy>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct TypeMeta {
+    #[serde(rename = "apiVersion")]
+    _api_version: Option<String>,
+    #[serde(rename = "kind")]
+    _kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ScoringStrategy {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    #[serde(default)]
+    resources: Vec<ResourceSpec>,
+    requested_to_capacity_ratio: Option<Shape>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResourceSpec {
+    name: String,
+    weight: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Shape {
+    #[serde(default)]
+    shape: Vec<Point>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Point {
+    #[serde(default)]
+    utilization: i64,
+    #[serde(default)]
+    score: i64,
+}
+
+/// The arguments of the score plugins of old: a list of resources, and a shape.
+#[derive(Deserialize)]
+struct OldScoreArgs {
+    #[serde(default)]
+    resources: Vec<ResourceSpec>,
+    #[serde(default)]
+    shape: Vec<Point>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AffinityArgs {
+    hard_pod_affinity_weight: Option<i64>,
+    ignore_preferred_terms_of_existing_pods: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SpreadArgs {
+    #[serde(default)]
+    default_constraints: Vec<TopologySpreadConstraint>,
+    defaulting_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PreemptionArgs {
+    min_candidate_nodes_percentage: Option<i64>,
+    min_candidate_nodes_absolute: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeAffinityArgs {
+    added_affinity: Option<NodeAffinity>,
+}
+
+impl Arguments {
+    /// Takes over the arguments of one plugin.
+    pub(super) fn read(&mut self, name: &str, args: &Value, path: &str) -> Result<(), ConfigError> {
+        let at = format!("{path}.args");
+        match named(name) {
+            None => {
+                let message = format!("Unsupported value: \"{name}\": there are {}", known());
+                return Err(ConfigError::new(format!("{path}.name"), message));
+            }
+            Some(_) if args.is_null() => {}
+            Some(Named::Elsewhere) => {}
+            Some(Named::Strategy(strategy)) => self.old_score(strategy, parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::NodeResourcesFit)) => self.fit(parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::NodeResourcesBalancedAllocation)) => {
+                let args: OldScoreArgs = parse(args, &at)?;
+                if !args.resources.is_empty() {
+                    self.balanced.resources = weighed(args.resources, &at)?;
+                }
+            }
+            Some(Named::Plugin(PluginId::InterPodAffinity)) => {
+                let args: AffinityArgs = parse(args, &at)?;
+                if let Some(weight) = args.hard_pod_affinity_weight {
+                    self.set_hard_weight(weight, &format!("{at}.hardPodAffinityWeight"))?;
+                }
+                self.affinity.ignore_preferred_of_existing =
+                    args.ignore_preferred_terms_of_existing_pods.unwrap_or(false);
+            }
+            Some(Named::Plugin(PluginId::PodTopologySpread)) => self.spread(parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::DefaultPreemption)) => self.preemption(&parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::NodeAffinity)) => {
+                let args: NodeAffinityArgs = parse(args, &at)?;
+                self.added_affinity = args.added_affinity.as_ref().map(RequiredNodes::of_affinity).unwrap_or_default();
+            }
+            Some(Named::Plugin(other)) => {
+                let message = format!("Forbidden: {} takes no arguments", other.name());
+                return Err(ConfigError::new(at, message));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_hard_weight(&mut self, weight: i64, path: &str) -> Result<(), ConfigError> {
+        self.affinity.hard_weight = within(weight, 0, 100, path)?;
+        Ok(())
+    }
+
+    fn fit(&mut self, args: FitArgs, at: &str) -> Result<(), ConfigError> {
+        self.fit.ignored = args.ignored_resources.into_iter().chain(args.ignored_resource_groups).collect();
+        let Some(strategy) = args.scoring_strategy else { return Ok(()) };
+        let at = format!("{at}.scoringStrategy");
+        if !strategy.resources.is_empty() {
+            self.fit.resources = weighed(strategy.resources, &at)?;
+        }
+        self.fit.strategy = match strategy.kind.as_deref().unwrap_or("LeastAllocated") {
+            "LeastAllocated" => Strategy::LeastAllocated,
+            "MostAllocated" => Strategy::MostAllocated,
+            "RequestedToCapacityRatio" => {
+                let points = strategy.requested_to_capacity_ratio.map(|ratio| ratio.shape).unwrap_or_default();
+                shape(&points, &format!("{at}.requestedToCapacityRatio.shape"))?
+            }
+            other => {
+                let message = format!(
+                    "Unsupported value: \"{other}\": supported values: \"LeastAllocated\", \"MostAllocated\", \
+                     \"RequestedToCapacityRatio\""
+                );
+                return Err(ConfigError::new(format!("{at}.type"), message));
+            }
+        };
+        Ok(())
+    }
+
+    fn old_score(&mut self, strategy: Strategy, args: OldScoreArgs, at: &str) -> Result<(), ConfigError> {
+        if self.fit.strategy != strategy {
+            // The arguments of a plugin that is not enabled.
+            return Ok(());
+        }
+        if !args.resources.is_empty() {
+            self.fit.resources = weighed(args.resources, at)?;
+        }
+        if matches!(strategy, Strategy::RequestedToCapacityRatio(_)) {
+            self.fit.strategy = shape(&args.shape, &format!("{at}.shape"))?;
+        }
+        Ok(())
+    }
+
+    fn spread(&mut self, args: SpreadArgs, at: &str) -> Result<(), ConfigError> {
+        let listed = !args.default_constraints.is_empty();
+        self.default_constraints = match args.defaulting_type.as_deref() {
+            // Before there was a type, giving constraints was enough.
+            None if listed => DefaultConstraints::list(args.default_constraints.clone()),
+            None | Some("System") => DefaultConstraints::system(),
+            Some("List") => DefaultConstraints::list(args.default_constraints.clone()),
+            Some(other) => {
+                let message = format!("Unsupported value: \"{other}\": supported values: \"List\", \"System\"");
+                return Err(ConfigError::new(format!("{at}.defaultingType"), message));
+            }
+        };
+        if listed && args.defaulting_type.as_deref() == Some("System") {
+            let message = "Invalid value: when .defaultConstraints are not empty, .defaultingType must be \"List\"";
+            return Err(ConfigError::new(format!("{at}.defaultingType"), message));
+        }
+        let mut seen = std::collections::HashSet::new();
+        for (n, constraint) in args.default_constraints.iter().enumerate() {
+            let at = format!("{at}.defaultConstraints[{n}]");
+            if constraint.max_skew <= 0 {
+                let message = format!("Invalid value: {}: must be greater than zero", constraint.max_skew);
+                return Err(ConfigError::new(format!("{at}.maxSkew"), message));
+            }
+            if constraint.topology_key.is_empty() {
+                return Err(ConfigError::new(format!("{at}.topologyKey"), "Required value: can not be empty"));
+            }
+            if !["DoNotSchedule", "ScheduleAnyway"].contains(&constraint.when_unsatisfiable.as_str()) {
+                let message = format!(
+                    "Unsupported value: \"{}\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"",
+                    constraint.when_unsatisfiable
+                );
+                return Err(ConfigError::new(format!("{at}.whenUnsatisfiable"), message));
+            }
+            if constraint.label_selector.is_some() {
+                let message = "Forbidden: constraint must not define a selector, as they deduced for each pod";
+                return Err(ConfigError::new(format!("{at}.labelSelector"), message));
+            }
+            let pair = (constraint.topology_key.clone(), constraint.when_unsatisfiable.clone());
+            if !seen.insert(pair.clone()) {
+                let message = format!("Duplicate value: \"{{{}, {}}}\"", pair.0, pair.1);
+                return Err(ConfigError::new(at, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn preemption(&mut self, args: &PreemptionArgs, at: &str) -> Result<(), ConfigError> {
+        if let Some(percentage) = args.min_candidate_nodes_percentage {
+            let percentage = within(percentage, 0, 100, &format!("{at}.minCandidateNodesPercentage"))?;
+            self.preemption.least_percentage = percentage as usize;
+        }
+        if let Some(nodes) = args.min_candidate_nodes_absolute {
+            let nodes = within(nodes, 0, i64::from(i32::MAX), &format!("{at}.minCandidateNodesAbsolute"))?;
+            self.preemption.least_nodes = nodes as usize;
+        }
+        if self.preemption.least_nodes == 0 && self.preemption.least_percentage == 0 {
+            let message = "Invalid value: both minCandidateNodesPercentage and minCandidateNodesAbsolute cannot be zero";
+            return Err(ConfigError::new(at, message));
+        }
+        Ok(())
+    }
+
+    /// Every plugin with its settings, in the order in which they are asked.
+    pub(super) fn plugins(self) -> Vec<Arc<dyn Plugin>> {
+        plugins::with(self.fit, self.balanced, self.affinity, self.preemption, self.added_affinity)
+    }
+}
+
+fn parse<T: DeserializeOwned>(args: &Value, at: &str) -> Result<T, ConfigError> {
+    T::deserialize(args).map_err(|error| ConfigError::new(at, error.to_string()))
+}
+
+fn within(value: i64, least: i64, most: i64, path: &str) -> Result<i64, ConfigError> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(ConfigError::new(path, format!("Invalid value: {value}: not in valid range [{least}-{most}]")))
+}
+
+fn weighed(resources: Vec<ResourceSpec>, at: &str) -> Result<Vec<Weighed>, ConfigError> {
+    let read = |(n, resource): (usize, ResourceSpec)| {
+        // A weight that is not given, or 0, is 1.
+        let weight = resource.weight.filter(|weight| *weight != 0).unwrap_or(1);
+        let weight = within(weight, 1, 100, &format!("{at}.resources[{n}].weight"))?;
+        Ok((resource.name.as_str().into(), weight))
+    };
+    resources.into_iter().enumerate().map(read).collect()
+}
+
+fn shape(points: &[Point], at: &str) -> Result<Strategy, ConfigError> {
+    if points.is_empty() {
+        return Err(ConfigError::new(at, "Required value: at least one point must be specified"));
+    }
+    for (n, point) in points.iter().enumerate() {
+        within(point.utilization, 0, 100, &format!("{at}[{n}].utilization"))?;
+        within(point.score, 0, MAX_POINT, &format!("{at}[{n}].score"))?;
+        if n > 0 && points[n - 1].utilization >= point.utilization {
+            let message = format!("Invalid value: {}: utilization values must be sorted in increasing order", point.utilization);
+            return Err(ConfigError::new(format!("{at}[{n}].utilization"), message));
+        }
+    }
+    Ok(Strategy::RequestedToCapacityRatio(points.iter().map(|p| (p.utilization, p.score)).collect()))
+}

@@ -1,0 +1,180 @@
+//! KubeSchedulerConfiguration: which profiles there are and how their plugins are set (SCH-6).
+//!
+//! Read in the spelling of `kubescheduler.config.k8s.io/v1`; the fields that older versions had are
+//! understood, too. What concerns only kube-scheduler as a process of its own (leader election, addresses,
+//! client limits) is accepted and means nothing here.
+
+mod arguments;
+mod names;
+mod points;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::pod_info::DEFAULT_SCHEDULER;
+use super::profile::Profile;
+use arguments::Arguments;
+use points::Points;
+
+/// What is wrong with a configuration, and where: `profiles[0].plugins.score: …`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct ConfigError {
+    /// The field's path.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl ConfigError {
+    fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Document {
+    api_version: Option<String>,
+    kind: Option<String>,
+    #[serde(default)]
+    profiles: Vec<Section>,
+    percentage_of_nodes_to_score: Option<u32>,
+    // v1alpha1 and Policy: one scheduler, its fields at the top.
+    scheduler_name: Option<String>,
+    #[serde(default)]
+    plugins: Points,
+    #[serde(default)]
+    plugin_config: Vec<PluginConfig>,
+    disable_preemption: Option<bool>,
+    hard_pod_affinity_symmetric_weight: Option<i64>,
+    // The process of kube-scheduler.
+    #[serde(rename = "leaderElection")]
+    _leader_election: Option<Value>,
+    #[serde(rename = "clientConnection")]
+    _client_connection: Option<Value>,
+    #[serde(rename = "healthzBindAddress")]
+    _healthz: Option<Value>,
+    #[serde(rename = "metricsBindAddress")]
+    _metrics: Option<Value>,
+    #[serde(rename = "enableProfiling")]
+    _profiling: Option<Value>,
+    #[serde(rename = "enableContentionProfiling")]
+    _contention: Option<Value>,
+    #[serde(rename = "bindTimeoutSeconds")]
+    _bind_timeout: Option<Value>,
+    #[serde(rename = "algorithmSource")]
+    _algorithm: Option<Value>,
+    #[serde(rename = "parallelism")]
+    _parallelism: Option<Value>,
+    #[serde(rename = "delayCacheUntilActive")]
+    _delay_cache: Option<Value>,
+    #[serde(rename = "podInitialBackoffSeconds")]
+    _initial_back_off: Option<Value>,
+    #[serde(rename = "podMaxBackoffSeconds")]
+    _max_back_off: Option<Value>,
+    #[serde(default)]
+    extenders: Vec<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Section {
+    scheduler_name: Option<String>,
+    percentage_of_nodes_to_score: Option<u32>,
+    #[serde(default)]
+    plugins: Points,
+    #[serde(default)]
+    plugin_config: Vec<PluginConfig>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PluginConfig {
+    name: String,
+    #[serde(default)]
+    args: Value,
+}
+
+/// The profiles a configuration describes; at least one.
+pub fn profiles(configuration: &Value) -> Result<Vec<Profile>, ConfigError> {
+    let document: Document =
+        Document::deserialize(configuration).map_err(|error| ConfigError::new("", error.to_string()))?;
+    let version = document.api_version.as_deref().unwrap_or("kubescheduler.config.k8s.io/v1");
+    if !version.starts_with("kubescheduler.config.k8s.io/") {
+        let message = format!("Unsupported value: \"{version}\": expected kubescheduler.config.k8s.io/v1");
+        return Err(ConfigError::new("apiVersion", message));
+    }
+    if document.kind.as_deref().is_some_and(|kind| kind != "KubeSchedulerConfiguration") {
+        return Err(ConfigError::new("kind", "Unsupported value: expected KubeSchedulerConfiguration"));
+    }
+    if !document.extenders.is_empty() {
+        return Err(ConfigError::new("extenders", "Forbidden: Podium calls no schedulers over HTTP"));
+    }
+    let percentage = document.percentage_of_nodes_to_score;
+    check_percentage("percentageOfNodesToScore", percentage)?;
+    let old = Section {
+        scheduler_name: document.scheduler_name,
+        percentage_of_nodes_to_score: None,
+        plugins: document.plugins,
+        plugin_config: document.plugin_config,
+    };
+    let sections = if document.profiles.is_empty() { vec![(old, String::new())] } else { numbered(document.profiles) };
+    let mut profiles: Vec<Profile> = Vec::new();
+    for (section, path) in sections {
+        let mut profile = read(section, &path, document.hard_pod_affinity_symmetric_weight)?;
+        if document.disable_preemption == Some(true) {
+            profile = profile.post_filtering(super::framework::PluginSet::default());
+        }
+        profile.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score.or(percentage);
+        if profiles.iter().any(|other| other.scheduler_name == profile.scheduler_name) {
+            let message = format!("Duplicate value: \"{}\"", profile.scheduler_name);
+            return Err(ConfigError::new(format!("{path}schedulerName"), message));
+        }
+        profiles.push(profile);
+    }
+    Ok(profiles)
+}
+
+fn numbered(sections: Vec<Section>) -> Vec<(Section, String)> {
+    sections.into_iter().enumerate().map(|(n, section)| (section, format!("profiles[{n}]."))).collect()
+}
+
+fn check_percentage(field: &str, percentage: Option<u32>) -> Result<(), ConfigError> {
+    match percentage {
+        Some(percentage) if percentage > 100 => {
+            Err(ConfigError::new(field, format!("Invalid value: {percentage}: not in valid range [0-100]")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read(section: Section, path: &str, hard_weight: Option<i64>) -> Result<Profile, ConfigError> {
+    check_percentage(&format!("{path}percentageOfNodesToScore"), section.percentage_of_nodes_to_score)?;
+    let points = section.plugins.resolve(path)?;
+    let mut arguments = Arguments::default();
+    if let Some(weight) = hard_weight {
+        arguments.set_hard_weight(weight, "hardPodAffinitySymmetricWeight")?;
+    }
+    if let Some(strategy) = points.strategy.clone() {
+        arguments.fit.strategy = strategy;
+    }
+    for (n, config) in section.plugin_config.iter().enumerate() {
+        arguments.read(&config.name, &config.args, &format!("{path}pluginConfig[{n}]"))?;
+    }
+    let default_constraints = arguments.default_constraints.clone();
+    let mut profile = Profile::of(arguments.plugins())
+        .filtering(points.filters)
+        .post_filtering(points.post_filters)
+        .scoring(|plugin, _| points.scores.get(&plugin).copied());
+    profile.scheduler_name = section.scheduler_name.unwrap_or_else(|| DEFAULT_SCHEDULER.into());
+    profile.percentage_of_nodes_to_score = section.percentage_of_nodes_to_score;
+    profile.default_constraints = default_constraints;
+    if profile.scheduler_name.is_empty() {
+        return Err(ConfigError::new(format!("{path}schedulerName"), "Required value"));
+    }
+    Ok(profile)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! The cluster's own spread constraints, for pods that have none but belong to a Service or a workload.
+//!
+//! The pods that count are those that the same Services and the same owner select (page "Pod Topology
+//! Spread Constraints", "Cluster-level default constraints").
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::TopologySpreadConstraint;
+
+use super::pod_info::PodInfo;
+use super::spread::{HOSTNAME, MissingKeys, Spread};
+use crate::object::owner::controller_of;
+use crate::object::selector::{Labels, Operator, Requirement, Selector};
+use crate::object::{Body, Key, Kind, Object};
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// The constraints of a profile (`PodTopologySpreadArgs`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct DefaultConstraints {
+    constraints: Vec<TopologySpreadConstraint>,
+    missing: MissingKeys,
+}
+
+impl DefaultConstraints {
+    /// `defaultingType: System`: nodes, and more loosely zones, and only as wishes.
+    pub fn system() -> Self {
+        let wish = |key: &str, max_skew: i32| TopologySpreadConstraint {
+            max_skew,
+            topology_key: key.into(),
+            when_unsatisfiable: "ScheduleAnyway".into(),
+            ..TopologySpreadConstraint::default()
+        };
+        Self { constraints: vec![wish(HOSTNAME, 3), wish(ZONE, 5)], missing: MissingKeys::Ignore }
+    }
+
+    /// `defaultingType: List`.
+    pub fn list(constraints: Vec<TopologySpreadConstraint>) -> Self {
+        Self { constraints, missing: MissingKeys::Exclude }
+    }
+
+    /// The pod with these constraints, when it has none of its own and somebody selects it.
+    pub fn apply(&self, pod: &Arc<PodInfo>, selectors: &Selectors) -> Option<Arc<PodInfo>> {
+        if !pod.spread.is_empty() || self.constraints.is_empty() {
+            return None;
+        }
+        let selector = selectors.of(pod)?;
+        let spread = Spread::by_default(&self.constraints, &selector, &pod.pod, self.missing);
+        Some(Arc::new(PodInfo { spread, ..(**pod).clone() }))
+    }
+}
+
+/// What Services and workloads select.
+#[derive(Debug, Default)]
+pub struct Selectors {
+    services: HashMap<String, HashMap<String, Labels>>,
+    workloads: HashMap<(Kind, Key), Selector>,
+}
+
+impl Selectors {
+    /// A Service or workload is new or changed (other objects are passed over), or gone.
+    pub fn note(&mut self, object: &Object, gone: bool) {
+        let key = object.key();
+        if let Body::Service(service) = object.body() {
+            let services = self.services.entry(key.namespace).or_default();
+            let selector = service.spec.as_ref().and_then(|spec| spec.selector.clone());
+            match selector.filter(|labels| !gone && !labels.is_empty()) {
+                Some(labels) => drop(services.insert(key.name, labels)),
+                None => drop(services.remove(&key.name)),
+            }
+            return;
+        }
+        let Some(selector) = workload_selector(object) else { return };
+        let place = (object.kind(), key);
+        if gone {
+            self.workloads.remove(&place);
+        } else {
+            self.workloads.insert(place, selector);
+        }
+    }
+
+    /// The pods that are selected together with this one; none when nobody selects it.
+    fn of(&self, pod: &PodInfo) -> Option<Selector> {
+        let (namespace, labels) = (pod.pod.namespace(), pod.pod.metadata.labels.as_ref());
+        let selects = |selector: &&Labels| Selector::from_labels(selector).matches(labels);
+        let services = self.services.get(namespace).into_iter().flat_map(HashMap::values);
+        let mut same = Labels::new();
+        for selector in services.filter(selects) {
+            same.extend(selector.clone());
+        }
+        let mut all: Vec<Requirement> = same
+            .into_iter()
+            .map(|(key, value)| Requirement { key, operator: Operator::In(vec![value]) })
+            .collect();
+        let owner = controller_of(&pod.pod.metadata).and_then(|owner| {
+            let kind = Kind::from_api_version(&owner.api_version, &owner.kind)?;
+            self.workloads.get(&(kind, Key::new(namespace, &owner.name)))
+        });
+        all.extend(owner.into_iter().flat_map(|selector| selector.requirements().to_vec()));
+        all.dedup();
+        (!all.is_empty()).then(|| Selector::all_of(all))
+    }
+}
+
+/// The selector of a workload whose pods may be spread.
+fn workload_selector(object: &Object) -> Option<Selector> {
+    Some(match object.body() {
+        Body::ReplicaSet(set) => Selector::from_field(&set.spec.selector),
+        _ => return None,
+    })
+}

@@ -1,0 +1,130 @@
+//! How full a node may be: the scoring strategies of NodeResourcesFit.
+
+use super::framework::MAX_SCORE;
+use super::node_info::NodeInfo;
+use super::reason::ResourceName;
+use super::requests::Resources;
+
+/// A resource and how much it counts.
+pub type Weighed = (ResourceName, i64);
+
+/// Cpu and memory, counting the same.
+pub fn cpu_and_memory() -> Vec<Weighed> {
+    vec![(ResourceName::Cpu, 1), (ResourceName::Memory, 1)]
+}
+
+/// Which nodes are the better ones (`scoringStrategy.type`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// The emptier ones.
+    LeastAllocated,
+    /// The fuller ones.
+    MostAllocated,
+    /// As the points say: utilization of 100 and score of 10, by utilization.
+    RequestedToCapacityRatio(Vec<(i64, i64)>),
+}
+
+/// The best score of a point of a shape.
+pub const MAX_POINT: i64 = 10;
+
+impl Strategy {
+    /// The score of a node for a pod that counts as `pod`.
+    pub fn score(&self, resources: &[Weighed], pod: &Resources, node: &NodeInfo) -> i64 {
+        let (mut sum, mut weights) = (0, 0);
+        for (resource, weight) in resources {
+            let Some((used, has)) = share(resource, pod, node) else { continue };
+            let score = self.of(used, has);
+            // Kubernetes leaves resources without any score out of the mean of this strategy.
+            if score == 0 && matches!(self, Self::RequestedToCapacityRatio(_)) {
+                continue;
+            }
+            sum += score * weight;
+            weights += weight;
+        }
+        match self {
+            _ if weights == 0 => 0,
+            Self::RequestedToCapacityRatio(_) => (sum as f64 / weights as f64).round() as i64,
+            _ => sum / weights,
+        }
+    }
+
+    fn of(&self, used: i64, has: i64) -> i64 {
+        match self {
+            Self::LeastAllocated if used > has => 0,
+            Self::LeastAllocated => (has - used) * MAX_SCORE / has,
+            Self::MostAllocated => used.min(has) * MAX_SCORE / has,
+            Self::RequestedToCapacityRatio(shape) => {
+                let utilization = if used > has { 100 } else { used * 100 / has };
+                on_line(shape, utilization) * MAX_SCORE / MAX_POINT
+            }
+        }
+    }
+}
+
+/// What of a resource is used with the pod, and what there is; none when it does not count.
+fn share(resource: &ResourceName, pod: &Resources, node: &NodeInfo) -> Option<(i64, i64)> {
+    let asked = pod.amount(resource);
+    if asked == 0 && matches!(resource, ResourceName::Extended(_)) {
+        return None;
+    }
+    let has = node.allocatable.amount(resource);
+    let used = match resource {
+        // A container that requests nothing counts as a small one.
+        ResourceName::Cpu | ResourceName::Memory => node.assumed.amount(resource),
+        _ => node.requested.amount(resource),
+    };
+    (has > 0).then_some((used + asked, has))
+}
+
+/// The value at `x` of the line through the points; before the first and after the last it is level.
+fn on_line(points: &[(i64, i64)], x: i64) -> i64 {
+    let Some(after) = points.iter().position(|(at, _)| x <= *at) else {
+        return points.last().map_or(0, |(_, score)| *score);
+    };
+    let (x1, y1) = points[after];
+    if after == 0 {
+        return y1;
+    }
+    let (x0, y0) = points[after - 1];
+    y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::scheduler::test_objects::{node_info, pod_info};
+
+    #[test]
+    fn strategies_score_what_is_used_after_the_pod_sch_4() {
+        let node = node_info(json!({"metadata": {"name": "n"}, "status": {"allocatable":
+            {"cpu": "4", "memory": "10000", "example.com/gpu": "4"}}}));
+        let pod = pod_info(json!({"spec": {"containers": [{"name": "c", "resources": {"requests":
+            {"cpu": "3", "memory": "5000", "example.com/gpu": "1"}}}]}}));
+        let gpu = || ResourceName::Extended("example.com/gpu".into());
+        let shape = |points: &[(i64, i64)]| Strategy::RequestedToCapacityRatio(points.to_vec());
+        for (strategy, resources, expect) in [
+            // cpu 25, memory 50 free.
+            (Strategy::LeastAllocated, cpu_and_memory(), 37),
+            // cpu 75, memory 50 used; with cpu thrice: (3·75 + 50)/4 = 68.
+            (Strategy::MostAllocated, cpu_and_memory(), 62),
+            (Strategy::MostAllocated, vec![(ResourceName::Cpu, 3), (ResourceName::Memory, 1)], 68),
+            // 25 % of gpus used.
+            (Strategy::MostAllocated, vec![(gpu(), 1)], 25),
+            // Bin packing: 0 at 0, 10 at 100: 75 → 7 (of 10), 50 → 5: (70 + 50)/2.
+            (shape(&[(0, 0), (100, 10)]), cpu_and_memory(), 60),
+            // Spreading.
+            (shape(&[(0, 10), (100, 0)]), vec![(ResourceName::Memory, 1)], 50),
+            // Level outside of the points: 75 is after the last.
+            (shape(&[(20, 2), (40, 8)]), vec![(ResourceName::Cpu, 1)], 80),
+            // 25 on the way from (20, 2) to (40, 8): 2 + 6·5/20 = 3.
+            (shape(&[(20, 2), (40, 8)]), vec![(gpu(), 1)], 30),
+            // A score of nothing is left out of the mean.
+            (shape(&[(60, 0), (75, 10)]), cpu_and_memory(), 100),
+            (Strategy::MostAllocated, vec![(ResourceName::EphemeralStorage, 1)], 0),
+        ] {
+            assert_eq!(strategy.score(&resources, &pod.assumed, &node), expect, "{strategy:?} {resources:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A cluster of the scheduler's core alone, told in short texts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use serde_json::{Value, json};
+
+use super::core::{Core, Step};
+use super::cycle::Room;
+use super::profile::Profile;
+use super::queue::QueueTimes;
+use super::test_objects::{named_pod, pod};
+use super::verdict::Verdicts;
+use crate::object::Shared;
+use crate::object::config::Timings;
+
+pub(super) struct Cluster {
+    pub(super) core: Core,
+    pub(super) verdicts: Arc<parking_lot::Mutex<Verdicts>>,
+    pub(super) now: Duration,
+}
+
+impl Cluster {
+    pub(super) fn new(nodes: &[Shared<Node>]) -> Self {
+        Self::with_profile(nodes, Profile::default())
+    }
+
+    pub(super) fn with_profile(nodes: &[Shared<Node>], profile: Profile) -> Self {
+        let verdicts = Arc::default();
+        let times = QueueTimes::of(&Timings::default());
+        let core = Core::new([profile].into(), times, 0, Arc::clone(&verdicts));
+        let mut cluster = Self { core, verdicts, now: Duration::ZERO };
+        for node in nodes {
+            cluster.core.node_changed(node.clone(), cluster.now);
+        }
+        cluster
+    }
+
+    /// A waiting pod of namespace `default`, its name its uid.
+    pub(super) fn pod(&mut self, name: &str, spec: Value) {
+        assert!(self.core.pod_changed(named_pod(name, spec), self.now).is_none());
+    }
+
+    /// A pod on a node, of this whole content: `{metadata, spec, status}`, with name and uid added.
+    pub(super) fn placed(&mut self, name: &str, node: &str, mut content: Value) {
+        content["metadata"]["name"] = json!(name);
+        content["metadata"]["uid"] = json!(name);
+        content["metadata"]["namespace"] = json!("default");
+        content["spec"]["nodeName"] = json!(node);
+        if content["spec"]["containers"].is_null() {
+            content["spec"]["containers"] = json!([]);
+        }
+        self.core.pod_changed(pod(content), self.now);
+    }
+
+    /// What is done next: `pod -> node`, `pod: message`, or `pod evicts a, b from node`.
+    pub(super) fn step(&mut self) -> String {
+        match self.core.step(self.now) {
+            None => "-".into(),
+            Some(Step::Bind { attempt, node }) => format!("{} -> {node}", attempt.pod.uid()),
+            Some(Step::Unschedulable { pod, room: Room::Made(preemption), outranked, .. }) => {
+                let names = |pods: &[Arc<super::pod_info::PodInfo>]| {
+                    pods.iter().map(|pod| pod.uid().to_string()).collect::<Vec<_>>().join(", ")
+                };
+                let taken = if outranked.is_empty() { String::new() } else { format!(", takes from {}", names(&outranked)) };
+                format!("{} evicts {} from {}{taken}", pod.uid(), names(&preemption.victims), preemption.node)
+            }
+            Some(Step::Unschedulable { pod, message, .. } | Step::Failed { pod, message }) => {
+                format!("{}: {message}", pod.uid())
+            }
+        }
+    }
+
+    pub(super) fn after(&mut self, seconds: u64) -> &mut Self {
+        self.now += Duration::from_secs(seconds);
+        self
+    }
+}

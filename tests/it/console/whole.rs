@@ -1,0 +1,204 @@
+//! The whole window: keys before anything is there, windows too small, news, themes, help, read-only mode.
+
+use podium::console::command::{Command, TABLE, Touches};
+use podium::console::effect::Scope;
+use podium::console::memory::Memory;
+use podium::console::message::Message;
+use podium::console::model::Job;
+use podium::console::toast::Toast;
+
+use super::stage::{Stage, cluster, now};
+use super::{acted, shows};
+
+/// Scripts that lead to each kind of screen.
+const SCREENS: &[&str] = &[
+    "~", "~ p", "~ d", "~ n", "~ e", "~ s", "~ ?", "~ U", "~ ctrl-a", "~ d y", "~ n d", "~ d R", "~ p l",
+    "~ n r",
+];
+
+#[test]
+fn con_1_keys_typed_before_the_first_data_are_not_lost_and_break_nothing() {
+    let mut stage = Stage::new(120, 36);
+    let jobs = stage.press("p j G ctrl-d enter enter space c 3 0 / \"web\" enter");
+    assert!(acted(&jobs).is_empty());
+    shows(&stage.screen(), &["Pods all 0 /web", "loading…"]);
+    stage.feed(cluster());
+    shows(&stage.screen(), &["Pods all 4 of 10 /web", "▸ default web-new-a"]);
+
+    for screen in SCREENS {
+        let mut stage = Stage::new(80, 24);
+        stage.press(screen);
+        for entry in TABLE {
+            let keys = entry.keys.iter().filter(|_| entry.command != Command::Quit);
+            keys.for_each(|key| drop(stage.press(key)));
+            stage.press("esc esc");
+        }
+        stage.feed(cluster());
+        stage.screen();
+    }
+}
+
+#[test]
+fn con_1_a_window_too_small_says_so_does_nothing_and_recovers() {
+    for script in SCREENS {
+        let mut stage = Stage::new(120, 36);
+        stage.feed(cluster());
+        stage.press(script);
+        let before = stage.screen();
+        stage.resize(40, 10);
+        shows(&stage.screen(), &["podium needs a little more room", "60×15 at least, this is 40×10"]);
+        assert_eq!(stage.model.shared.wake.get(), None, "nothing that is not seen wakes the loop");
+        let jobs = stage.press("j ctrl-d tab enter : \"ns_all\" enter ctrl-k r enter");
+        assert!(jobs.is_empty(), "{jobs:?}");
+        stage.send(Message::Paste("rm".into()));
+        for (width, height) in [(1, 1), (59, 40), (200, 14), (3, 2)] {
+            stage.resize(width, height);
+            stage.screen();
+        }
+        stage.resize(120, 36);
+        assert_eq!(stage.screen(), before, "{script}");
+    }
+    let mut stage = Stage::new(40, 10);
+    stage.model.setup.quit_warning = "pods end".into();
+    stage.screen();
+    assert!(stage.press("ctrl-c").is_empty());
+    assert!(matches!(&stage.press("ctrl-c")[..], [Job::Quit]));
+}
+
+#[test]
+fn con_1_every_screen_draws_in_every_window() {
+    for script in SCREENS {
+        let mut stage = Stage::new(120, 36);
+        stage.feed(cluster());
+        stage.press(script);
+        for width in [1, 2, 59, 60, 61, 79, 99, 140] {
+            for height in [1, 2, 14, 15, 16, 23, 50] {
+                stage.resize(width, height);
+                stage.send(Message::Toast(Toast::failed("no\nroom for all of this ".repeat(20))));
+                stage.screen();
+            }
+        }
+    }
+}
+
+#[test]
+fn con_15_news_covers_neither_hints_nor_buttons() {
+    let long = "the server said: ".repeat(40);
+    for (width, height) in [(80, 24), (120, 36)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        stage.press("p ctrl-d");
+        let dialog = stage.screen();
+        let hints = dialog.lines().last().expect("a footer").to_owned();
+        let buttons = dialog.lines().find(|line| line.contains("▸ Cancel")).expect("buttons").to_owned();
+        stage.send(Message::Toast(Toast::note("a short one")));
+        stage.send(Message::Toast(Toast::failed(long.clone())));
+        let screen = stage.screen();
+        assert_eq!(screen.lines().last(), Some(hints.as_str()));
+        assert!(screen.lines().any(|line| line == buttons), "{screen}");
+        stage.press("esc");
+        let screen = stage.screen();
+        let told = screen.matches("the server said:").count() + screen.matches("the server\n").count();
+        assert!(told >= 30, "told whole: {told}\n{screen}");
+        assert_eq!(screen.lines().last(), Some(hints.as_str()));
+    }
+    // Where the last lines hold hints or the newest text, it stands at the top.
+    for script in ["p l", "d R", "n r"] {
+        let mut stage = Stage::new(80, 24);
+        stage.feed(cluster());
+        stage.press(script);
+        let before = stage.screen();
+        stage.send(Message::Toast(Toast::note("news")));
+        let after = stage.screen();
+        assert!(after.lines().take(5).any(|line| line.contains("· news")), "{script}\n{after}");
+        let end = |screen: &str| screen.lines().skip(12).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(end(&before), end(&after), "{script}");
+    }
+}
+
+fn remembered(jobs: &[Job]) -> Vec<Memory> {
+    let memory = |job: &Job| match job {
+        Job::Remember(memory) => Some(memory.clone()),
+        _ => None,
+    };
+    jobs.iter().filter_map(memory).collect()
+}
+
+#[test]
+fn con_13_a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    let chosen = |theme: &str| vec![Memory { theme: Some(theme.into()), theme_over: None }];
+    assert_eq!(remembered(&stage.press(": \"theme_nord\" enter")), chosen("nord"));
+    assert_eq!(stage.model.shared.theme.name, "nord");
+    assert_eq!(remembered(&stage.press("ctrl-t left left esc")), vec![]);
+    assert_eq!(stage.model.shared.theme.name, "nord", "what was looked at is taken back");
+    let jobs = stage.press("ctrl-t left enter");
+    assert_eq!(remembered(&jobs), chosen(&stage.model.shared.theme.name.clone()));
+    stage.press(": \"theme_nrod\" enter");
+    shows(&stage.screen(), &["✖ no theme \"nrod\"; did you mean \"nord\"?"]);
+}
+
+#[test]
+fn con_3_the_help_tells_every_key_and_every_word() {
+    for script in SCREENS {
+        let mut stage = Stage::new(200, 120);
+        stage.feed(cluster());
+        stage.press(script);
+        let places = stage.model.places(now());
+        if *script != "~ ?" {
+            stage.press("?");
+        }
+        let screen = stage.screen();
+        for entry in TABLE.iter().filter(|entry| places.contains(&entry.place)) {
+            assert!(screen.contains(entry.about), "{script}: {} is not in\n{screen}", entry.name);
+        }
+        shows(&screen, &["After :", ":KIND NAMESPACE"]);
+    }
+}
+
+#[test]
+fn con_3_read_only_refuses_every_command_that_changes_the_cluster() {
+    let mut tried = 0;
+    for script in SCREENS {
+        let mut stage = Stage::with(120, 36, Scope::All, true);
+        stage.feed(cluster());
+        stage.press(script);
+        let places = stage.model.places(now());
+        for entry in TABLE.iter().filter(|entry| entry.touches == Touches::Cluster) {
+            if !places.contains(&entry.place) {
+                continue;
+            }
+            tried += 1;
+            for key in entry.keys {
+                let jobs = stage.press(key);
+                assert!(jobs.is_empty() && stage.model.dialog.is_none(), "{script}: {} {jobs:?}", entry.name);
+            }
+            let name = entry.name.replace(' ', "_");
+            let jobs = stage.press(&format!(": \"{name}\" enter esc esc"));
+            assert!(acted(&jobs).is_empty() && stage.model.dialog.is_none(), "{script}: :{name}");
+        }
+    }
+    assert!(tried > 15, "{tried}");
+}
+
+#[test]
+fn con_3_walking_between_views_does_not_pile_them_up() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press(": \"nodes\" enter : \"po\" enter : \"events\" enter");
+    for (key, title) in
+        [("[", "Pods"), ("[", "Nodes"), ("]", "Pods"), ("-", "Nodes"), ("-", "Pods"), ("-", "Nodes")]
+    {
+        stage.press(key);
+        shows(&stage.screen(), &[&format!(" podium ▸ Overview ▸ {title} ")]);
+        assert_eq!(stage.model.screens.len(), 2);
+    }
+    stage.press(": \"wobble_x\"");
+    assert!(!stage.screen().contains("wobble x k"), "no namespaces are offered for what is no kind");
+    stage.press("esc");
+    stage.send(Message::Key(podium::console::keys::Key::parse(":").expect("a key").event()));
+    stage.send(Message::Paste("po\u{1b}[31m\r\nsh\u{7}op\u{202e}".repeat(50)));
+    let screen = stage.screen();
+    assert!(!screen.chars().any(|c| c.is_control() && c != '\n') && !screen.contains('\u{202e}'), "{screen}");
+}

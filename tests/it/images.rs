@@ -1,0 +1,209 @@
+//! Loaded images in their own root file systems, with the real binary (IMG-3, CLI-4).
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tar::{Builder, EntryType, Header};
+
+use crate::instance::{Home, Instance, wait_for};
+
+/// A layer in the making.
+struct Layer(Builder<Vec<u8>>);
+
+impl Layer {
+    fn add(&mut self, path: &str, kind: EntryType, mode: u32, content: &[u8]) {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(mode);
+        header.set_size(content.len() as u64);
+        self.0.append_data(&mut header, path, content).unwrap();
+    }
+
+    fn file(&mut self, path: &str, content: &str) {
+        self.add(path, EntryType::Regular, 0o644, content.as_bytes());
+    }
+
+    fn link(&mut self, path: &str, target: &str) {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Symlink);
+        header.set_size(0);
+        self.0.append_link(&mut header, path, target).unwrap();
+    }
+
+    /// A program of this machine with the libraries it needs, at the same places.
+    fn program(&mut self, name: &str) {
+        let told = Command::new("sh").args(["-c", &format!("command -v {name}")]).output().unwrap();
+        let path = PathBuf::from(String::from_utf8(told.stdout).unwrap().trim());
+        let real = path.canonicalize().unwrap();
+        self.add(&format!("bin/{name}"), EntryType::Regular, 0o755, &std::fs::read(&real).unwrap());
+        let libraries = Command::new("ldd").arg(&real).output().unwrap();
+        let libraries = String::from_utf8(libraries.stdout).unwrap();
+        let paths: BTreeSet<&str> =
+            libraries.split_whitespace().filter(|word| word.starts_with('/')).collect();
+        for library in paths {
+            let content = std::fs::read(library).unwrap();
+            self.add(&library[1..], EntryType::Regular, 0o755, &content);
+        }
+    }
+}
+
+/// A `docker save` archive with a shell in it.
+fn archive(name: &str) -> Vec<u8> {
+    let mut layer = Layer(Builder::new(Vec::new()));
+    for program in ["sh", "cat", "id", "sleep"] {
+        layer.program(program);
+    }
+    layer.file("etc/passwd", "root:x:0:0::/root:/bin/sh\napp:x:1234:4321::/home/app:/bin/sh\n");
+    layer.file("etc/group", "root:x:0:\nstaff:x:4321:\n");
+    layer.file("etc/marker", "of the image\n");
+    // Mount points through links that try to lead outside.
+    layer.link("data", "../../../../../../../srv");
+    layer.link("etc/hosts", "/run/nowhere/hosts");
+    layer.link("proc", "/etc");
+    let layer = layer.0.into_inner().unwrap();
+    let config = json!({
+        "os": "linux",
+        "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
+        "config": {"Entrypoint": ["sh", "-c"], "Cmd": ["echo default"], "User": "app:staff",
+            "Env": ["PATH=/bin", "FROM_IMAGE=yes"], "WorkingDir": "/work"},
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{:x}", Sha256::digest(&layer))]},
+    });
+    let manifest = json!([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]);
+    let mut outer = Layer(Builder::new(Vec::new()));
+    outer.file("config.json", &config.to_string());
+    outer.add("layer.tar", EntryType::Regular, 0o644, &layer);
+    outer.file("manifest.json", &manifest.to_string());
+    outer.0.into_inner().unwrap()
+}
+
+fn podium(arguments: &[&str], data_dir: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(arguments).arg("--data-dir").arg(data_dir).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Loads the archive as a user does.
+fn load(home: &Home) {
+    let file = home.path("image.tar");
+    std::fs::write(&file, archive("shop/app:v1")).unwrap();
+    let output = podium(&["image", "load", file.to_str().unwrap()], &home.data_dir());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("loaded shop/app:v1 sha256:"), "{}", text(&output.stdout));
+}
+
+fn apply(home: &Home, instance: &Instance, name: &str, spec: &Value) {
+    let file = home.path("pod.json");
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec});
+    std::fs::write(&file, pod.to_string()).unwrap();
+    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+}
+
+fn pod(instance: &Instance, name: &str) -> Value {
+    serde_json::from_str(&instance.kubectl(&["get", "pod", name, "-o", "json"])).unwrap()
+}
+
+fn wait_until_phase(instance: &Instance, name: &str, phase: &str) {
+    wait_for(&format!("{name} {phase}"), || {
+        let pod = pod(instance, name);
+        assert_ne!(pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "RunContainerError");
+        (pod["status"]["phase"] == phase).then_some(())
+    });
+}
+
+const SCRIPT: &str = r#"
+echo "marker: $(cat /etc/marker)"; echo "user: $(id -u) $(id -g) $HOME"; echo "env: $FROM_IMAGE $PWD"
+echo new > /tmp/written && cat /tmp/written; echo "volume: $(cat /data/inside/key)"
+[ -e /usr/share ] && echo "the machine's files are visible"
+echo "hostname: $(cat /etc/hostname)"; read first < /proc/self/comm && echo "proc: $first"
+[ -w /dev/null ] && echo "dev: yes"; cat /etc/hosts > /dev/null && echo "hosts: yes"; sleep 3600
+"#;
+
+#[test]
+fn a_loaded_image_runs_in_its_own_root_img_3() {
+    let home = Home::new();
+    let instance = home.start(&["--nodes", "1"]);
+    load(&home);
+    let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.annotations}"]);
+    if node.contains(r#""podium.dev/namespaces":"none""#) {
+        eprintln!("SKIPPED: no namespaces are allowed here; the refusal is tested elsewhere");
+        instance.stop();
+        return;
+    }
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"key": "value"}});
+    std::fs::write(home.path("map.json"), map.to_string()).unwrap();
+    instance.kubectl(&["apply", "-f", home.path("map.json").to_str().unwrap()]);
+    let spec = json!({"terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "c", "image": "docker.io/shop/app:v1", "args": [SCRIPT],
+            "volumeMounts": [{"name": "m", "mountPath": "/data/inside"}, {"name": "t", "mountPath": "/tmp"}]}],
+        "volumes": [{"name": "m", "configMap": {"name": "m"}}, {"name": "t", "emptyDir": {}}]});
+    apply(&home, &instance, "p", &spec);
+    wait_until_phase(&instance, "p", "Running");
+    let log = wait_for("the log", || {
+        let log = instance.kubectl(&["logs", "p"]);
+        log.contains("hosts: yes").then_some(log)
+    });
+    let expect = "marker: of the image\nuser: 1234 4321 /home/app\nenv: yes /work\nnew\nvolume: value\n\
+                  hostname: p\nproc: sh\ndev: yes\nhosts: yes\n";
+    assert_eq!(log, expect);
+    assert_eq!(
+        instance.kubectl(&["exec", "p", "--", "sh", "-c", "id -u; cat /etc/marker; echo $FROM_IMAGE"]),
+        "1234\nof the image\nyes\n"
+    );
+    // Nothing of it was written outside, and the image itself never is.
+    assert!(!Path::new("/srv/inside").exists());
+    let events = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].message}"]);
+    assert!(
+        events.contains(r#"Container image "docker.io/shop/app:v1" already present on machine"#),
+        "{events}"
+    );
+    wait_for("the node's image list", || {
+        let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].status.images}"]);
+        node.contains(r#""shop/app:v1""#).then_some(())
+    });
+
+    // Two containers of it share nothing they write.
+    let spec = json!({"restartPolicy": "Never", "securityContext": {"runAsUser": 0}, "containers": [
+        {"name": "one", "image": "shop/app:v1", "args": ["id -u; echo one > /etc/marker; cat /etc/marker"]}]});
+    apply(&home, &instance, "one", &spec);
+    wait_until_phase(&instance, "one", "Succeeded");
+    assert_eq!(instance.kubectl(&["logs", "one"]), "0\none\n");
+    assert_eq!(instance.kubectl(&["exec", "p", "--", "cat", "/etc/marker"]), "of the image\n");
+
+    let refused = podium(&["image", "rm", "shop/app:v1"], &home.data_dir());
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("in use by container c of pod default/p"), "{said}");
+    instance.kubectl(&["delete", "pod", "p", "one"]);
+    // The node clears its directories up a moment after the pods are gone.
+    wait_for("the image to go", || {
+        podium(&["image", "rm", "shop/app:v1"], &home.data_dir()).status.success().then_some(())
+    });
+    let list = text(&podium(&["image", "list"], &home.data_dir()).stdout);
+    assert!(list.contains("nginx") && !list.contains("shop/app"), "{list}");
+    instance.stop();
+}
+
+#[test]
+fn without_namespaces_a_loaded_image_says_why_it_cannot_run_img_3() {
+    let home = Home::new();
+    std::fs::write(home.path("config.yaml"), "namespaces: false\n").unwrap();
+    let config = home.path("config.yaml");
+    load(&home);
+    let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
+    apply(&home, &instance, "p", &json!({"containers": [{"name": "c", "image": "shop/app:v1"}]}));
+    let waiting = wait_for("the refusal", || {
+        let pod = pod(&instance, "p");
+        let waiting = pod["status"]["containerStatuses"][0]["state"]["waiting"].clone();
+        (waiting["reason"] == "CreateContainerError").then_some(waiting)
+    });
+    let message = waiting["message"].as_str().unwrap();
+    assert!(message.contains("root file system of its own, which needs namespaces"), "{message}");
+    instance.kubectl(&["delete", "pod", "p", "--grace-period=0", "--force"]);
+    instance.stop();
+}
