@@ -26,7 +26,7 @@ use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use super::static_pods::is_static;
 use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState};
-use super::{eviction, hooks, probe, spec, volumes};
+use super::{eviction, hooks, probe, security, spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
 use crate::object::Shared;
@@ -355,6 +355,14 @@ impl Pass<'_> {
         if self.state.observed.sandbox.is_some() {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
+        }
+        if self.state.observed.sandbox.is_none() && !self.node.config.hollow {
+            // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
+            let namespaces = self.node.runtime.isolation().get("podium.dev/namespaces").is_some_and(|n| n != "none");
+            let abilities = security::Abilities { uid: rustix::process::geteuid().as_raw(), namespaces };
+            for text in security::ignored(&self.pod, abilities) {
+                self.event(EventType::Warning, "SecurityContextIgnored", text);
+            }
         }
         let services = super::service_names::lines_for(self.engine, self.node, self.pod.namespace());
         let (spec, warnings) = super::sandbox::spec(&self.pod, ip, &self.node.config, &services);

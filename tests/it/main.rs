@@ -13,6 +13,7 @@ mod layers;
 mod network;
 mod pods;
 mod ordinary_user;
+mod pod_faults;
 mod runtime;
 mod services;
 mod stopping;
