@@ -77,7 +77,7 @@ impl Opened {
             // What nobody expects is refused by being dropped.
             match offer.headers.get("streamtype") {
                 "error" if opened.status.is_none() => {
-                    opened.status = offer.accept().map(|(_, writer)| writer)
+                    opened.status = offer.accept().map(|(_, writer)| writer);
                 }
                 "stdin" if expected.stdin && opened.stdin.is_none() => opened.stdin = offer.accept(),
                 "stdout" if expected.stdout && opened.stdout.is_none() => {
@@ -107,7 +107,7 @@ impl Opened {
         let inward = In { streams: self.streams, stdin, resize, sizes: Sizes::default() };
         let held = stdin_back.into_iter().chain(resize_back).collect();
         let outward =
-            Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, _held: held };
+            Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, held: held };
         (inward, outward)
     }
 }
@@ -133,14 +133,15 @@ impl Inward for In {
                         return Some(SessionInput::StdinClosed);
                     }
                 },
-                read = read(&mut self.resize) => match read {
-                    Ok(Some(bytes)) => {
-                        if let Some(size) = self.sizes.feed(&bytes) {
-                            return Some(SessionInput::Resize(size));
-                        }
+                read = read(&mut self.resize) => {
+                    let Ok(Some(bytes)) = read else {
+                        self.resize = None;
+                        continue;
+                    };
+                    if let Some(size) = self.sizes.feed(&bytes) {
+                        return Some(SessionInput::Resize(size));
                     }
-                    Ok(None) | Err(Gone) => self.resize = None,
-                },
+                }
             }
         }
     }
@@ -166,7 +167,7 @@ struct Out {
     form: StatusForm,
     /// Our halves of the client's own streams. Clients take their end for the end of the process and send no
     /// more input, so they stay open until then.
-    _held: Vec<Writer>,
+    held: Vec<Writer>,
 }
 
 impl Outward for Out {
@@ -184,7 +185,7 @@ impl Outward for Out {
         }
         if ends(&output) {
             (self.stdout, self.stderr, self.status) = (None, None, None);
-            self._held.clear();
+            self.held.clear();
         }
         true
     }

@@ -127,7 +127,7 @@ impl Frame {
 }
 
 fn head(out: &mut BytesMut, kind: u16, flags: u8, length: usize) {
-    out.put_u16(VERSION | 1 << 15);
+    out.put_u16((1 << 15) | VERSION);
     out.put_u16(kind);
     out.put_u8(flags);
     out.put_uint(length as u64, 3);
