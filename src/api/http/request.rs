@@ -7,6 +7,7 @@ use axum::extract::Request;
 use http::header::ACCEPT;
 
 use super::metrics::{self, MetricsTarget};
+use super::verdicts::{self, VerdictTarget};
 use super::negotiate::{Form, preferred_form};
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
@@ -22,6 +23,8 @@ pub(super) enum Target {
     Review(Review),
     /// What nodes and pods use.
     Metrics(MetricsTarget),
+    /// Why pods wait for a node.
+    Verdicts(VerdictTarget),
     /// Discovery, schemas, version.
     Document,
 }
@@ -71,6 +74,9 @@ impl Target {
         }
         if (group, version) == (metrics::GROUP, metrics::VERSION) {
             return MetricsTarget::parse(rest).map(Self::Metrics).ok_or(ApiError::NoSuchResource);
+        }
+        if (group, version) == (verdicts::GROUP, verdicts::VERSION) {
+            return VerdictTarget::parse(rest).map(Self::Verdicts).ok_or(ApiError::NoSuchResource);
         }
         resource(group, version, rest).map(Self::Resource)
     }

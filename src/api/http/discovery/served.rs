@@ -103,8 +103,20 @@ pub(in crate::api::http) fn served() -> &'static [Served] {
             verbs: &["get", "list"],
             parts: Vec::new(),
         });
+        let verdicts = std::iter::once(Resource {
+            group: super::super::verdicts::GROUP,
+            version: super::super::verdicts::VERSION,
+            kind: super::super::verdicts::KIND,
+            plural: super::super::verdicts::PLURAL,
+            singular: "schedulingverdict",
+            namespaced: true,
+            short_names: &["verdict"],
+            categories: &[],
+            verbs: &["get", "list"],
+            parts: Vec::new(),
+        });
         let mut all: Vec<Served> = Vec::new();
-        for resource in stored.chain(reviews).chain(metrics) {
+        for resource in stored.chain(reviews).chain(metrics).chain(verdicts) {
             match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
                 Some(served) => served.resources.push(resource),
                 None => all.push(Served {

@@ -114,6 +114,8 @@ impl Host {
             files: if self.isolation.namespaces { Files::Of(main) } else { Files::Machine },
             stdio,
             user: container.account.clone(),
+            security: &container.launch.spec.security,
+            group: container.group.as_ref(),
             report,
             place: match (&*container.holder.borrow(), &container.pid_namespace) {
                 (Some(Holder::Init(_)), Some(namespace)) => Place::Own(namespace),
