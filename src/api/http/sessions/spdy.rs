@@ -106,8 +106,7 @@ impl Opened {
         let (resize, resize_back) = self.resize.unzip();
         let inward = In { streams: self.streams, stdin, resize, sizes: Sizes::default() };
         let held = stdin_back.into_iter().chain(resize_back).collect();
-        let outward =
-            Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, held: held };
+        let outward = Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, held };
         (inward, outward)
     }
 }
@@ -126,13 +125,13 @@ impl Inward for In {
                 biased;
                 // The client left; a stream it opens in the middle is refused.
                 offer = self.streams.next() => drop(offer?),
-                read = read(&mut self.stdin) => match read {
-                    Ok(Some(bytes)) => return Some(SessionInput::Stdin(bytes)),
-                    Ok(None) | Err(Gone) => {
+                read = read(&mut self.stdin) => {
+                    let Ok(Some(bytes)) = read else {
                         self.stdin = None;
                         return Some(SessionInput::StdinClosed);
-                    }
-                },
+                    };
+                    return Some(SessionInput::Stdin(bytes));
+                }
                 read = read(&mut self.resize) => {
                     let Ok(Some(bytes)) = read else {
                         self.resize = None;

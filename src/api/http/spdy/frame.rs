@@ -90,7 +90,7 @@ impl Frame {
     pub(super) fn encode(&self, out: &mut BytesMut) {
         match self {
             Self::SynStream { id, associated, priority, fin, unidirectional, block } => {
-                let flags = u8::from(*fin) * FLAG_FIN | u8::from(*unidirectional) * FLAG_UNIDIRECTIONAL;
+                let flags = (u8::from(*fin) * FLAG_FIN) | (u8::from(*unidirectional) * FLAG_UNIDIRECTIONAL);
                 head(out, kind::SYN_STREAM, flags, 10 + block.len());
                 out.put_u32(*id);
                 out.put_u32(*associated);
