@@ -85,7 +85,11 @@ impl fmt::Display for Remedy {
             Self::RemoveTaint(taint) => write!(f, "remove the taint {taint}, or tolerate it"),
             Self::Free(resource, amount) => write!(f, "free {} {resource}", shown(resource, *amount)),
             Self::Enlarge(resource, amount) => {
-                write!(f, "request {} {resource} less: the node as a whole has not more", shown(resource, *amount))
+                write!(
+                    f,
+                    "request {} {resource} less: the node as a whole has not more",
+                    shown(resource, *amount)
+                )
             }
             Self::RemoveAnyPod => f.write_str("remove a pod: it takes no more of them"),
             Self::FreePort(port) => write!(f, "free host port {port}"),
@@ -93,7 +97,9 @@ impl fmt::Display for Remedy {
             Self::RaiseMaxSkew(key, skew) => write!(f, "raise maxSkew of {key} to {skew}"),
             Self::Label(key) => write!(f, "give it the label {key}"),
             Self::BringSoughtPod(key) => write!(f, "run a pod that the affinity asks for in its {key}"),
-            Self::RemoveShunnedPods(key) => write!(f, "remove the pods that anti-affinity keeps apart from its {key}"),
+            Self::RemoveShunnedPods(key) => {
+                write!(f, "remove the pods that anti-affinity keeps apart from its {key}")
+            }
             Self::ChangeNodeName => f.write_str("name this node in the pod's spec"),
         }
     }
@@ -106,7 +112,11 @@ fn shown(resource: &ResourceName, amount: i64) -> String {
         ResourceName::Extended(_) => amount.to_string(),
         _ => {
             const MIB: i64 = 1 << 20;
-            if amount % MIB == 0 || amount > 10 * MIB { format!("{}Mi", (amount + MIB - 1) / MIB) } else { amount.to_string() }
+            if amount % MIB == 0 || amount > 10 * MIB {
+                format!("{}Mi", (amount + MIB - 1) / MIB)
+            } else {
+                amount.to_string()
+            }
         }
     }
 }
@@ -155,7 +165,9 @@ fn change(
 ) -> Option<Remedy> {
     Some(match reason {
         Reason::Unschedulable => Remedy::Uncordon,
-        Reason::Taint { .. } => Remedy::RemoveTaint(taint_text(untolerated(&node.taints, pod.tolerations())?)),
+        Reason::Taint { .. } => {
+            Remedy::RemoveTaint(taint_text(untolerated(&node.taints, pod.tolerations())?))
+        }
         Reason::Insufficient(resource) => {
             let (asked, has) = (pod.requests.amount(resource), node.allocatable.amount(resource));
             if asked > has {
@@ -169,7 +181,9 @@ fn change(
             let taken = pod.ports.iter().find(|port| node.ports.iter().any(|other| port.conflicts(other)))?;
             Remedy::FreePort(taken.port)
         }
-        Reason::NodeAffinity | Reason::EnforcedNodeAffinity | Reason::AffinityConflict => Remedy::MeetNodeAffinity,
+        Reason::NodeAffinity | Reason::EnforcedNodeAffinity | Reason::AffinityConflict => {
+            Remedy::MeetNodeAffinity
+        }
         Reason::SpreadLabelMissing => {
             let missing = pod.spread.iter().filter(|s| s.required && node.label(&s.topology_key).is_none());
             Remedy::Label(missing.map(|spread| spread.topology_key.clone()).next()?)
@@ -200,7 +214,9 @@ fn change(
         }
         Reason::NodeName => Remedy::ChangeNodeName,
         Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => Remedy::MeetNodeAffinity,
-        Reason::NotNamedBy(_) | Reason::Spread | Reason::PreemptionNotHelpful | Reason::NoVictims => return None,
+        Reason::NotNamedBy(_) | Reason::Spread | Reason::PreemptionNotHelpful | Reason::NoVictims => {
+            return None;
+        }
     })
 }
 
@@ -252,7 +268,8 @@ mod tests {
         let tainted = node(json!({"metadata": {"name": "tainted"},
             "spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
             "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}));
-        let mut cluster = Cluster::new(&[sized_node("small", "1"), sized_node("busy", "2"), cordoned, tainted]);
+        let mut cluster =
+            Cluster::new(&[sized_node("small", "1"), sized_node("busy", "2"), cordoned, tainted]);
         cluster.placed("there", "busy", json!({"spec": asking("1500m")}));
         assert_eq!(
             advice(&mut cluster, asking("2")),
@@ -268,8 +285,10 @@ mod tests {
         spec["nodeSelector"] = json!({"disk": "ssd"});
         assert_eq!(
             advice(&mut cluster, spec),
-            ["small: label it as the pod's node selector or affinity asks and request 500m cpu less: the node \
-              as a whole has not more"]
+            [
+                "small: label it as the pod's node selector or affinity asks and request 500m cpu less: the node \
+              as a whole has not more"
+            ]
         );
     }
 

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-
 use super::pod_affinity::Carried;
 use super::topology::{Domain, NodeDomains, TopologyId};
 

@@ -45,7 +45,8 @@ impl<'a> Filters<'a> {
     }
 
     fn narrow(&mut self, id: PluginId, names: &[NodeName]) {
-        let mut positions: Vec<usize> = names.iter().filter_map(|name| self.snapshot.position(name)).collect();
+        let mut positions: Vec<usize> =
+            names.iter().filter_map(|name| self.snapshot.position(name)).collect();
         if let Some((_, others)) = &self.only {
             positions.retain(|position| others.contains(position));
         }

@@ -40,7 +40,8 @@ impl Images {
 
 /// Every name of every image of a node, each once.
 fn names(node: &Node) -> Vec<&String> {
-    let mut names: Vec<&String> = images_of(node).iter().flat_map(|image| image.names.iter().flatten()).collect();
+    let mut names: Vec<&String> =
+        images_of(node).iter().flat_map(|image| image.names.iter().flatten()).collect();
     names.sort_unstable();
     names.dedup();
     names

@@ -20,14 +20,16 @@ pub mod group;
 pub mod images;
 pub mod message;
 pub mod node_info;
+pub mod nominated;
 #[cfg(test)]
 mod oracle;
 pub mod plugins;
 pub mod pod_affinity;
 pub mod pod_info;
-pub mod nominated;
 pub mod ports;
 mod preempt;
+#[cfg(test)]
+mod preemption_scenarios;
 pub mod profile;
 pub mod queue;
 pub mod reason;
@@ -38,8 +40,6 @@ pub mod scoring;
 pub mod snapshot;
 pub mod spread;
 pub mod tally;
-#[cfg(test)]
-mod preemption_scenarios;
 #[cfg(test)]
 mod test_cluster;
 #[cfg(test)]

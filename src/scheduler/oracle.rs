@@ -162,11 +162,13 @@ impl Model {
                 Some(_) => true,
             }
         });
-        let avoids = terms(shunned).all(|(key, shunned)| self.in_domain(node, key, shunned).unwrap_or(0) == 0);
+        let avoids =
+            terms(shunned).all(|(key, shunned)| self.in_domain(node, key, shunned).unwrap_or(0) == 0);
         let welcome = self.pods.values().all(|(other, on)| {
             let affinity = other.spec.as_ref().and_then(|s| s.affinity.as_ref());
             let against = affinity.and_then(|a| a.pod_anti_affinity.as_ref());
-            let shunned = against.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
+            let shunned =
+                against.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
             let domain = |key: &str| self.nodes.get(on).and_then(|other| label(other, key));
             terms(shunned).all(|(key, shunned)| {
                 shunned != app || domain(key).is_none() || domain(key) != label(node, key)

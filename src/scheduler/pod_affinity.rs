@@ -55,8 +55,9 @@ impl PodAffinity {
             let group = PodGroup { terms: vec![pod_term(term, pod)], terminating: true };
             Arc::new(TallyKey::new(group, &term.topology_key, NodeGroup::default()))
         };
-        let tally_all =
-            |term: &&PodAffinityTerm| Arc::new(TallyKey::new(all.clone(), &term.topology_key, NodeGroup::default()));
+        let tally_all = |term: &&PodAffinityTerm| {
+            Arc::new(TallyKey::new(all.clone(), &term.topology_key, NodeGroup::default()))
+        };
         Self {
             required: terms.required.iter().map(tally_all).collect(),
             forbidden: terms.forbidden.iter().map(|term| single(term)).collect(),
@@ -127,7 +128,8 @@ fn pod_term(term: &PodAffinityTerm, pod: &Pod) -> PodTerm {
     if names.is_empty() && term.namespace_selector.is_none() {
         names.insert(pod.metadata.namespace.clone().unwrap_or_default());
     }
-    let namespaces = NamespaceSet { names, selector: term.namespace_selector.as_ref().map(Selector::from_field) };
+    let namespaces =
+        NamespaceSet { names, selector: term.namespace_selector.as_ref().map(Selector::from_field) };
     let own = |key: &String| Some((key.clone(), pod.metadata.labels.as_ref()?.get(key)?.clone()));
     let same = term.match_label_keys.iter().flatten().filter_map(own);
     let other = term.mismatch_label_keys.iter().flatten().filter_map(own);

@@ -63,7 +63,12 @@ fn the_node_with_the_least_harm_is_chosen_sch_8() {
         ),
         (
             "the most important stay, as many as fit",
-            &[("a", "p1", 1, "500m", 0), ("a", "p2", 2, "500m", 0), ("a", "p3", 3, "500m", 0), ("a", "p4", 4, "500m", 0)],
+            &[
+                ("a", "p1", 1, "500m", 0),
+                ("a", "p2", 2, "500m", 0),
+                ("a", "p3", 3, "500m", 0),
+                ("a", "p4", 4, "500m", 0),
+            ],
             &[],
             "p2, p1 from a",
         ),
@@ -200,9 +205,11 @@ fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
 
 #[test]
 fn a_pod_in_the_way_of_affinity_goes_and_one_that_is_sought_does_not_sch_8() {
-    let named = |name: &str| node(json!({"metadata": {"name": name,
+    let named = |name: &str| {
+        node(json!({"metadata": {"name": name,
         "labels": {"kubernetes.io/hostname": name, "zone": "z"}},
-        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}));
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}))
+    };
     let term = |key: &str, name: &str| json!([{"topologyKey": key, "labelSelector": {"matchLabels": {"name": name}}}]);
     let required = |kind: &str, terms: Value| {
         let mut affinity = json!({});

@@ -53,7 +53,9 @@ impl Profile {
     pub fn without(mut self, disabled: PluginSet) -> Self {
         self.plugins.retain(|plugin| !disabled.contains(plugin.id()));
         let left: PluginSet = self.plugins.iter().map(|plugin| plugin.id()).collect();
-        self.filtering(left).post_filtering(left).scoring(|plugin, weight| left.contains(plugin).then_some(weight))
+        self.filtering(left)
+            .post_filtering(left)
+            .scoring(|plugin, weight| left.contains(plugin).then_some(weight))
     }
 
     /// The same where of the plugins that filter only these do.

@@ -395,7 +395,10 @@ mod tests {
         assert_eq!(queue.waiting(), Waiting { backing_off: 1, unschedulable: 1, ..Waiting::default() });
         // It is tried before that only when there is nobody else.
         queue.put(pod("new", -5, 0), false, Duration::from_millis(200));
-        assert_eq!((pop(&mut queue, 0), pop(&mut queue, 0), pop(&mut queue, 0)), ("new".into(), "cpu".into(), "-".into()));
+        assert_eq!(
+            (pop(&mut queue, 0), pop(&mut queue, 0), pop(&mut queue, 0)),
+            ("new".into(), "cpu".into(), "-".into())
+        );
         assert_eq!((pop(&mut queue, 299), pop(&mut queue, 300)), ("-".into(), "taint".into()));
         assert_eq!(queue.next_wake(), None);
     }

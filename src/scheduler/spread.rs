@@ -122,7 +122,11 @@ fn included(constraint: &TopologySpreadConstraint, pod: &Pod, keys: &[String]) -
     let tolerations = || spec.and_then(|s| s.tolerations.clone()).unwrap_or_default();
     NodeGroup {
         keys: keys.to_vec(),
-        required: if honors(&constraint.node_affinity_policy, true) { required() } else { RequiredNodes::default() },
+        required: if honors(&constraint.node_affinity_policy, true) {
+            required()
+        } else {
+            RequiredNodes::default()
+        },
         tolerations: honors(&constraint.node_taints_policy, false).then(tolerations),
     }
 }

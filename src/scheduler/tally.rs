@@ -81,10 +81,8 @@ impl Tally {
             self.domains.resize(domain + 1, Count::default());
         }
         let before = self.domains[domain];
-        let after = Count {
-            pods: before.pods + pods,
-            nodes: (i64::from(before.nodes) + nodes).max(0) as u32,
-        };
+        let after =
+            Count { pods: before.pods + pods, nodes: (i64::from(before.nodes) + nodes).max(0) as u32 };
         if before.nodes > 0
             && let Some(domains) = self.levels.get_mut(&before.pods)
         {

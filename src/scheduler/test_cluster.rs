@@ -63,7 +63,11 @@ impl Cluster {
                 let names = |pods: &[Arc<super::pod_info::PodInfo>]| {
                     pods.iter().map(|pod| pod.uid().to_string()).collect::<Vec<_>>().join(", ")
                 };
-                let taken = if outranked.is_empty() { String::new() } else { format!(", takes from {}", names(&outranked)) };
+                let taken = if outranked.is_empty() {
+                    String::new()
+                } else {
+                    format!(", takes from {}", names(&outranked))
+                };
                 format!("{} evicts {} from {}{taken}", pod.uid(), names(&preemption.victims), preemption.node)
             }
             Some(Step::Unschedulable { pod, message, .. } | Step::Failed { pod, message }) => {

@@ -12,7 +12,9 @@ use super::names::{Named, known, named};
 use crate::object::node_selector::RequiredNodes;
 use crate::scheduler::default_spread::DefaultConstraints;
 use crate::scheduler::framework::{Plugin, PluginId};
-use crate::scheduler::plugins::{self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit};
+use crate::scheduler::plugins::{
+    self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit,
+};
 use crate::scheduler::scoring::{MAX_POINT, Strategy, Weighed};
 
 /// The settings of one profile's plugins.
@@ -160,7 +162,8 @@ impl Arguments {
             Some(Named::Plugin(PluginId::DefaultPreemption)) => self.preemption(&parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeAffinity)) => {
                 let args: NodeAffinityArgs = parse(args, &at)?;
-                self.added_affinity = args.added_affinity.as_ref().map(RequiredNodes::of_affinity).unwrap_or_default();
+                self.added_affinity =
+                    args.added_affinity.as_ref().map(RequiredNodes::of_affinity).unwrap_or_default();
             }
             Some(Named::Plugin(other)) => {
                 let message = format!("Forbidden: {} takes no arguments", other.name());
@@ -186,7 +189,8 @@ impl Arguments {
             "LeastAllocated" => Strategy::LeastAllocated,
             "MostAllocated" => Strategy::MostAllocated,
             "RequestedToCapacityRatio" => {
-                let points = strategy.requested_to_capacity_ratio.map(|ratio| ratio.shape).unwrap_or_default();
+                let points =
+                    strategy.requested_to_capacity_ratio.map(|ratio| ratio.shape).unwrap_or_default();
                 shape(&points, &format!("{at}.requestedToCapacityRatio.shape"))?
             }
             other => {
@@ -222,12 +226,14 @@ impl Arguments {
             None | Some("System") => DefaultConstraints::system(),
             Some("List") => DefaultConstraints::list(args.default_constraints.clone()),
             Some(other) => {
-                let message = format!("Unsupported value: \"{other}\": supported values: \"List\", \"System\"");
+                let message =
+                    format!("Unsupported value: \"{other}\": supported values: \"List\", \"System\"");
                 return Err(ConfigError::new(format!("{at}.defaultingType"), message));
             }
         };
         if listed && args.defaulting_type.as_deref() == Some("System") {
-            let message = "Invalid value: when .defaultConstraints are not empty, .defaultingType must be \"List\"";
+            let message =
+                "Invalid value: when .defaultConstraints are not empty, .defaultingType must be \"List\"";
             return Err(ConfigError::new(format!("{at}.defaultingType"), message));
         }
         let mut seen = std::collections::HashSet::new();
@@ -238,7 +244,10 @@ impl Arguments {
                 return Err(ConfigError::new(format!("{at}.maxSkew"), message));
             }
             if constraint.topology_key.is_empty() {
-                return Err(ConfigError::new(format!("{at}.topologyKey"), "Required value: can not be empty"));
+                return Err(ConfigError::new(
+                    format!("{at}.topologyKey"),
+                    "Required value: can not be empty",
+                ));
             }
             if !["DoNotSchedule", "ScheduleAnyway"].contains(&constraint.when_unsatisfiable.as_str()) {
                 let message = format!(
@@ -248,7 +257,8 @@ impl Arguments {
                 return Err(ConfigError::new(format!("{at}.whenUnsatisfiable"), message));
             }
             if constraint.label_selector.is_some() {
-                let message = "Forbidden: constraint must not define a selector, as they deduced for each pod";
+                let message =
+                    "Forbidden: constraint must not define a selector, as they deduced for each pod";
                 return Err(ConfigError::new(format!("{at}.labelSelector"), message));
             }
             let pair = (constraint.topology_key.clone(), constraint.when_unsatisfiable.clone());
@@ -311,7 +321,10 @@ fn shape(points: &[Point], at: &str) -> Result<Strategy, ConfigError> {
         within(point.utilization, 0, 100, &format!("{at}[{n}].utilization"))?;
         within(point.score, 0, MAX_POINT, &format!("{at}[{n}].score"))?;
         if n > 0 && points[n - 1].utilization >= point.utilization {
-            let message = format!("Invalid value: {}: utilization values must be sorted in increasing order", point.utilization);
+            let message = format!(
+                "Invalid value: {}: utilization values must be sorted in increasing order",
+                point.utilization
+            );
             return Err(ConfigError::new(format!("{at}[{n}].utilization"), message));
         }
     }

@@ -119,7 +119,8 @@ pub fn profiles(configuration: &Value) -> Result<Vec<Profile>, ConfigError> {
         plugins: document.plugins,
         plugin_config: document.plugin_config,
     };
-    let sections = if document.profiles.is_empty() { vec![(old, String::new())] } else { numbered(document.profiles) };
+    let sections =
+        if document.profiles.is_empty() { vec![(old, String::new())] } else { numbered(document.profiles) };
     let mut profiles: Vec<Profile> = Vec::new();
     for (section, path) in sections {
         let mut profile = read(section, &path, document.hard_pod_affinity_symmetric_weight)?;

@@ -107,7 +107,9 @@ impl Resolved {
             }
             match read(entry, &format!("{path}.disabled[{n}].name"))? {
                 Named::Plugin(plugin) => self.disable(point, plugin),
-                Named::Strategy(strategy) if self.strategy.as_ref().unwrap_or(&Strategy::LeastAllocated) == &strategy => {
+                Named::Strategy(strategy)
+                    if self.strategy.as_ref().unwrap_or(&Strategy::LeastAllocated) == &strategy =>
+                {
                     self.disable(point, PluginId::NodeResourcesFit);
                 }
                 Named::Strategy(_) | Named::Elsewhere => {}

@@ -76,9 +76,11 @@ fn older_spellings_mean_the_same_sch_6() {
 #[test]
 fn mistakes_name_their_field_sch_6() {
     let profile = |plugins: Value| json!({"profiles": [{"plugins": plugins}]});
-    let args = |name: &str, args: Value| json!({"profiles": [{"pluginConfig": [{"name": name, "args": args}]}]});
+    let args =
+        |name: &str, args: Value| json!({"profiles": [{"pluginConfig": [{"name": name, "args": args}]}]});
     let constraint = |more: Value| {
-        let mut constraint = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"});
+        let mut constraint =
+            json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"});
         constraint.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"defaultingType": "List", "defaultConstraints": [constraint]})
     };
@@ -87,7 +89,10 @@ fn mistakes_name_their_field_sch_6() {
         (json!({"kind": "Policy"}), "kind: Unsupported value"),
         (json!({"percentageOfNodesToScore": 101}), "percentageOfNodesToScore: Invalid value: 101"),
         (json!({"extenders": [{}]}), "extenders: Forbidden"),
-        (json!({"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}), "profiles[1].schedulerName: Duplicate"),
+        (
+            json!({"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}),
+            "profiles[1].schedulerName: Duplicate",
+        ),
         (json!({"profiles": [{"schedulerName": ""}]}), "profiles[0].schedulerName: Required value"),
         (json!({"profile": []}), ": unknown field `profile`"),
         (
@@ -103,8 +108,11 @@ fn mistakes_name_their_field_sch_6() {
             "profiles[0].pluginConfig[0].args.scoringStrategy.type: Unsupported value: \"Best\"",
         ),
         (
-            args("NodeResourcesFit", json!({"scoringStrategy": {"type": "RequestedToCapacityRatio",
-                "requestedToCapacityRatio": {"shape": [{"utilization": 50, "score": 1}, {"utilization": 50, "score": 2}]}}})),
+            args(
+                "NodeResourcesFit",
+                json!({"scoringStrategy": {"type": "RequestedToCapacityRatio",
+                "requestedToCapacityRatio": {"shape": [{"utilization": 50, "score": 1}, {"utilization": 50, "score": 2}]}}}),
+            ),
             "profiles[0].pluginConfig[0].args.scoringStrategy.requestedToCapacityRatio.shape[1].utilization: Invalid",
         ),
         (

@@ -224,7 +224,9 @@ impl Plugin for InterPodAffinity {
                 // The last of those it requires may have gone: then it may be the first.
                 let required = !affinity.required.is_empty()
                     && affinity.required_terms.iter().all(|term| term.matches(other, namespaces));
-                shunned || required || other.carried.iter().any(|carried| carried.term.matches(pod, namespaces))
+                shunned
+                    || required
+                    || other.carried.iter().any(|carried| carried.term.matches(pod, namespaces))
             }
             ClusterChange::NodeAdded(_) | ClusterChange::NamespaceChanged => true,
             ClusterChange::NodeUpdated(_, difference) => difference.labels,
@@ -322,7 +324,11 @@ mod tests {
             // No selector selects nobody.
             ("x", shuns(json!([{"topologyKey": "zone"}])), ["+"; 4]),
             // matchLabelKeys: pods of the same version; mismatchLabelKeys: of another.
-            ("x", shuns(json!([term("zone", "web", json!({"matchLabelKeys": ["version"]}))])), ["shuns", "shuns", "+", "+"]),
+            (
+                "x",
+                shuns(json!([term("zone", "web", json!({"matchLabelKeys": ["version"]}))])),
+                ["shuns", "shuns", "+", "+"],
+            ),
             ("x", shuns(json!([term("zone", "web", json!({"mismatchLabelKeys": ["version"]}))])), ["+"; 4]),
         ] {
             let pod = pod("new", "default", app, affinity.clone());

@@ -224,8 +224,11 @@ mod tests {
         used.add(Arc::new(asking(json!({}))));
         assert_eq!(scores_of(&NodeResourcesFit::default(), &idle, &[empty, used]), [85, 70]);
         // More memory than there is counts 0: (50 + 0)/2; without memory at all cpu counts alone.
-        let scores =
-            scores_of(&NodeResourcesFit::default(), &pod, &[sized("a", "6", "4000", "9"), sized("b", "6", "0", "9")]);
+        let scores = scores_of(
+            &NodeResourcesFit::default(),
+            &pod,
+            &[sized("a", "6", "4000", "9"), sized("b", "6", "0", "9")],
+        );
         assert_eq!(scores, [25, 50]);
     }
 }

@@ -90,12 +90,18 @@ impl<'a> Score<'a> {
     fn new(pod: &'a PodInfo, snapshot: &'a Snapshot, feasible: &[usize]) -> Self {
         let nodes = snapshot.nodes();
         let wishes = pod.spread.iter().filter(|spread| !spread.required);
-        Self(wishes.map(|spread| Wished::new(spread, snapshot, feasible.iter().map(|p| &nodes[*p]))).collect())
+        Self(
+            wishes.map(|spread| Wished::new(spread, snapshot, feasible.iter().map(|p| &nodes[*p]))).collect(),
+        )
     }
 }
 
 impl<'a> Wished<'a> {
-    fn new<'n>(spread: &'a Spread, snapshot: &'a Snapshot, feasible: impl Iterator<Item = &'n NodeInfo>) -> Self {
+    fn new<'n>(
+        spread: &'a Spread,
+        snapshot: &'a Snapshot,
+        feasible: impl Iterator<Item = &'n NodeInfo>,
+    ) -> Self {
         let counts = snapshot.counts().tally(&spread.tally);
         let mut seen: Vec<bool> = Vec::new();
         let mut size = 0;

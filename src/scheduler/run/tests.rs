@@ -1,0 +1,219 @@
+//! The scheduler against the API, on virtual time.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Event, PodCondition};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::{ApiConfig, DeleteOptions};
+use crate::base::clock::Clock;
+use crate::object::Key;
+use crate::store::Store;
+
+struct Cluster {
+    api: Api,
+    scheduler: Scheduler,
+}
+
+impl Cluster {
+    fn start(nodes: &[(&str, &str)]) -> Self {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let tasks = Tasks::new();
+        let scheduler = Scheduler::new(&api, &Caches::new(&api, &tasks), SchedulerConfig::default());
+        scheduler.run(&tasks);
+        let cluster = Self { api, scheduler };
+        cluster.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}));
+        cluster.create(json!({"apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": "default"}}));
+        for (name, cpu) in nodes {
+            cluster.create(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}));
+            cluster.resize(name, cpu);
+        }
+        cluster
+    }
+
+    fn create(&self, value: Value) {
+        let object = Object::from_any_value(value).unwrap();
+        self.api.create(object, &crate::api::WriteOptions::default()).unwrap();
+    }
+
+    fn resize(&self, node: &str, cpu: &str) {
+        let status: k8s_openapi::api::core::v1::NodeStatus =
+            serde_json::from_value(json!({"capacity": {"cpu": cpu, "memory": "8Gi", "pods": "110"},
+                "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "110"}}))
+            .unwrap();
+        let edit = |node: &mut Node| {
+            node.status = Some(status.clone());
+            Ok(())
+        };
+        self.api.modify_status::<Node>(&Key::new("", node), edit).unwrap();
+    }
+
+    fn pod(&self, name: &str, cpu: &str, more: Value) {
+        let mut spec = json!({"containers": [
+            {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]});
+        if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+            spec.extend(more);
+        }
+        self.create(json!({"apiVersion": "v1", "kind": "Pod", "spec": spec,
+            "metadata": {"name": name, "namespace": "default"}}));
+    }
+
+    fn get(&self, pod: &str) -> Shared<Pod> {
+        self.api.get_as::<Pod>(&Key::new("default", pod)).unwrap()
+    }
+
+    fn node_of(&self, pod: &str) -> Option<String> {
+        self.get(pod).spec.as_ref()?.node_name.clone()
+    }
+
+    fn condition(&self, pod: &str) -> Option<PodCondition> {
+        let conditions = self.get(pod).status.as_ref()?.conditions.clone()?;
+        conditions.into_iter().find(|c| c.type_ == "PodScheduled")
+    }
+
+    fn events(&self, pod: &str) -> Vec<(String, String, i32)> {
+        let told = self.api.list_as::<Event>(Some("default"));
+        let about = told.iter().filter(|e| e.involved_object.name.as_deref() == Some(pod));
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        about.map(|e| (text(&e.reason), text(&e.message), e.count.unwrap_or(0))).collect()
+    }
+
+    /// Waits, on virtual time, until this holds.
+    async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+        for _ in 0..10_000 {
+            if holds(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("never: {what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_bound_and_told_why_not_sch_1_sch_9() {
+    let cluster = Cluster::start(&[("a", "1"), ("b", "1"), ("c", "2")]);
+    for n in 0..4 {
+        cluster.pod(&format!("p{n}"), "1", json!({}));
+    }
+    cluster.pod("big", "3", json!({}));
+    cluster.pod("gated", "1m", json!({"schedulingGates": [{"name": "example.com/wait"}]}));
+    cluster.pod("foreign", "1m", json!({"schedulerName": "mine"}));
+    cluster.until("four bound", |c| (0..4).all(|n| c.node_of(&format!("p{n}")).is_some())).await;
+    let mut nodes: Vec<String> = (0..4).filter_map(|n| cluster.node_of(&format!("p{n}"))).collect();
+    nodes.sort();
+    assert_eq!(nodes, ["a", "b", "c", "c"]);
+    let on = cluster.node_of("p0").unwrap();
+    let assigned = format!("Successfully assigned default/p0 to {on}");
+    assert_eq!(cluster.events("p0"), [("Scheduled".into(), assigned, 1)]);
+    assert_eq!(cluster.condition("p0").unwrap().status, "True");
+
+    cluster.until("big was tried", |c| c.condition("big").is_some()).await;
+    let message = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: \
+                   3 Preemption is not helpful for scheduling.";
+    let told = cluster.condition("big").unwrap();
+    assert_eq!((told.status.as_str(), told.reason.as_deref()), ("False", Some("Unschedulable")));
+    assert_eq!(told.message.as_deref(), Some(message));
+    assert_eq!(cluster.events("big"), [("FailedScheduling".into(), message.into(), 1)]);
+    let verdict = cluster.scheduler.verdict(cluster.get("big").uid()).expect("the last attempt's verdict");
+    assert_eq!(verdict.table.rows().filter(|row| row.refused().is_some()).count(), 3);
+
+    let revision = cluster.api.revision();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(cluster.api.revision(), revision, "a pod that fits nowhere costs nothing");
+    let waiting = Waiting { unschedulable: 1, gated: 1, ..Waiting::default() };
+    assert_eq!(cluster.scheduler.waiting(), waiting);
+    cluster.resize("c", "6");
+    cluster.until("big bound", |c| c.node_of("big").as_deref() == Some("c")).await;
+    assert_eq!(cluster.condition("big").unwrap().status, "True");
+    assert!(cluster.scheduler.verdict(cluster.get("big").uid()).is_none());
+
+    let gated = cluster.condition("gated").unwrap();
+    assert_eq!(gated.reason.as_deref(), Some("SchedulingGated"));
+    let open = |pod: &mut Pod| {
+        pod.spec.as_mut().unwrap().scheduling_gates = None;
+        Ok(())
+    };
+    cluster.api.modify::<Pod>(&Key::new("default", "gated"), open).unwrap();
+    cluster.until("the gate is open", |c| c.node_of("gated").is_some()).await;
+    assert_eq!((cluster.node_of("foreign"), cluster.condition("foreign")), (None, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_pods_room_goes_to_the_next_sch_1() {
+    let cluster = Cluster::start(&[("a", "1")]);
+    cluster.pod("first", "1", json!({}));
+    cluster.until("first bound", |c| c.node_of("first").is_some()).await;
+    cluster.pod("second", "1", json!({}));
+    cluster.until("second waits", |c| c.condition("second").is_some()).await;
+    let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    cluster.api.delete(Kind::Pod, &Key::new("default", "first"), &now).unwrap();
+    cluster.until("second bound", |c| c.node_of("second").as_deref() == Some("a")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn victims_are_told_and_go_and_the_room_is_kept_sch_8() {
+    let cluster = Cluster::start(&[("a", "1")]);
+    cluster.create(json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "high"}, "value": 1000}));
+    cluster.pod("victim", "1", json!({"terminationGracePeriodSeconds": 7}));
+    cluster.until("victim bound", |c| c.node_of("victim").is_some()).await;
+    cluster.pod("vip", "1", json!({"priorityClassName": "high"}));
+    let nominated = |c: &Cluster| c.get("vip").status.as_ref().and_then(|s| s.nominated_node_name.clone());
+    cluster.until("a node is kept", |c| nominated(c).as_deref() == Some("a")).await;
+
+    let victim = cluster.get("victim");
+    assert_eq!(victim.metadata.deletion_grace_period_seconds, Some(7), "its own grace period");
+    let conditions = victim.status.as_ref().unwrap().conditions.clone().unwrap();
+    let target = conditions.iter().find(|c| c.type_ == "DisruptionTarget").unwrap();
+    assert_eq!((target.status.as_str(), target.reason.as_deref()), ("True", Some("PreemptionByScheduler")));
+    assert_eq!(
+        target.message.as_deref(),
+        Some("default-scheduler: preempting to accommodate a higher priority pod")
+    );
+    let told = format!("Preempted by pod {} on node a", cluster.get("vip").uid());
+    assert!(cluster.events("victim").contains(&("Preempted".into(), told, 1)));
+    let failed = cluster.condition("vip").unwrap();
+    assert_eq!(failed.message.as_deref(), Some("0/1 nodes are available: 1 Insufficient cpu."));
+
+    // A scheduler that starts anew meanwhile still knows whose room it is.
+    cluster.pod("rival", "1", json!({}));
+    cluster.until("rival was tried", |c| c.condition("rival").is_some()).await;
+    let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    cluster.api.delete(Kind::Pod, &Key::new("default", "victim"), &now).unwrap();
+    cluster.until("vip bound", |c| c.node_of("vip").as_deref() == Some("a")).await;
+    assert_eq!(cluster.node_of("rival"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_gated_pods_are_in_nobodys_way_sch_1() {
+    let cluster = Cluster::start(&[("a", "1")]);
+    for n in 0..10_000 {
+        cluster.pod(&format!("gated-{n}"), "1m", json!({"schedulingGates": [{"name": "example.com/wait"}]}));
+    }
+    cluster.pod("free", "1", json!({}));
+    cluster.until("free bound", |c| c.node_of("free").is_some()).await;
+    cluster.until("all are known", |c| c.scheduler.waiting().gated == 10_000).await;
+    let revision = cluster.api.revision();
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!(cluster.api.revision(), revision, "and cost nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn verdicts_are_asked_of_the_api_sch_9() {
+    let cluster = Cluster::start(&[("a", "1"), ("b", "2")]);
+    cluster.pod("big", "3", json!({}));
+    cluster.until("big was tried", |c| c.condition("big").is_some()).await;
+    let verdict = cluster.api.scheduling_verdict(cluster.get("big").uid()).expect("it was tried");
+    assert!(verdict.message.starts_with("0/2 nodes are available: 2 Insufficient cpu."));
+    assert_eq!(verdict.advice[0].0, "b", "the least is missing there");
+    assert_eq!(verdict.filters, ["NodeUnschedulable", "TaintToleration", "NodeResourcesFit"]);
+    let refused: Vec<_> = verdict.nodes.iter().map(|(node, by)| (node.as_str(), by[0].plugin)).collect();
+    assert_eq!(refused, [("a", "NodeResourcesFit"), ("b", "NodeResourcesFit")]);
+    cluster.resize("b", "4");
+    cluster.until("big bound", |c| c.node_of("big").is_some()).await;
+    assert_eq!(cluster.api.scheduling_verdict(cluster.get("big").uid()), None);
+}
