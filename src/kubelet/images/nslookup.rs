@@ -5,7 +5,7 @@
 //! `until nslookup …` waits for.
 
 use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -54,7 +54,8 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
         None => resolver.show_host(&asked.name),
         Some(type_) => resolver.show_records(&asked.name, type_),
     };
-    print!("{text}");
+    // Whoever reads it may have seen enough.
+    let _ = io::stdout().write_all(text.as_bytes());
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
