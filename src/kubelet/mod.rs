@@ -18,6 +18,7 @@ mod pod_ips;
 pub mod probe;
 pub mod runtime;
 mod sandbox;
+mod security;
 mod service_names;
 pub mod spec;
 mod static_pods;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::node::NodeConfig;
-use super::runtime::SandboxSpec;
+use super::runtime::{HostShares, SandboxSpec};
 use super::spec;
 use crate::base::resolv_conf::ResolvConf;
 
@@ -61,6 +61,11 @@ pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> 
         hosts: Some(with_services(&own_hosts, services)),
         resolv_conf,
         share_process_namespace: spec.share_process_namespace == Some(true),
+        host: HostShares {
+            pid: spec.host_pid == Some(true),
+            ipc: spec.host_ipc == Some(true),
+            network: spec.host_network == Some(true),
+        },
         hostname: names.shown(spec),
         ip,
     };

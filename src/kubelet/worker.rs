@@ -26,7 +26,7 @@ use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use super::static_pods::is_static;
 use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState};
-use super::{eviction, hooks, probe, spec, volumes};
+use super::{eviction, hooks, probe, security, spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
 use crate::object::Shared;
@@ -112,6 +112,15 @@ impl Pass<'_> {
             }
         }
         self.write_status(Moment::Now);
+        if self.state.observed.shutdown {
+            // Only now may it be known to have ended for good.
+            let last = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
+            if last.actions == [Action::Remove]
+                && let After::End(end) = self.remove().await
+            {
+                return end;
+            }
+        }
         if spec::spec(&self.pod).active_deadline_seconds.is_some() {
             // The first status has the start time that the deadline counts from.
             wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
@@ -285,6 +294,7 @@ impl Pass<'_> {
 
     /// The node stops: the pod's processes end, its object stays for the next start.
     fn shut_down(&mut self, how: Closing) {
+        self.state.observed.shutdown = true;
         let now = self.now();
         let grace = if how == Closing::ByForce { Duration::ZERO } else { spec::grace(&self.pod) };
         let stop = &mut self.state.observed.stop;
@@ -345,6 +355,14 @@ impl Pass<'_> {
         if self.state.observed.sandbox.is_some() {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
+        }
+        if self.state.observed.sandbox.is_none() && !self.node.config.hollow {
+            // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
+            let namespaces = self.node.runtime.isolation().get("podium.dev/namespaces").is_some_and(|n| n != "none");
+            let abilities = security::Abilities { uid: rustix::process::geteuid().as_raw(), namespaces };
+            for text in security::ignored(&self.pod, abilities) {
+                self.event(EventType::Warning, "SecurityContextIgnored", text);
+            }
         }
         let services = super::service_names::lines_for(self.engine, self.node, self.pod.namespace());
         let (spec, warnings) = super::sandbox::spec(&self.pod, ip, &self.node.config, &services);

@@ -512,6 +512,7 @@ impl Runtime for HollowRuntime {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{HostShares, Security};
     use super::*;
 
     fn runtime(config: HollowConfig) -> HollowRuntime {
@@ -528,6 +529,7 @@ mod tests {
             hostname: uid.to_owned(),
             ip: [127, 0, 0, 9].into(),
             share_process_namespace: false,
+            host: HostShares::default(),
             resolv_conf: None,
             hosts: None,
         }
@@ -549,8 +551,10 @@ mod tests {
             tty: false,
             memory_limit_bytes: None,
             cpu_limit_millicores: None,
+            cpu_request_millicores: None,
             run_as_user: None,
             run_as_group: None,
+            security: Security::default(),
             termination_message_path: PathBuf::from("/dev/termination-log"),
             target: None,
         }
