@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Service};
 use parking_lot::RwLock;
+use tokio::sync::oneshot;
 
 use super::follow::Follower;
 use crate::api::{Api, ChangeKind};
@@ -62,29 +63,15 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
             index.write().set_namespace(change.object.name(), change.kind != ChangeKind::Deleted);
         }
     });
-    let updated = index.clone();
-    let following = follower.clone();
-    tasks.spawn("dns names", async move {
-        loop {
-            for (key, joined) in following.take().await {
-                updated.write().update(&key, &joined);
-            }
-            tokio::time::sleep(BURST).await;
-        }
-    });
-    let (caches, recorder) = (caches.clone(), Recorder::new(api, "coredns"));
+    let (complete, is_complete) = oneshot::channel();
+    tasks.spawn("dns names", follow(index.clone(), follower, caches.clone(), complete));
+    let (services, recorder) = (caches.of::<Service>(), Recorder::new(api, "coredns"));
     let (inner, clock) = (tasks.clone(), api.clock().clone());
     tasks.spawn("dns server", async move {
         // Half a picture would say of names that they do not exist.
-        tokio::join!(
-            caches.synced(Kind::Namespace),
-            caches.synced(Kind::Service),
-            caches.synced(Kind::EndpointSlice)
-        );
-        for (key, joined) in follower.take_now() {
-            index.write().update(&key, &joined);
+        if is_complete.await.is_err() {
+            return;
         }
-        let services = caches.of::<Service>();
         let server = Arc::new(Server::new(index, config.resolvers, config.address, clock));
         let mut failures = 0;
         loop {
@@ -104,4 +91,29 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
             }
         }
     });
+}
+
+/// Keeps the names up to date; tells when all that were there at the start are known.
+async fn follow(
+    index: Arc<RwLock<Index>>,
+    follower: Arc<Follower>,
+    caches: Caches,
+    complete: oneshot::Sender<()>,
+) {
+    tokio::join!(
+        caches.synced(Kind::Namespace),
+        caches.synced(Kind::Service),
+        caches.synced(Kind::EndpointSlice)
+    );
+    for (key, joined) in follower.take_now() {
+        index.write().update(&key, &joined);
+    }
+    // Whoever waits for this may be stopping.
+    let _ = complete.send(());
+    loop {
+        for (key, joined) in follower.take().await {
+            index.write().update(&key, &joined);
+        }
+        tokio::time::sleep(BURST).await;
+    }
 }

@@ -94,15 +94,22 @@ impl Listening {
     }
 
     async fn close_all_but(&mut self, key: &Key, listeners: &[Listener], follower: &Follower) {
-        let wanted: BTreeSet<Place> = listeners.iter().map(|l| l.place).collect();
-        let had = self.of_service.remove(key).unwrap_or_default();
-        for place in had.difference(&wanted) {
-            if let Some(open) = self.open.remove(place) {
+        let mut wanted: HashMap<Place, u16> = HashMap::new();
+        for listener in listeners {
+            // The first one is for the port that is declared there, if any is.
+            wanted.entry(listener.place).or_insert(listener.declared);
+        }
+        let mut kept = BTreeSet::new();
+        for place in self.of_service.remove(key).unwrap_or_default() {
+            if self.open.get(&place).map(|open| open.declared) == wanted.get(&place).copied() {
+                kept.insert(place);
+                continue;
+            }
+            if let Some(open) = self.open.remove(&place) {
                 open.tasks.stop().await;
             }
-            follower.mark(self.waiting.remove(place).unwrap_or_default());
+            follower.mark(self.waiting.remove(&place).unwrap_or_default());
         }
-        let kept: BTreeSet<Place> = had.intersection(&wanted).copied().collect();
         if !kept.is_empty() {
             self.of_service.insert(key.clone(), kept);
         }

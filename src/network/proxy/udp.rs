@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -46,11 +46,7 @@ pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared:
     loop {
         // Errors tell of answers that found no client any more: nothing to do about that.
         let Ok((length, client)) = socket.recv_from(&mut datagram).await else { continue };
-        let node = || {
-            let machine = balancer.lock().asks_for_node().then(|| shared.machine())?;
-            machine.node_of(client.ip()).map(str::to_owned)
-        };
-        let node = node();
+        let node = node_of(&balancer, &shared, client.ip());
         let known = flows.get(&client).filter(|flow| {
             !flow.over.is_cancelled() && balancer.lock().is_usable(flow.backend, node.as_deref())
         });
@@ -70,6 +66,12 @@ pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared:
             let _ = flow.towards.try_send(&datagram[..length]);
         }
     }
+}
+
+/// The client's node, where it matters.
+fn node_of(balancer: &SharedBalancer, shared: &Shared, client: IpAddr) -> Option<String> {
+    let machine = balancer.lock().asks_for_node().then(|| shared.machine())?;
+    machine.node_of(client).map(str::to_owned)
 }
 
 /// Forgets flows that are over, and the longest idle quarter when there are too many still.

@@ -16,12 +16,16 @@ use super::{Net, soon, until};
 const PORT: u16 = 8080;
 
 fn running() -> Net {
+    running_with(LowPorts::default())
+}
+
+fn running_with(low_ports: LowPorts) -> Net {
     let net = Net::new();
     start(
         &net.api,
         &net.caches,
         &net.tasks,
-        ProxyConfig { services: net.services, low_ports: LowPorts::default(), connections: 1000 },
+        ProxyConfig { services: net.services, low_ports, connections: 1000 },
     );
     net
 }
@@ -38,11 +42,17 @@ fn endpoint(ip: Ipv4Addr, state: char) -> Value {
 
 /// Greets with its name, then gives back what it gets, until the other side is done.
 async fn echo(ip: Ipv4Addr) -> JoinHandle<()> {
-    let listener = TcpListener::bind((ip, PORT)).await.unwrap();
+    echo_as(&ip.to_string(), (ip, PORT).into()).await
+}
+
+async fn echo_as(name: &str, address: SocketAddr) -> JoinHandle<()> {
+    let listener = TcpListener::bind(address).await.unwrap();
+    let greeting = format!("{name}\n");
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
+            let greeting = greeting.clone();
             tokio::spawn(async move {
-                let _ = stream.write_all(format!("{ip}\n").as_bytes()).await;
+                let _ = stream.write_all(greeting.as_bytes()).await;
                 let (mut read, mut write) = stream.split();
                 let _ = tokio::io::copy(&mut read, &mut write).await;
                 let _ = write.write_all(b"end").await;
@@ -219,6 +229,34 @@ async fn a_port_that_another_program_has_is_told_and_tried_again_net_2() {
     assert_eq!(told.message.as_deref(), Some(expected.as_str()));
     drop(squatter);
     assert_eq!(until("an answer", || who(service)).await, ip.to_string());
+    net.tasks.stop().await;
+}
+
+#[tokio::test]
+async fn a_moved_port_gives_way_to_a_declared_one_net_1() {
+    let net = running_with(LowPorts::below(1024));
+    let ip = net.backend(2);
+    let (_low, _high) = (echo_as("low", (ip, 9001).into()).await, echo_as("high", (ip, 9002).into()).await);
+    let low = json!({"name": "low", "port": 80});
+    let service = net.service("web", &json!({"ports": [low.clone()]}));
+    let ports = json!([{"name": "low", "port": 9001, "protocol": "TCP"},
+        {"name": "high", "port": 9002, "protocol": "TCP"}]);
+    net.endpoints("web", &ports, &json!([endpoint(ip, 'r')]));
+    assert_eq!(until("an answer", || who(service)).await, "low", "80 is served at 8080");
+
+    let key = podium::object::Key::new("default", "web");
+    let declare = |ports: Value| {
+        net.api
+            .modify::<k8s_openapi::api::core::v1::Service>(&key, |service| {
+                service.spec.as_mut().unwrap().ports = serde_json::from_value(ports.clone()).unwrap();
+                Ok(())
+            })
+            .unwrap();
+    };
+    declare(json!([low.clone(), {"name": "high", "port": 8080}]));
+    until("the declared one", || async { (who(service).await? == "high").then_some(()) }).await;
+    declare(json!([low]));
+    until("the moved one again", || async { (who(service).await? == "low").then_some(()) }).await;
     net.tasks.stop().await;
 }
 

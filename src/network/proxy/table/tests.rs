@@ -1,0 +1,179 @@
+//! Tables of where a service is served, and by whom.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::AddressRange;
+use crate::network::machine::NodeFacts;
+use crate::object::{Key, Shared};
+
+/// Ports and endpoints of each slice.
+type Slices = Vec<(Value, Vec<Value>)>;
+
+fn machine() -> Machine {
+    let node = |n: u8, start: u16| NodeFacts {
+        ip: Some([127, 16, 0, n].into()),
+        pods: Some(AddressRange { base: [127, 64, n, 0].into(), bits: 8 }),
+        low_ports: LowPorts::below(start),
+    };
+    let nodes = [("n1", node(1, 0)), ("n2", node(2, 1024))].map(|(name, n)| (name.to_string(), n)).into();
+    Machine { nodes, services: AddressRange { base: [127, 32, 0, 0].into(), bits: 16 } }
+}
+
+/// An endpoint of a node: `r`eady, `n`ot ready, `t`erminating but serving, or `g`one deaf.
+fn endpoint(node: u8, host: u8, state: char) -> Value {
+    let (ready, serving, terminating) = match state {
+        'r' => (true, true, false),
+        't' => (false, true, true),
+        'g' => (false, false, true),
+        _ => (false, false, false),
+    };
+    json!({"addresses": [format!("127.64.{node}.{host}")], "nodeName": format!("n{node}"),
+        "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
+        "targetRef": {"kind": "Pod", "name": format!("p{host}")}})
+}
+
+fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> Joined {
+    let mut base = json!({"type": "ClusterIP", "clusterIP": "127.32.1.5",
+        "ports": [{"port": 80, "protocol": "TCP"}]});
+    json_patch::merge(&mut base, spec);
+    let service = json!({"metadata": {"name": "web", "namespace": "default"}, "spec": base});
+    let slices = slices.iter().enumerate().map(|(n, (ports, endpoints))| {
+        let value = json!({"metadata": {"name": format!("web-{n}"), "namespace": "default"},
+            "addressType": "IPv4", "ports": ports, "endpoints": endpoints});
+        let slice = Shared::from_value(serde_json::from_value(value).unwrap());
+        (Key::new("default", format!("web-{n}")), slice)
+    });
+    let slices = slices.collect();
+    Joined { service: Some(Shared::from_value(serde_json::from_value(service).unwrap())), slices }
+}
+
+/// `place -> ready | draining`, a line each.
+fn told(joined: &Joined, low_ports: LowPorts) -> Vec<String> {
+    let list = |all: &[Backend]| all.iter().map(|b| b.address.to_string()).collect::<Vec<_>>().join(",");
+    let line = |l: Listener| {
+        let (ready, draining) = (list(&l.balance.ready), list(&l.balance.draining));
+        let draining = if draining.is_empty() { draining } else { format!(" | {draining}") };
+        format!("{} -> {ready}{draining}", l.place)
+    };
+    listeners(joined, &machine(), low_ports).into_iter().map(line).collect()
+}
+
+#[test]
+fn a_service_is_served_where_and_by_whom_kube_proxy_would_svc_1_net_2() {
+    let http = json!([{"name": "", "port": 8080, "protocol": "TCP"}]);
+    let two = vec![endpoint(1, 2, 'r'), endpoint(2, 2, 'r')];
+    let cases: Vec<(&str, Value, Slices, &[&str])> = vec![
+        (
+            "ready endpoints",
+            json!({}),
+            vec![(http.clone(), two.clone())],
+            &["127.32.1.5:80/TCP -> 127.64.1.2:8080,127.64.2.2:8080"],
+        ),
+        (
+            "those of all slices, each once",
+            json!({}),
+            vec![(http.clone(), two.clone()), (http.clone(), vec![endpoint(1, 3, 'r'), endpoint(1, 2, 'r')])],
+            &["127.32.1.5:80/TCP -> 127.64.1.2:8080,127.64.2.2:8080,127.64.1.3:8080"],
+        ),
+        (
+            "terminating ones are kept apart",
+            json!({}),
+            vec![(http.clone(), vec![endpoint(1, 2, 't'), endpoint(1, 3, 'r'), endpoint(1, 4, 'g')])],
+            &["127.32.1.5:80/TCP -> 127.64.1.3:8080 | 127.64.1.2:8080"],
+        ),
+        ("none that is of use", json!({}), vec![(http.clone(), vec![endpoint(1, 2, 'n')])], &[]),
+        ("none at all", json!({}), vec![(json!([]), vec![])], &[]),
+        ("headless", json!({"clusterIP": "None"}), vec![(http.clone(), two.clone())], &[]),
+        ("ExternalName", json!({"type": "ExternalName", "clusterIP": null}), vec![], &[]),
+        ("not on loopback", json!({"clusterIP": "10.96.0.5"}), vec![(http.clone(), two.clone())], &[]),
+        (
+            "by name and protocol",
+            json!({"ports": [{"name": "dns", "port": 53, "protocol": "UDP"},
+                {"name": "dns-tcp", "port": 53, "protocol": "TCP"}, {"name": "s", "port": 9, "protocol": "SCTP"}]}),
+            vec![(
+                json!([{"name": "dns", "port": 5353, "protocol": "UDP"},
+                {"name": "dns-tcp", "port": 5354, "protocol": "TCP"}]),
+                vec![endpoint(1, 2, 'r')],
+            )],
+            &["127.32.1.5:53/UDP -> 127.64.1.2:5353", "127.32.1.5:53/TCP -> 127.64.1.2:5354"],
+        ),
+        (
+            "node ports",
+            json!({"type": "NodePort", "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30080}]}),
+            vec![(http.clone(), vec![endpoint(1, 2, 'r')])],
+            &[
+                "127.32.1.5:80/TCP -> 127.64.1.2:8080",
+                "127.0.0.1:30080/TCP -> 127.64.1.2:8080",
+                "127.16.0.1:30080/TCP -> 127.64.1.2:8080",
+                "127.16.0.2:30080/TCP -> 127.64.1.2:8080",
+            ],
+        ),
+        (
+            "node ports of the node's own",
+            json!({"type": "NodePort", "externalTrafficPolicy": "Local",
+                "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30080}]}),
+            vec![(http.clone(), vec![endpoint(1, 2, 'r')])],
+            &[
+                "127.32.1.5:80/TCP -> 127.64.1.2:8080",
+                "127.0.0.1:30080/TCP -> 127.64.1.2:8080",
+                "127.16.0.1:30080/TCP -> 127.64.1.2:8080",
+            ],
+        ),
+        (
+            "external addresses, of loopback only",
+            json!({"externalIPs": ["127.9.9.9", "192.0.2.1"]}),
+            vec![(http.clone(), vec![endpoint(1, 2, 'r')])],
+            &["127.32.1.5:80/TCP -> 127.64.1.2:8080", "127.9.9.9:80/TCP -> 127.64.1.2:8080"],
+        ),
+        (
+            "a pod's low port is where its node serves it",
+            json!({}),
+            vec![(json!([{"name": null, "port": 80, "protocol": null}]), two.clone())],
+            &["127.32.1.5:80/TCP -> 127.64.1.2:80,127.64.2.2:8080"],
+        ),
+        (
+            "never itself, never a hollow pod; what was written by hand is taken as it is",
+            json!({}),
+            vec![(
+                json!([{"name": "", "port": 30080, "protocol": "TCP"}]),
+                vec![
+                    json!({"addresses": ["127.32.1.5"]}),
+                    json!({"addresses": ["127.0.0.1"]}),
+                    json!({"addresses": ["127.16.0.1"]}),
+                    json!({"addresses": ["nonsense"]}),
+                    json!({"addresses": []}),
+                    json!({"addresses": ["10.64.0.5"], "targetRef": {"kind": "Pod"}}),
+                    json!({"addresses": ["192.0.2.7"]}),
+                ],
+            )],
+            &["127.32.1.5:80/TCP -> 192.0.2.7:30080"],
+        ),
+    ];
+    for (rule, spec, slices, expected) in cases {
+        assert_eq!(told(&joined(&spec, &slices), LowPorts::default()), expected, "{rule}");
+    }
+    assert_eq!(told(&Joined::default(), LowPorts::default()), [""; 0], "gone");
+}
+
+#[test]
+fn a_declared_port_comes_before_one_that_moved_net_1() {
+    let ports =
+        json!([{"name": "a", "port": 80, "protocol": "TCP"}, {"name": "b", "port": 8080, "protocol": "TCP"}]);
+    let targets = json!([{"name": "a", "port": 9001, "protocol": "TCP"}, {"name": "b", "port": 9002, "protocol": "TCP"}]);
+    let joined = joined(&json!({"ports": ports}), &[(targets, vec![endpoint(1, 2, 'r')])]);
+    assert_eq!(
+        told(&joined, LowPorts::below(1024)),
+        ["127.32.1.5:8080/TCP -> 127.64.1.2:9002", "127.32.1.5:8080/TCP -> 127.64.1.2:9001",]
+    );
+}
+
+#[test]
+fn policies_and_affinity_are_read_svc_1() {
+    let spec = json!({"internalTrafficPolicy": "Local", "sessionAffinity": "ClientIP",
+        "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 7}}});
+    let slices = [(json!([{"name": "", "port": 1, "protocol": "TCP"}]), vec![endpoint(1, 2, 'r')])];
+    let found = listeners(&joined(&spec, &slices), &machine(), LowPorts::default());
+    assert!(found[0].balance.of_clients_node);
+    assert_eq!(found[0].balance.affinity, Some(Duration::from_secs(7)));
+}
