@@ -121,11 +121,14 @@ async fn a_pod_of_the_machine_sees_the_machine() {
     let host = HostShares { pid: true, ipc: true, network: true };
     node.runtime.run_sandbox(SandboxSpec { host, ..sandbox("machine") }).await.unwrap();
     let script = format!("hostname; tr '\\0' ' ' < /proc/{}/cmdline | head -c 40", std::process::id());
-    let spec =
-        ContainerSpec { pod_uid: "machine".to_owned(), ..shell("main", &format!("{script}; sleep 1000")) };
+    let spec = ContainerSpec {
+        pod_uid: "machine".to_owned(),
+        ..shell("main", &format!("{script}; echo; echo done; sleep 1000"))
+    };
     let record = node.start(spec).await;
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    node.log_has(&record.id, &format!("F {name}\n")).await;
+    node.log_has(&record.id, "F done\n").await;
+    assert!(node.log(&record.id).await.contains(&format!("F {name}\n")));
     node.runtime.kill_container(&record.id).await.unwrap();
     soon("exit", async {
         while node.runtime.inspect(&"machine".to_owned()).await.unwrap().unwrap().containers[0].exit.is_none()
