@@ -20,7 +20,6 @@ use crate::api::identity::Signer;
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
-use crate::manifest::ManifestError;
 use crate::object::Kind;
 use crate::object::node::is_ready;
 use crate::reconcile::Caches;

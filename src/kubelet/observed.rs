@@ -27,6 +27,8 @@ pub struct Observed {
     pub containers: BTreeMap<String, ContainerMemory>,
     /// Why and since when the whole pod ends.
     pub stop: Option<PodStop>,
+    /// The control plane stops: what has ended for good leaves the node too, its object stays.
+    pub shutdown: bool,
 }
 
 /// Whether a pod's volumes and address are ready for its first container.

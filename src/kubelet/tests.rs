@@ -593,6 +593,10 @@ async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
     scene.until(&first, "done", |s| s.phase.as_deref() == Some("Succeeded")).await;
     let third = scene.create_named("third", asking("300m"));
     scene.until(&third, "ready", is_ready).await;
+    // Pods that have failed for good do not hold up the end of the control plane.
+    let over = tokio::time::timeout(Duration::from_mins(5), scene.kubelet.shutdown(|_| {})).await;
+    assert!(over.is_ok(), "the shutdown waits for {} pods", scene.kubelet.live_pods());
+    assert_eq!(scene.status(&second).reason.as_deref(), Some("OutOfcpu"));
     scene.tasks.stop().await;
 }
 

@@ -112,6 +112,15 @@ impl Pass<'_> {
             }
         }
         self.write_status(Moment::Now);
+        if self.state.observed.shutdown {
+            // Only now may it be known to have ended for good.
+            let last = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
+            if last.actions == [Action::Remove]
+                && let After::End(end) = self.remove().await
+            {
+                return end;
+            }
+        }
         if spec::spec(&self.pod).active_deadline_seconds.is_some() {
             // The first status has the start time that the deadline counts from.
             wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
@@ -285,6 +294,7 @@ impl Pass<'_> {
 
     /// The node stops: the pod's processes end, its object stays for the next start.
     fn shut_down(&mut self, how: Closing) {
+        self.state.observed.shutdown = true;
         let now = self.now();
         let grace = if how == Closing::ByForce { Duration::ZERO } else { spec::grace(&self.pod) };
         let stop = &mut self.state.observed.stop;
@@ -357,7 +367,7 @@ impl Pass<'_> {
         let services = super::service_names::lines_for(self.engine, self.node, self.pod.namespace());
         let (spec, warnings) = super::sandbox::spec(&self.pod, ip, &self.node.config, &services);
         for warning in warnings {
-            self.event(EventType::Warning, "DNSConfigForming", warning);
+            self.event(EventType::Warning, warning.reason, warning.message);
         }
         self.state.stale = true;
         let result = self.node.runtime.run_sandbox(spec).await;

@@ -61,7 +61,10 @@ pub(super) fn whole_pod(
     {
         // Nothing that the pod's spec names runs: what is left of it is killed with the sandbox (POD-10).
         plan.push(Action::StopSandbox);
-    } else if stop.cause.removes_pod() || stop.cause == StopCause::Shutdown {
+    } else if stop.cause.removes_pod()
+        || stop.cause == StopCause::Shutdown
+        || (observed.shutdown && super::is_terminal(pod))
+    {
         plan.push(Action::Remove);
     }
 }

@@ -3,7 +3,6 @@
 use super::{After, Pass};
 use crate::api::DeleteOptions;
 use crate::base::clock::saturating_after;
-use crate::kubelet::observed::StopCause;
 use crate::kubelet::static_pods::is_static;
 use crate::kubelet::status::Moment;
 use crate::kubelet::sync_loop::PassEnd;
@@ -14,8 +13,8 @@ impl Pass<'_> {
     /// Every process is gone: lets go of everything, the object last.
     pub(super) async fn remove(&mut self) -> After {
         let uid = self.pod.uid().to_string();
-        let cause = self.state.observed.stop.as_ref().map(|s| s.cause.clone());
-        if cause == Some(StopCause::Shutdown) {
+        let for_good = self.state.observed.stop.as_ref().is_some_and(|s| s.cause.removes_pod());
+        if self.state.observed.shutdown && !for_good {
             if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
                 tracing::warn!(pod = %self.pod.key(), "sandbox not removed: {error}");
             }

@@ -1,3 +1,5 @@
+//! What configurations mean, and what is said of mistakes in them.
+
 use serde_json::{Value, json};
 
 use super::super::test_cluster::Cluster;

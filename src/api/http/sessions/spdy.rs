@@ -77,7 +77,7 @@ impl Opened {
             // What nobody expects is refused by being dropped.
             match offer.headers.get("streamtype") {
                 "error" if opened.status.is_none() => {
-                    opened.status = offer.accept().map(|(_, writer)| writer)
+                    opened.status = offer.accept().map(|(_, writer)| writer);
                 }
                 "stdin" if expected.stdin && opened.stdin.is_none() => opened.stdin = offer.accept(),
                 "stdout" if expected.stdout && opened.stdout.is_none() => {
@@ -106,8 +106,7 @@ impl Opened {
         let (resize, resize_back) = self.resize.unzip();
         let inward = In { streams: self.streams, stdin, resize, sizes: Sizes::default() };
         let held = stdin_back.into_iter().chain(resize_back).collect();
-        let outward =
-            Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, _held: held };
+        let outward = Out { stdout: self.stdout, stderr: self.stderr, status: self.status, form, held };
         (inward, outward)
     }
 }
@@ -126,22 +125,29 @@ impl Inward for In {
                 biased;
                 // The client left; a stream it opens in the middle is refused.
                 offer = self.streams.next() => drop(offer?),
-                read = read(&mut self.stdin) => match read {
-                    Ok(Some(bytes)) => return Some(SessionInput::Stdin(bytes)),
-                    Ok(None) | Err(Gone) => {
+                read = read(&mut self.stdin) => {
+                    let Ok(Some(bytes)) = read else {
                         self.stdin = None;
                         return Some(SessionInput::StdinClosed);
+                    };
+                    return Some(SessionInput::Stdin(bytes));
+                }
+                read = read(&mut self.resize) => {
+                    let Ok(Some(bytes)) = read else {
+                        self.resize = None;
+                        continue;
+                    };
+                    if let Some(size) = self.sizes.feed(&bytes) {
+                        return Some(SessionInput::Resize(size));
                     }
-                },
-                read = read(&mut self.resize) => match read {
-                    Ok(Some(bytes)) => {
-                        if let Some(size) = self.sizes.feed(&bytes) {
-                            return Some(SessionInput::Resize(size));
-                        }
-                    }
-                    Ok(None) | Err(Gone) => self.resize = None,
-                },
+                }
             }
+        }
+    }
+
+    async fn gone(&mut self) {
+        while let Some(late) = self.streams.next().await {
+            drop(late);
         }
     }
 }
@@ -160,7 +166,7 @@ struct Out {
     form: StatusForm,
     /// Our halves of the client's own streams. Clients take their end for the end of the process and send no
     /// more input, so they stay open until then.
-    _held: Vec<Writer>,
+    held: Vec<Writer>,
 }
 
 impl Outward for Out {
@@ -178,7 +184,7 @@ impl Outward for Out {
         }
         if ends(&output) {
             (self.stdout, self.stderr, self.status) = (None, None, None);
-            self._held.clear();
+            self.held.clear();
         }
         true
     }

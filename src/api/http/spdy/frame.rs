@@ -90,7 +90,7 @@ impl Frame {
     pub(super) fn encode(&self, out: &mut BytesMut) {
         match self {
             Self::SynStream { id, associated, priority, fin, unidirectional, block } => {
-                let flags = u8::from(*fin) * FLAG_FIN | u8::from(*unidirectional) * FLAG_UNIDIRECTIONAL;
+                let flags = (u8::from(*fin) * FLAG_FIN) | (u8::from(*unidirectional) * FLAG_UNIDIRECTIONAL);
                 head(out, kind::SYN_STREAM, flags, 10 + block.len());
                 out.put_u32(*id);
                 out.put_u32(*associated);
@@ -127,7 +127,7 @@ impl Frame {
 }
 
 fn head(out: &mut BytesMut, kind: u16, flags: u8, length: usize) {
-    out.put_u16(VERSION | 1 << 15);
+    out.put_u16((1 << 15) | VERSION);
     out.put_u16(kind);
     out.put_u8(flags);
     out.put_uint(length as u64, 3);

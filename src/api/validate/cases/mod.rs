@@ -17,8 +17,6 @@ use crate::api::default::apply_defaults;
 use crate::manifest::from_yaml;
 use crate::object::Kind;
 
-use crate::object::Kind;
-
 /// Reads and defaults an object; namespace and name are given where the text leaves them out.
 fn object(kind: Kind, text: &str) -> Object {
     let mut value = from_yaml(text).unwrap_or_else(|e| panic!("{e}: {text}"));

@@ -1,3 +1,5 @@
+//! Port-forward over SPDY, spoken by a client made of the same codec.
+
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -1,3 +1,5 @@
+//! Exec and attach over SPDY, spoken by a client made of the same codec.
+
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::sync::mpsc;

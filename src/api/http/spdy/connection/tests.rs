@@ -1,3 +1,5 @@
+//! Connections fed with whole, split and hostile bytes.
+
 use proptest::prelude::*;
 
 use super::*;
