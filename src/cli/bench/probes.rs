@@ -47,5 +47,5 @@ pub(super) async fn run() -> Result<()> {
 async fn share(instance: &Instance) -> Result<f64> {
     let before = instance.processor_time()?;
     tokio::time::sleep(WINDOW).await;
-    Ok((instance.processor_time()? - before).as_secs_f64() / WINDOW.as_secs_f64() * 100.0)
+    Ok(instance.processor_time()?.saturating_sub(before).as_secs_f64() / WINDOW.as_secs_f64() * 100.0)
 }

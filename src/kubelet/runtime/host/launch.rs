@@ -207,7 +207,7 @@ impl Host {
             working_dir: &working_dir,
             programs: &launch.programs,
             pod,
-            files: view.map_or(super::child::Files::Machine, super::child::Files::Own),
+            files: view.map_or(super::child::Files::Machine, |view| super::child::Files::Own(Box::new(view))),
             stdio,
             user: account.user.clone(),
             security: &launch.spec.security,
