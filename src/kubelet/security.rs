@@ -80,7 +80,7 @@ pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
         let list = match role {
             spec::Role::Init | spec::Role::Sidecar => "initContainers",
             spec::Role::Ephemeral => "ephemeralContainers",
-            _ => "containers",
+            spec::Role::App => "containers",
         };
         let at = |field: &str| format!("spec.{list}{{{}}}.securityContext.{field}", container.name);
         tell(at("runAsUser"), other(s.run_as_user), user_why);
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn pod(of_pod: serde_json::Value, own: serde_json::Value) -> Pod {
+    fn pod(of_pod: &serde_json::Value, own: &serde_json::Value) -> Pod {
         let container = json!({"name": "c", "securityContext": own});
         serde_json::from_value(json!({"spec": {"securityContext": of_pod, "containers": [container]}}))
             .unwrap()
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn a_containers_context_goes_before_its_pods() {
         let pod = pod(
-            json!({"runAsUser": 1000, "runAsGroup": 7, "fsGroup": 2000, "supplementalGroups": [5], "runAsNonRoot": true}),
-            json!({"runAsUser": 33, "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
+            &json!({"runAsUser": 1000, "runAsGroup": 7, "fsGroup": 2000, "supplementalGroups": [5], "runAsNonRoot": true}),
+            &json!({"runAsUser": 33, "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
                 "capabilities": {"drop": ["ALL"]}}),
         );
         let container = &spec::spec(&pod).containers[0];
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn each_field_without_effect_is_told_once() {
         let all = pod(
-            json!({"runAsUser": 1000, "fsGroup": 1, "seccompProfile": {"type": "RuntimeDefault"}}),
-            json!({"privileged": true, "readOnlyRootFilesystem": true, "capabilities": {"add": ["NET_ADMIN"]},
+            &json!({"runAsUser": 1000, "fsGroup": 1, "seccompProfile": {"type": "RuntimeDefault"}}),
+            &json!({"privileged": true, "readOnlyRootFilesystem": true, "capabilities": {"add": ["NET_ADMIN"]},
                 "seLinuxOptions": {"level": "s0"}, "seccompProfile": {"type": "Unconfined"}}),
         );
         let fields = |uid, namespaces| -> Vec<String> {
@@ -151,6 +151,6 @@ mod tests {
             "its own uid is no other, its groups and capabilities are"
         );
         assert_eq!(fields(1001, false).len(), 2 + 4);
-        assert!(ignored(&pod(json!({}), json!({})), Abilities { uid: 1, namespaces: false }).is_empty());
+        assert!(ignored(&pod(&json!({}), &json!({})), Abilities { uid: 1, namespaces: false }).is_empty());
     }
 }

@@ -81,6 +81,18 @@ impl Instance {
         Ok(hosts.iter().chain(pauses).map(|pid| proportional_mib(*pid).unwrap_or(0.0)).sum())
     }
 
+    /// Processor time that the control plane's threads have taken, in user space and in the kernel.
+    pub(super) fn processor_time(&self) -> Result<Duration> {
+        let pid = self.child.id().context("the instance has ended")?;
+        let mut nanoseconds = 0;
+        for thread in std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten() {
+            // A thread that has just ended counts nothing.
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+            nanoseconds += text.split(' ').next().and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
+        }
+        Ok(Duration::from_nanos(nanoseconds))
+    }
+
     /// Asks it to end, and waits.
     pub(super) async fn stop(mut self) -> Result<()> {
         self.ask_to_end();

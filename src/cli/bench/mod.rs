@@ -7,6 +7,7 @@ mod api;
 mod disk;
 mod instance;
 mod pods;
+mod probes;
 mod report;
 mod scheduler;
 
@@ -28,12 +29,21 @@ pub(super) enum Suite {
     Scale,
     /// 200 pods of one process each.
     Pods,
+    /// 1 000 probes a second.
+    Probes,
     /// Pods a second from created to bound.
     Scheduler,
 }
 
-const ALL: [Suite; 6] =
-    [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Suite::Pods, Suite::Scheduler];
+const ALL: [Suite; 7] = [
+    Suite::Start,
+    Suite::Disk,
+    Suite::Api,
+    Suite::Scale,
+    Suite::Pods,
+    Suite::Probes,
+    Suite::Scheduler,
+];
 
 /// Runs the suites (all, when none is named) and prints each as it is done.
 pub(super) fn run(suites: &[Suite]) -> Result<()> {
@@ -54,6 +64,7 @@ pub(super) fn run(suites: &[Suite]) -> Result<()> {
                 Suite::Api => api::run().await?,
                 Suite::Scale => pods::scale().await?,
                 Suite::Pods => pods::real().await?,
+                Suite::Probes => probes::run().await?,
                 Suite::Scheduler => scheduler::run().await?,
             }
         }

@@ -15,6 +15,8 @@ use super::report::Report;
 
 const REPLICAS: i32 = 1000;
 const PROCESSES: usize = 200;
+/// What the control plane and the node's host may take for one pod: 200 kB.
+const GOAL_KIB: f64 = 200_000.0 / 1024.0;
 
 fn deployment(name: &str, replicas: i32, image: &str) -> Result<Deployment> {
     Ok(serde_json::from_value(json!({
@@ -26,7 +28,7 @@ fn deployment(name: &str, replicas: i32, image: &str) -> Result<Deployment> {
 }
 
 /// Waits until this many replicas are ready, without polling faster than a person blinks.
-async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<()> {
+pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<()> {
     loop {
         let found = api.get(name).await?.status.and_then(|s| s.ready_replicas).unwrap_or(0);
         if found >= replicas {
@@ -82,7 +84,8 @@ pub(super) async fn real() -> Result<()> {
         bare_seconds,
     );
     let used = instance.resident_mib()? + instance.hosts_mib()?;
-    Report::alone("  memory of our side, each", "KiB", (used - idle) * 1024.0 / PROCESSES as f64);
+    let each = (used - idle) * 1024.0 / PROCESSES as f64;
+    Report::against_limit("  memory of our side, each", "KiB", each, "goal", GOAL_KIB);
     let pods: Api<Pod> = Api::default_namespaced(client);
     let restarts: i32 = pods
         .list(&ListParams::default())

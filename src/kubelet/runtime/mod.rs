@@ -211,6 +211,9 @@ pub struct Usage {
     pub processes: u32,
 }
 
+/// What each running container of each pod uses, by name.
+pub type UsageByPod = BTreeMap<PodUid, BTreeMap<String, Usage>>;
+
 /// What came out of a command run to its end inside a container.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ExecOutput {
@@ -358,7 +361,7 @@ pub trait Runtime: Send + Sync + 'static {
     fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf>;
 
     /// What each running container of every pod uses: the whole node in one look.
-    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>>;
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>>;
 
     /// What each running container of the pod uses, by container name.
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>>;

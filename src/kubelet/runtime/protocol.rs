@@ -106,6 +106,11 @@ pub(super) enum Ask {
     List,
     Inspect(PodUid),
     RunSandbox(SandboxSpec),
+    /// Replaces what the pod's hosts file says.
+    WriteHosts {
+        pod: PodUid,
+        text: String,
+    },
     StopSandbox(PodUid),
     RemoveSandbox(PodUid),
     Start(Box<Launch>),

@@ -57,6 +57,27 @@ async fn a_pods_containers_share_memory_and_nothing_else() {
     node.shutdown().await;
 }
 
+/// NET-3: a hosts file that is written anew is seen by containers that run already.
+#[tokio::test]
+async fn running_containers_see_their_new_hosts_file() {
+    let node = Node::new(true).await;
+    if !node.namespaces {
+        eprintln!("skipped: no namespaces on this machine");
+        return node.shutdown().await;
+    }
+    let spec = SandboxSpec { hosts: Some("127.0.0.1 one-name\n".to_owned()), ..sandbox("named") };
+    node.runtime.run_sandbox(spec).await.unwrap();
+    let script = "cat /etc/hosts; until grep two-name /etc/hosts; do sleep 0.01; done; sleep 1000";
+    let spec = ContainerSpec { pod_uid: "named".to_owned(), ..shell("main", script) };
+    let record = node.start(spec).await;
+    node.log_has(&record.id, "one-name").await;
+    node.runtime.write_hosts(&"named".to_owned(), "127.0.0.1 two-name\n".to_owned()).await.unwrap();
+    node.log_has(&record.id, "F 127.0.0.1 two-name\n").await;
+    assert!(node.runtime.write_hosts(&"none".to_owned(), String::new()).await.is_err());
+    node.runtime.stop_sandbox(&"named".to_owned()).await.unwrap();
+    node.shutdown().await;
+}
+
 /// POD-16: readOnlyRootFilesystem leaves volumes and shared memory writable.
 #[tokio::test]
 async fn a_read_only_root_cannot_be_written() {
@@ -121,11 +142,14 @@ async fn a_pod_of_the_machine_sees_the_machine() {
     let host = HostShares { pid: true, ipc: true, network: true };
     node.runtime.run_sandbox(SandboxSpec { host, ..sandbox("machine") }).await.unwrap();
     let script = format!("hostname; tr '\\0' ' ' < /proc/{}/cmdline | head -c 40", std::process::id());
-    let spec =
-        ContainerSpec { pod_uid: "machine".to_owned(), ..shell("main", &format!("{script}; sleep 1000")) };
+    let spec = ContainerSpec {
+        pod_uid: "machine".to_owned(),
+        ..shell("main", &format!("{script}; echo; echo done; sleep 1000"))
+    };
     let record = node.start(spec).await;
     let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    node.log_has(&record.id, &format!("F {name}\n")).await;
+    node.log_has(&record.id, "F done\n").await;
+    assert!(node.log(&record.id).await.contains(&format!("F {name}\n")));
     node.runtime.kill_container(&record.id).await.unwrap();
     soon("exit", async {
         while node.runtime.inspect(&"machine".to_owned()).await.unwrap().unwrap().containers[0].exit.is_none()

@@ -30,14 +30,20 @@ async fn nginx_is_built_in() {
     for (namespaces, last) in [(true, 71), (false, 72)] {
         let mut node = Node::new(namespaces).await;
         let ip = format!("127.9.{}.{last}", std::process::id() % 250);
+        let root = rustix::process::geteuid().is_root();
+        let first_port = if root { 0 } else { 1024 };
         let image = |name: &str, image: &str| ContainerSpec {
             command: Vec::new(),
             image: image.to_owned(),
-            env: vec![("POD_IP".to_owned(), ip.clone())],
+            env: vec![
+                ("POD_IP".to_owned(), ip.clone()),
+                // As the kubelet tells it where a node may not bind lower ports.
+                ("PODIUM_UNPRIVILEGED_PORT_START".to_owned(), first_port.to_string()),
+            ],
             ..shell(name, "")
         };
         let web = node.start(image("web", "nginx:1.9.1")).await;
-        let port = if rustix::process::geteuid().is_root() { 80 } else { 8080 };
+        let port = if root { 80 } else { 8080 };
         let address: std::net::SocketAddr = format!("{ip}:{port}").parse().unwrap();
         let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         let page = request(address, &get("/")).await;

@@ -26,7 +26,7 @@ pub(super) enum Files {
     /// The machine's, as they are.
     Machine,
     /// A new view.
-    Own(View),
+    Own(Box<View>),
     /// The view of a running process.
     Of(Pid),
 }
@@ -129,7 +129,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
         mounts::enter(view)?;
     }
     let seems = match &plan.files {
-        Files::Own(View { image: Some(image), .. }) => image.seems.as_ref(),
+        Files::Own(view) => view.image.as_ref().and_then(|image| image.seems.as_ref()),
         _ => None,
     };
     connect(&plan.stdio).map_err(at("standard streams"))?;

@@ -147,6 +147,13 @@ impl Container {
         }
     }
 
+    /// Keeps a command's keeper for as long as that keeps something.
+    pub(super) fn hold(&self, keeper: Option<Rc<Keeper>>) {
+        let mut keepers = self.exec_keepers.borrow_mut();
+        keepers.retain(|keeper| !keeper.is_gone());
+        keepers.extend(keeper);
+    }
+
     /// The processes everything else of the container descends from.
     pub(super) fn roots(&self) -> Vec<i32> {
         let (holder, execs, keepers) =

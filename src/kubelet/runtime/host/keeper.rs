@@ -200,9 +200,8 @@ fn reap(main: Pid, main_ended: &mut bool, line: BorrowedFd<'_>) {
                 let _ = rustix::io::write(line, &told);
             }
             Ok(Some(_)) => {}
-            Ok(None) => return,
             Err(_) if *main_ended => os::exit_now(0),
-            Err(_) => return,
+            Ok(None) | Err(_) => return,
         }
     }
 }

@@ -115,7 +115,8 @@ impl Host {
         let private = pod.private.join(&id.0);
         let root = beside.map_or(&private, |target| &target.private).join("root");
         let tmp = beside.map_or(&dir, |target| &target.dir).join("tmp");
-        for path in [&dir, &root, &tmp] {
+        let layers = private.join("layers");
+        for path in [&dir, &root, &tmp, &layers] {
             // Only a target's are there: of a host that died, perhaps not even those.
             fs::create_dir_all(path).map_err(os_error("container directory"))?;
         }
@@ -157,6 +158,7 @@ impl Host {
             root: root.clone(),
             tmp,
             dir: dir.clone(),
+            layers,
             shows,
             working_dir: working_dir.clone(),
             of_machine: launch.host_view,
@@ -205,7 +207,7 @@ impl Host {
             working_dir: &working_dir,
             programs: &launch.programs,
             pod,
-            files: view.map_or(super::child::Files::Machine, super::child::Files::Own),
+            files: view.map_or(super::child::Files::Machine, |view| super::child::Files::Own(Box::new(view))),
             stdio,
             user: account.user.clone(),
             security: &launch.spec.security,

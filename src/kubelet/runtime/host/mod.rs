@@ -7,6 +7,7 @@
 //! Architecture Invariant: nothing here blocks for longer than a system call on a local file takes, and
 //! nothing here starts a thread.
 
+mod arguments;
 mod cgroup;
 mod child;
 mod container;
@@ -28,6 +29,7 @@ mod reaper;
 mod server;
 mod session;
 mod skeleton;
+mod socket;
 mod view;
 mod wire;
 
@@ -54,6 +56,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use super::protocol::FromHost;
 use super::{ContainerId, PodUid, RuntimeError, Security};
 use crate::kubelet::images::Program;
+use arguments::{Arguments, parse};
 use cgroup::{Cgroups, Group};
 use child::{Files, Plan, Stdio, User};
 use container::Container;
@@ -61,6 +64,7 @@ use isolation::Isolation;
 use keeper::Keeper;
 use pod::Pod;
 use reaper::{Ended, Reaper};
+pub(super) use socket::reachable;
 
 /// How often memory limits are looked at.
 const SAMPLE_PERIOD: Duration = Duration::from_millis(200);
@@ -189,39 +193,6 @@ impl Host {
             ticks.tick().await;
         }
     }
-}
-
-/// The command line of a host.
-struct Arguments {
-    state: PathBuf,
-    socket: PathBuf,
-    lifeline: bool,
-    no_namespaces: bool,
-    no_cgroups: bool,
-    pod_pids_limit: Option<u64>,
-}
-
-fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, String> {
-    let mut arguments = arguments.into_iter();
-    let (mut state, mut socket, mut pod_pids_limit) = (None, None, None);
-    let (mut lifeline, mut no_namespaces, mut no_cgroups) = (false, false, false);
-    while let Some(argument) = arguments.next() {
-        match argument.to_str() {
-            Some("--state") => state = arguments.next().map(PathBuf::from),
-            Some("--socket") => socket = arguments.next().map(PathBuf::from),
-            Some("--lifeline") => lifeline = true,
-            Some("--no-namespaces") => no_namespaces = true,
-            Some("--no-cgroups") => no_cgroups = true,
-            Some("--pod-pids-limit") => {
-                let number = arguments.next().and_then(|text| text.to_str()?.parse().ok());
-                pod_pids_limit = Some(number.ok_or("--pod-pids-limit needs a number")?);
-            }
-            _ => return Err(format!("unknown argument {}", argument.display())),
-        }
-    }
-    let state = state.ok_or("--state DIR is missing")?;
-    let socket = socket.ok_or("--socket PATH is missing")?;
-    Ok(Arguments { state, socket, lifeline, no_namespaces, no_cgroups, pod_pids_limit })
 }
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
@@ -377,26 +348,4 @@ async fn cut(lifeline: bool) {
     } else {
         std::future::pending::<()>().await;
     }
-}
-
-/// A path that fits into a socket address.
-pub(super) struct Reachable {
-    pub(super) path: PathBuf,
-    /// Keeps the short path meaning what it should.
-    _directory: Option<OwnedFd>,
-}
-
-/// Socket addresses hold about a hundred bytes; longer paths go through a descriptor of their directory.
-pub(super) fn reachable(socket: &Path) -> std::io::Result<Reachable> {
-    if socket.as_os_str().len() < 100 {
-        return Ok(Reachable { path: socket.to_path_buf(), _directory: None });
-    }
-    let (Some(directory), Some(name)) = (socket.parent(), socket.file_name()) else {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    };
-    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
-    let directory = rustix::fs::open(directory, flags, rustix::fs::Mode::empty())?;
-    let number = std::os::fd::AsRawFd::as_raw_fd(&directory);
-    let path = PathBuf::from(format!("/proc/self/fd/{number}")).join(name);
-    Ok(Reachable { path, _directory: Some(directory) })
 }

@@ -38,9 +38,11 @@ pub(super) struct View {
     pub(super) root: PathBuf,
     /// Its /tmp, on disk.
     pub(super) tmp: PathBuf,
-    /// Its own directory on disk: private layers over the machine's directories, and a working directory that
-    /// is not there, are made below it when they are needed. Never shared between containers.
+    /// Its own directory on disk: a working directory that is not there is made below it. Never shared between
+    /// containers, and neither are the layers.
     pub(super) dir: PathBuf,
+    /// Where private layers over the machine's directories go, in memory; made when one is needed.
+    pub(super) layers: PathBuf,
     /// Beside the usual, in order of mounting.
     pub(super) shows: Vec<Show>,
     /// A directory that must exist, the working directory.
@@ -69,6 +71,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     let mounted = skeleton::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
     let dir = hold(&view.dir).map_err(at("container directory"))?;
+    let layers = hold(&view.layers).map_err(at("layers"))?;
     let sources = view.shows.iter().map(|show| {
         hold(&show.source).map_err(|error| {
             format!("error mounting {:?}: {}", show.source.display(), os_text(&error.into()))
@@ -80,7 +83,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     rustix::process::pivot_root(".", ".").map_err(at("pivot_root"))?;
     mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
 
-    let mut own = Own::new(dir, &mounted);
+    let mut own = Own::new(dir, layers, &mounted);
     if view.read_only {
         // Mount points must be there before nothing can be made any more.
         for (show, source) in view.shows.iter().zip(&sources) {
@@ -137,13 +140,15 @@ struct Own {
     places: Vec<(PathBuf, bool)>,
     /// The container's own directory on disk.
     dir: OwnedFd,
+    /// Where its layers lie.
+    layers: OwnedFd,
     layer_count: usize,
 }
 
 impl Own {
-    fn new(dir: OwnedFd, mounted: &[PathBuf]) -> Self {
+    fn new(dir: OwnedFd, layers: OwnedFd, mounted: &[PathBuf]) -> Self {
         let of_machine = mounted.iter().map(|path| (path.clone(), false));
-        Self { places: [("/".into(), true)].into_iter().chain(of_machine).collect(), dir, layer_count: 0 }
+        Self { places: [("/".into(), true)].into_iter().chain(of_machine).collect(), dir, layers, layer_count: 0 }
     }
 
     fn add(&mut self, path: &Path, own: bool) {
@@ -182,7 +187,7 @@ fn prepare(target: &Path, is_directory: bool, own: &mut Own) -> io::Result<()> {
     let nearest = target.ancestors().skip(1).find(|path| path.exists()).unwrap_or(Path::new("/"));
     let nearest = fs::canonicalize(nearest)?;
     if !own.is_own(&nearest) {
-        cover(&nearest, &own.dir, own.layer_count)?;
+        cover(&nearest, &own.layers, own.layer_count)?;
         own.layer_count += 1;
         own.add(&nearest, true);
     }
@@ -195,9 +200,8 @@ fn prepare(target: &Path, is_directory: bool, own: &mut Own) -> io::Result<()> {
 }
 
 /// Covers a directory of the machine's with a private layer that shows it and takes new entries.
-fn cover(directory: &Path, dir: &OwnedFd, number: usize) -> io::Result<()> {
-    let layers = link(dir).join("layers");
-    make_directory(&layers)?;
+fn cover(directory: &Path, layers: &OwnedFd, number: usize) -> io::Result<()> {
+    let layers = link(layers);
     let (upper, work) = (layers.join(format!("upper-{number}")), layers.join(format!("work-{number}")));
     make_directory(&upper)?;
     make_directory(&work)?;

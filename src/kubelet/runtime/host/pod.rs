@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -113,6 +113,14 @@ impl Pod {
             ready: self.ready.get(),
             containers: shown.map(|container| container.record.borrow().clone()).collect(),
         }
+    }
+
+    /// Writes the hosts file in place: containers have the file itself mounted. It is never shorter for a moment
+    /// than both texts have in common, which is all but the services.
+    pub(super) fn write_hosts(&self, text: &str) -> io::Result<()> {
+        let mut file = fs::File::options().write(true).open(self.private.join("hosts"))?;
+        file.write_all(text.as_bytes())?;
+        file.set_len(text.len() as u64)
     }
 
     /// Kills every process of the pod and waits until all are gone.

@@ -119,6 +119,11 @@ impl Host {
             Ask::List => Ok(Answer::Sandboxes(self.pods.borrow().values().map(|pod| pod.record()).collect())),
             Ask::Inspect(uid) => Ok(Answer::Sandbox(self.pod(&uid).map(|pod| pod.record()))),
             Ask::RunSandbox(spec) => self.run_sandbox(spec).map(|()| Answer::Done),
+            Ask::WriteHosts { pod, text } => {
+                let pod = self.pod(&pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {pod}")))?;
+                pod.write_hosts(&text).map_err(|error| RuntimeError::Os(format!("hosts file: {error}")))?;
+                Ok(Answer::Done)
+            }
             Ask::StopSandbox(uid) => {
                 if let Some(pod) = self.pod(&uid) {
                     pod.stop(self).await;

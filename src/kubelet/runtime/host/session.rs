@@ -123,10 +123,7 @@ impl Host {
             },
         };
         let Born { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;
-        let mut keepers = container.exec_keepers.borrow_mut();
-        keepers.retain(|keeper| !keeper.is_gone());
-        keepers.extend(keeper);
-        drop(keepers);
+        container.hold(keeper);
         container.execs.borrow_mut().push(pid);
         let exec = Exec { container, pid, ended, input, terminal, outputs };
 

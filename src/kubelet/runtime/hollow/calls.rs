@@ -1,0 +1,227 @@
+//! What the kubelet asks, answered without any process.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use super::super::{
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, Runtime, RuntimeError,
+    RuntimeEvent, SandboxRecord, SandboxSpec, Usage,
+};
+use super::HollowRuntime;
+use super::state::Pod;
+use crate::api::session::{Session, SessionStreams};
+
+/// What a hollow container answers to whoever wants to talk with a process.
+fn no_process<T>() -> Result<T, RuntimeError> {
+    Err(RuntimeError::Os("this pod is on a hollow node: it has no process to talk to".to_owned()))
+}
+
+impl Runtime for HollowRuntime {
+    fn version(&self) -> String {
+        concat!("hollow://", env!("CARGO_PKG_VERSION")).to_owned()
+    }
+
+    fn isolation(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([("podium.dev/isolation".to_owned(), "hollow".to_owned())])
+    }
+
+    fn events(&self) -> mpsc::Receiver<RuntimeEvent> {
+        self.events.lock().take().unwrap_or_else(|| mpsc::channel(1).1)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>> {
+        async { Ok(self.state.lock().pods.values().map(Pod::record).collect()) }.boxed()
+    }
+
+    fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>> {
+        async { Ok(self.state.lock().pods.get(pod).map(Pod::record)) }.boxed()
+    }
+
+    fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>> {
+        async { self.image_id(reference) }.boxed()
+    }
+
+    fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        async {
+            let mut state = self.state.lock();
+            let known = state.pods.get_mut(&spec.pod_uid);
+            match known {
+                Some(pod) if pod.ready => {}
+                Some(pod) => {
+                    pod.ready = true;
+                    pod.spec = spec;
+                    pod.created_at = (self.wall)();
+                }
+                None => {
+                    let pod = Pod {
+                        spec: spec.clone(),
+                        created_at: (self.wall)(),
+                        ready: true,
+                        containers: Vec::new(),
+                    };
+                    state.pods.insert(spec.pod_uid, pod);
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn write_hosts<'a>(&'a self, _: &'a PodUid, _: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async {
+            let now = (self.wall)();
+            let mut state = self.state.lock();
+            let Some(known) = state.pods.get_mut(pod) else { return Ok(()) };
+            known.ready = false;
+            let ids: Vec<ContainerId> =
+                known.containers.iter().map(|container| container.id.clone()).collect();
+            for id in ids {
+                state.end(&id, 137, Some(9), now);
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async move {
+            self.stop_sandbox(pod).await?;
+            let mut state = self.state.lock();
+            state.loads.retain(|(of, _), _| of != pod);
+            if let Some(known) = state.pods.remove(pod) {
+                for container in known.containers {
+                    state.containers.remove(&container.id);
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
+        async {
+            let image = self.image_id(&spec.image)?;
+            if !self.config.start_delay.is_zero() {
+                tokio::time::sleep(self.config.start_delay).await;
+            }
+            self.record_start(spec, image.image_id)
+        }
+        .boxed()
+    }
+
+    fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async {
+            let mut state = self.state.lock();
+            state.container(id)?;
+            // A well-behaved server: it ends cleanly when asked.
+            state.end(id, 0, None, (self.wall)());
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async {
+            let mut state = self.state.lock();
+            state.container(id)?;
+            state.end(id, 137, Some(9), (self.wall)());
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async {
+            let mut state = self.state.lock();
+            if state.container(id).is_ok_and(|container| container.exit.is_none()) {
+                return Err(RuntimeError::Os(format!("container {} is running", id.0)));
+            }
+            if let Some(pod) = state.containers.remove(id)
+                && let Some(pod) = state.pods.get_mut(&pod)
+            {
+                pod.containers.retain(|container| container.id != *id);
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn exec<'a>(
+        &'a self,
+        _id: &'a ContainerId,
+        _command: Vec<String>,
+        _streams: SessionStreams,
+    ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
+        async { no_process() }.boxed()
+    }
+
+    /// Probes and hooks succeed while the container runs, so that simulated pods become ready.
+    fn exec_sync<'a>(
+        &'a self,
+        id: &'a ContainerId,
+        _command: Vec<String>,
+        _timeout: Duration,
+    ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>> {
+        async {
+            match self.state.lock().container(id)?.exit {
+                None => Ok(ExecOutput { exit_code: 0, output: Vec::new() }),
+                Some(_) => Err(RuntimeError::NotFound(format!("running container {}", id.0))),
+            }
+        }
+        .boxed()
+    }
+
+    fn attach<'a>(
+        &'a self,
+        _id: &'a ContainerId,
+        _streams: SessionStreams,
+    ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
+        async { no_process() }.boxed()
+    }
+
+    fn listeners<'a>(
+        &'a self,
+        _pod: &'a PodUid,
+        _port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async { no_process() }.boxed()
+    }
+
+    fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
+        async {
+            self.state.lock().container(id)?;
+            Ok(Vec::new())
+        }
+        .boxed()
+    }
+
+    fn container_dir(&self, _pod: &PodUid, _id: &ContainerId) -> Option<PathBuf> {
+        None
+    }
+
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+        async {
+            let (now, state) = ((self.wall)(), self.state.lock());
+            Ok(state.pods.iter().map(|(uid, pod)| (uid.clone(), state.usage(pod, now))).collect())
+        }
+        .boxed()
+    }
+
+    fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>> {
+        async {
+            let (now, state) = ((self.wall)(), self.state.lock());
+            Ok(state.pods.get(pod).map(|pod| state.usage(pod, now)).unwrap_or_default())
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,98 @@
+//! What a hollow node has: its pods, and which containers end when.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rand::rngs::SmallRng;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::super::{
+    ContainerExit, ContainerId, ContainerRecord, PodUid, RuntimeError, RuntimeEvent, SandboxRecord,
+    SandboxSpec, Usage,
+};
+use super::HollowLoad;
+
+pub(super) struct State {
+    pub(super) pods: BTreeMap<PodUid, Pod>,
+    /// Which pod a container belongs to.
+    pub(super) containers: BTreeMap<ContainerId, PodUid>,
+    /// What containers pretend to use, by pod and name.
+    pub(super) loads: BTreeMap<(PodUid, String), HollowLoad>,
+    /// Planned ends, earliest first.
+    pub(super) ends: BinaryHeap<Reverse<(Instant, ContainerId, i32)>>,
+    pub(super) random: SmallRng,
+    /// The task that ends containers runs.
+    pub(super) ending: bool,
+    pub(super) events: mpsc::Sender<RuntimeEvent>,
+    /// An event did not fit into the queue; one `Relist` replaces all that were lost.
+    pub(super) lost_events: bool,
+}
+
+pub(super) struct Pod {
+    pub(super) spec: SandboxSpec,
+    pub(super) created_at: Timestamp,
+    pub(super) ready: bool,
+    pub(super) containers: Vec<ContainerRecord>,
+}
+
+impl Pod {
+    pub(super) fn record(&self) -> SandboxRecord {
+        SandboxRecord {
+            spec: self.spec.clone(),
+            created_at: self.created_at,
+            ready: self.ready,
+            containers: self.containers.clone(),
+        }
+    }
+}
+
+impl State {
+    pub(super) fn tell(&mut self, event: RuntimeEvent) {
+        let event = if self.lost_events { RuntimeEvent::Relist } else { event };
+        self.lost_events = self.events.try_send(event).is_err();
+    }
+
+    pub(super) fn container(&mut self, id: &ContainerId) -> Result<&mut ContainerRecord, RuntimeError> {
+        let not_found = || RuntimeError::NotFound(format!("container {}", id.0));
+        let pod = self.containers.get(id).and_then(|uid| self.pods.get_mut(uid)).ok_or_else(not_found)?;
+        pod.containers.iter_mut().find(|container| container.id == *id).ok_or_else(not_found)
+    }
+
+    /// What the pod's running containers use: nothing, unless they were told to.
+    pub(super) fn usage(&self, pod: &Pod, now: Timestamp) -> BTreeMap<String, Usage> {
+        let running = pod.containers.iter().filter(|container| container.exit.is_none());
+        running
+            .map(|container| {
+                let load = self
+                    .loads
+                    .get(&(pod.spec.pod_uid.clone(), container.name.clone()))
+                    .copied()
+                    .unwrap_or_default();
+                let millis = crate::base::clock::since(now, container.started_at).as_millis();
+                let cpu_millis = millis * u128::from(load.cpu_millicores) / 1000;
+                let usage = Usage {
+                    cpu_time: Duration::from_millis(u64::try_from(cpu_millis).unwrap_or(u64::MAX)),
+                    memory_bytes: load.memory_bytes,
+                    processes: load.processes,
+                };
+                (container.name.clone(), usage)
+            })
+            .collect()
+    }
+
+    /// Ends a running container; nothing happens to one that has ended.
+    pub(super) fn end(&mut self, id: &ContainerId, exit_code: i32, signal: Option<i32>, now: Timestamp) {
+        let Ok(container) = self.container(id) else { return };
+        if container.exit.is_none() {
+            let oom_killed = false;
+            container.exit =
+                Some(ContainerExit { exit_code, signal, oom_killed, finished_at: now, message: None });
+            if let Some(pod) = self.containers.get(id).cloned() {
+                self.tell(RuntimeEvent::PodChanged(pod));
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Hollow containers on virtual time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::super::{ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security};
+use super::{HollowConfig, HollowRuntime};
+use crate::api::session::SessionStreams;
+use crate::kubelet::images::Catalogue;
+
+fn runtime(config: HollowConfig) -> HollowRuntime {
+    let start = Instant::now();
+    let wall = move || Timestamp::UNIX_EPOCH + start.elapsed();
+    HollowRuntime::new(config, Arc::new(Catalogue::new(Vec::new(), "CONFIG")), Arc::new(wall))
+}
+
+fn sandbox(uid: &str) -> SandboxSpec {
+    SandboxSpec {
+        pod_uid: uid.to_owned(),
+        namespace: "default".to_owned(),
+        name: uid.to_owned(),
+        hostname: uid.to_owned(),
+        ip: [127, 0, 0, 9].into(),
+        share_process_namespace: false,
+        host: HostShares::default(),
+        resolv_conf: None,
+        hosts: None,
+    }
+}
+
+fn container(uid: &str, attempt: u32, image: &str) -> ContainerSpec {
+    ContainerSpec {
+        pod_uid: uid.to_owned(),
+        name: "main".to_owned(),
+        attempt,
+        image: image.to_owned(),
+        command: Vec::new(),
+        args: Vec::new(),
+        env: Vec::new(),
+        working_dir: None,
+        mounts: Vec::new(),
+        stdin: false,
+        stdin_once: false,
+        tty: false,
+        memory_limit_bytes: None,
+        cpu_limit_millicores: None,
+        cpu_request_millicores: None,
+        run_as_user: None,
+        run_as_group: None,
+        security: Security::default(),
+        termination_message_path: PathBuf::from("/dev/termination-log"),
+        target: None,
+    }
+}
+
+/// NODE-7: start delay and planned ends follow virtual time alone.
+#[tokio::test(start_paused = true)]
+async fn containers_start_late_and_end_by_themselves() {
+    let config = HollowConfig {
+        start_delay: Duration::from_secs(3),
+        run_time: Some(Duration::from_mins(1)),
+        exit_failure_rate: 1.0,
+        ..HollowConfig::default()
+    };
+    let runtime = runtime(config);
+    let mut events = runtime.events();
+    runtime.run_sandbox(sandbox("a")).await.unwrap();
+    let record = runtime.start_container(container("a", 0, "whatever:v1")).await.unwrap();
+    assert_eq!(record.started_at.as_second(), 3);
+    let again = runtime.start_container(container("a", 0, "whatever:v1")).await.unwrap();
+    assert_eq!(again.id, record.id, "starting twice is starting once");
+
+    assert_eq!(events.recv().await, Some(RuntimeEvent::PodChanged("a".to_owned())));
+    let known = runtime.inspect(&"a".to_owned()).await.unwrap().unwrap();
+    let exit = known.containers[0].exit.clone().unwrap();
+    assert_eq!((exit.exit_code, exit.finished_at.as_second()), (1, 63));
+
+    runtime.remove_sandbox(&"a".to_owned()).await.unwrap();
+    assert!(runtime.list().await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_known_to_be_wrong_fail_and_unknown_ones_do_not() {
+    let runtime = runtime(HollowConfig::default());
+    assert!(runtime.pull_image("my-company/unknown:v7").await.is_ok());
+    assert!(matches!(runtime.pull_image("nginx:1.91").await, Err(RuntimeError::ImageNotFound(_))));
+    assert!(matches!(runtime.pull_image("Ünfug").await, Err(RuntimeError::InvalidImageName(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_kills_and_asking_ends_cleanly() {
+    let runtime = runtime(HollowConfig::default());
+    runtime.run_sandbox(sandbox("a")).await.unwrap();
+    let asked = runtime.start_container(container("a", 0, "x")).await.unwrap();
+    runtime.terminate_container(&asked.id).await.unwrap();
+    runtime.start_container(container("a", 1, "x")).await.unwrap();
+    runtime.stop_sandbox(&"a".to_owned()).await.unwrap();
+    let known = runtime.inspect(&"a".to_owned()).await.unwrap().unwrap();
+    assert!(!known.ready);
+    let codes: Vec<i32> =
+        known.containers.iter().map(|container| container.exit.as_ref().unwrap().exit_code).collect();
+    assert_eq!(codes, [0, 137]);
+    assert!(matches!(runtime.start_container(container("a", 2, "x")).await, Err(RuntimeError::NotFound(_))));
+    assert!(runtime.exec(&asked.id, vec![], SessionStreams::default()).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_fails_the_same_starts() {
+    let outcome = |seed| async move {
+        let config = HollowConfig { start_failure_rate: 0.5, seed, ..HollowConfig::default() };
+        let runtime = runtime(config);
+        runtime.run_sandbox(sandbox("a")).await.unwrap();
+        let mut outcome = Vec::new();
+        for attempt in 0..32 {
+            outcome.push(runtime.start_container(container("a", attempt, "x")).await.is_ok());
+        }
+        outcome
+    };
+    assert_eq!(outcome(1).await, outcome(1).await);
+    assert_ne!(outcome(1).await, outcome(2).await);
+}

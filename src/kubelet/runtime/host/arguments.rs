@@ -1,0 +1,58 @@
+//! The command line of a node's host.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The command line of a host.
+pub(super) struct Arguments {
+    pub(super) state: PathBuf,
+    pub(super) socket: PathBuf,
+    pub(super) lifeline: bool,
+    pub(super) no_namespaces: bool,
+    pub(super) no_cgroups: bool,
+    pub(super) pod_pids_limit: Option<u64>,
+}
+
+pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, String> {
+    let mut arguments = arguments.into_iter();
+    let (mut state, mut socket, mut pod_pids_limit) = (None, None, None);
+    let (mut lifeline, mut no_namespaces, mut no_cgroups) = (false, false, false);
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("--state") => state = arguments.next().map(PathBuf::from),
+            Some("--socket") => socket = arguments.next().map(PathBuf::from),
+            Some("--lifeline") => lifeline = true,
+            Some("--no-namespaces") => no_namespaces = true,
+            Some("--no-cgroups") => no_cgroups = true,
+            Some("--pod-pids-limit") => {
+                let number = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+                pod_pids_limit = Some(number.ok_or("--pod-pids-limit needs a number")?);
+            }
+            _ => return Err(format!("unknown argument {}", argument.display())),
+        }
+    }
+    let state = state.ok_or("--state DIR is missing")?;
+    let socket = socket.ok_or("--socket PATH is missing")?;
+    Ok(Arguments { state, socket, lifeline, no_namespaces, no_cgroups, pod_pids_limit })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_says_what_it_misses() {
+        let parse = |line: &str| parse(line.split(' ').map(OsString::from));
+        let all = parse("--state /s --socket /s/x --lifeline --no-cgroups --pod-pids-limit 7").ok().unwrap();
+        assert!(all.lifeline && all.no_cgroups && !all.no_namespaces);
+        assert_eq!((all.socket, all.pod_pids_limit), ("/s/x".into(), Some(7)));
+        for (line, expect) in [
+            ("--state /s", "--socket PATH is missing"),
+            ("--socket /s", "--state DIR is missing"),
+            ("--state /s --socket /x --pod-pids-limit many", "--pod-pids-limit needs a number"),
+            ("--stat", "unknown argument --stat"),
+        ] {
+            assert_eq!(parse(line).err().as_deref(), Some(expect));
+        }
+    }
+}

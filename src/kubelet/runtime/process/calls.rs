@@ -1,0 +1,207 @@
+//! What the kubelet asks, as questions to the node's host.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use super::super::protocol::{Answer, Ask, Purpose};
+use super::super::{
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, Runtime, RuntimeError,
+    RuntimeEvent, SandboxRecord, SandboxSpec, Usage,
+};
+use super::{ProcessRuntime, host_error};
+use crate::api::session::{Session, SessionStreams};
+use crate::kubelet::images::StoredImage;
+
+/// What a host that keeps to the protocol never sends.
+fn nonsense<T>() -> Result<T, RuntimeError> {
+    Err(host_error("an answer to another question"))
+}
+
+impl Runtime for ProcessRuntime {
+    fn version(&self) -> String {
+        concat!("podium://", env!("CARGO_PKG_VERSION")).to_owned()
+    }
+
+    fn isolation(&self) -> BTreeMap<String, String> {
+        self.shared.isolation.lock().clone()
+    }
+
+    fn events(&self) -> mpsc::Receiver<RuntimeEvent> {
+        self.events.lock().take().unwrap_or_else(|| mpsc::channel(1).1)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::List).await? {
+                Answer::Sandboxes(sandboxes) => Ok(sandboxes),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
+    fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::Inspect(pod.clone())).await? {
+                Answer::Sandbox(sandbox) => Ok(sandbox),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
+    fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>> {
+        async {
+            let image = self.catalogue.resolve(reference)?;
+            Ok(PulledImage { image_id: image.image_id, size_bytes: image.size_bytes })
+        }
+        .boxed()
+    }
+
+    fn has_image(&self, reference: &str) -> bool {
+        self.catalogue.find_loaded(reference).is_some()
+    }
+
+    fn loaded_images(&self) -> Vec<(Vec<String>, PulledImage)> {
+        let pulled = |image: StoredImage| PulledImage { image_id: image.id, size_bytes: image.size_bytes };
+        let loaded = self.catalogue.all_loaded().into_iter();
+        loaded.filter(|(_, names)| !names.is_empty()).map(|(image, names)| (names, pulled(image))).collect()
+    }
+
+    fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        async { self.shared.ask(Ask::RunSandbox(spec)).await.map(drop) }.boxed()
+    }
+
+    fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { self.shared.ask(Ask::StopSandbox(pod.clone())).await.map(drop) }.boxed()
+    }
+
+    fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async move { self.shared.ask(Ask::WriteHosts { pod: pod.clone(), text }).await.map(drop) }.boxed()
+    }
+
+    fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { self.shared.ask(Ask::RemoveSandbox(pod.clone())).await.map(drop) }.boxed()
+    }
+
+    fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
+        async {
+            let image = self.catalogue.resolve(&spec.image)?;
+            match self.shared.ask(Ask::Start(Box::new(Self::launch(spec, image)))).await? {
+                Answer::Container(record) => Ok(record),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
+    fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { self.shared.ask(Ask::Terminate(id.clone())).await.map(drop) }.boxed()
+    }
+
+    fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { self.shared.ask(Ask::Kill(id.clone())).await.map(drop) }.boxed()
+    }
+
+    fn remove_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::RemoveContainer(id.clone())).await {
+                // Asking twice is fine.
+                Ok(_) | Err(RuntimeError::NotFound(_)) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
+        .boxed()
+    }
+
+    fn exec<'a>(
+        &'a self,
+        id: &'a ContainerId,
+        command: Vec<String>,
+        streams: SessionStreams,
+    ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
+        async move {
+            let purpose = Purpose::Exec { id: id.clone(), command, streams: streams.into() };
+            self.shared.session(purpose).await
+        }
+        .boxed()
+    }
+
+    fn exec_sync<'a>(
+        &'a self,
+        id: &'a ContainerId,
+        command: Vec<String>,
+        timeout: Duration,
+    ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>> {
+        async move {
+            match self.shared.ask(Ask::ExecSync { id: id.clone(), command, timeout }).await? {
+                Answer::Output(output) => Ok(output),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
+    fn attach<'a>(
+        &'a self,
+        id: &'a ContainerId,
+        streams: SessionStreams,
+    ) -> BoxFuture<'a, Result<Session, RuntimeError>> {
+        async move { self.shared.session(Purpose::Attach { id: id.clone(), streams: streams.into() }).await }
+            .boxed()
+    }
+
+    fn listeners<'a>(
+        &'a self,
+        pod: &'a PodUid,
+        port: u16,
+    ) -> BoxFuture<'a, Result<Vec<SocketAddr>, RuntimeError>> {
+        async move {
+            match self.shared.ask(Ask::Listeners(pod.clone(), port)).await? {
+                Answer::Addresses(addresses) => Ok(addresses),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
+    fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::LogFiles(id.clone())).await? {
+                Answer::Files(files) => Ok(files),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
+    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf> {
+        Some(self.shared.config.state_dir.join("pods").join(pod).join(&id.0))
+    }
+
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::UsageOfAll).await? {
+                Answer::UsageOfAll(usage) => Ok(usage),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+
+    fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::Usage(pod.clone())).await? {
+                Answer::Usage(usage) => Ok(usage),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
+    }
+}
