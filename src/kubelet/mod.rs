@@ -19,6 +19,7 @@ pub mod probe;
 pub mod runtime;
 mod sandbox;
 mod service_names;
+mod security;
 pub mod spec;
 mod static_pods;
 pub mod status;

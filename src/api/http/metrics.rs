@@ -72,15 +72,11 @@ pub(super) fn answer(
         Form::Object if single => measured.into_iter().next().unwrap_or_default(),
         Form::Metadata if single => partial(&measured[0]),
         form => {
-            let listed = |kind: &str, version: &str, items: Vec<Value>| {
-                json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items})
-            };
+            let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
             match form {
-                Form::Metadata => listed(
-                    "PartialObjectMetadata",
-                    "meta.k8s.io/v1",
-                    measured.iter().map(partial).collect(),
-                ),
+                Form::Metadata => {
+                    listed("PartialObjectMetadata", "meta.k8s.io/v1", measured.iter().map(partial).collect())
+                }
                 _ => listed(target.kind(), &format!("{GROUP}/{VERSION}"), measured),
             }
         }
@@ -169,9 +165,7 @@ fn partial(measured: &Value) -> Value {
 }
 
 fn table(measured: &[Value]) -> Value {
-    let column = |name: &str, format: &str| {
-        json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0})
-    };
+    let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
     let rows: Vec<Value> = measured
         .iter()
         .map(|m| {

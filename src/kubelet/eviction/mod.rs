@@ -30,9 +30,9 @@ use crate::reconcile::{EventType, reference_to};
 pub use config::EvictionConfig;
 pub use machine::{Observation, Observations, Signal};
 use rank::Candidate;
-use threshold::Threshold;
 pub(super) use threshold::Condition;
 use threshold::Pressure;
+use threshold::Threshold;
 
 /// Evicted for good cause, a container gets this long and no longer.
 const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -93,10 +93,13 @@ async fn control(engine: &Arc<Engine>, nodes: &[Arc<Node>]) {
             tell_conditions(engine, node, &changed);
         }
         if let Some(threshold) = threshold {
-            tell(engine, node, EventType::Warning, "EvictionThresholdMet", &format!(
-                "Attempting to reclaim {}",
-                threshold.signal.resource()
-            ));
+            tell(
+                engine,
+                node,
+                EventType::Warning,
+                "EvictionThresholdMet",
+                &format!("Attempting to reclaim {}", threshold.signal.resource()),
+            );
             short.get_or_insert((threshold, observations));
         }
     }

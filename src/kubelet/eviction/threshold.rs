@@ -18,7 +18,8 @@ pub(in crate::kubelet) enum Condition {
 }
 
 impl Condition {
-    pub(in crate::kubelet) const ALL: [Self; 3] = [Self::MemoryPressure, Self::DiskPressure, Self::PIDPressure];
+    pub(in crate::kubelet) const ALL: [Self; 3] =
+        [Self::MemoryPressure, Self::DiskPressure, Self::PIDPressure];
 
     /// The condition's type.
     pub(in crate::kubelet) fn text(self) -> &'static str {
@@ -74,7 +75,8 @@ impl Threshold {
 
 /// Hard limits before soft ones, memory before all else.
 fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
-    let hard = config.hard.iter().map(|(signal, limit)| Threshold { signal: *signal, limit: *limit, grace: None });
+    let hard =
+        config.hard.iter().map(|(signal, limit)| Threshold { signal: *signal, limit: *limit, grace: None });
     let soft = config.soft.iter().map(|(signal, limit)| {
         let grace = config.soft_grace_period.get(signal).map_or(Duration::ZERO, |s| s.0);
         Threshold { signal: *signal, limit: *limit, grace: Some(grace) }

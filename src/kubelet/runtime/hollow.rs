@@ -551,6 +551,7 @@ mod tests {
             cpu_limit_millicores: None,
             run_as_user: None,
             run_as_group: None,
+            stop_signal: None,
             termination_message_path: PathBuf::from("/dev/termination-log"),
             target: None,
         }

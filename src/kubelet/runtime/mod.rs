@@ -101,6 +101,9 @@ pub struct ContainerSpec {
     pub run_as_user: Option<u32>,
     /// Group id to run as, where permitted.
     pub run_as_group: Option<u32>,
+    /// Replaces the image's stop signal.
+    #[serde(default)]
+    pub stop_signal: Option<i32>,
     /// The path, as the container sees it, of the file whose content becomes the termination message.
     pub termination_message_path: PathBuf,
     /// For an ephemeral container: the container whose processes, directory and environment it looks at.

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Container;
 use super::{After, Pass};
 use crate::base::clock::saturating_after;
 use crate::kubelet::environment::{self, Sources};
+use crate::kubelet::images::signal_number;
 use crate::kubelet::observed::{
     AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded,
 };
@@ -152,6 +153,10 @@ impl Pass<'_> {
             cpu_limit_millicores: limit("cpu").and_then(|a| u64::try_from(a.millis()).ok()),
             run_as_user: user.and_then(|id| u32::try_from(id).ok()),
             run_as_group: group.and_then(|id| u32::try_from(id).ok()),
+            stop_signal: container
+                .lifecycle
+                .as_ref()
+                .and_then(|lifecycle| signal_number(lifecycle.stop_signal.as_deref()?)),
             termination_message_path: container
                 .termination_message_path
                 .clone()

@@ -170,6 +170,7 @@ pub(crate) fn shell(name: &str, script: &str) -> ContainerSpec {
         cpu_limit_millicores: None,
         run_as_user: None,
         run_as_group: None,
+        stop_signal: None,
         termination_message_path: "/dev/termination-log".into(),
         target: None,
     }
