@@ -39,6 +39,9 @@
 //! containers are children of that node's own host process (`podium node-host`), so that a crash of the control
 //! plane neither kills nor orphans work.
 //!
+//! **The network** is two tasks: a proxy that listens at services' addresses and deals out their endpoints, and
+//! the cluster's DNS. Both join services with their slices (`network::follow`) and decide in pure functions.
+//!
 //! **Time** comes from [`base::clock`] and tokio's timers, so that the whole control plane runs under a virtual
 //! clock: ten minutes are a millisecond in a test.
 

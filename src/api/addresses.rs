@@ -207,7 +207,11 @@ impl Api {
                 continue;
             }
             allocator.take(asked).map_err(|why| {
-                Refused::invalid(&format!("spec.ports[{index}].nodePort"), &asked.to_string(), &why.to_string())
+                Refused::invalid(
+                    &format!("spec.ports[{index}].nodePort"),
+                    &asked.to_string(),
+                    &why.to_string(),
+                )
             })?;
             taken.node_ports.insert(asked);
         }
@@ -309,9 +313,8 @@ mod tests {
         assert!((30000..=32767).contains(&ports_of(&a)[2]) && ports_of(&a)[2] != 30053);
 
         let asked = |number: i32| json!([{"port": 80, "nodePort": number}]);
-        let refused = |number: i32| {
-            api.create_as(service("b", "NodePort", asked(number))).unwrap_err().to_string()
-        };
+        let refused =
+            |number: i32| api.create_as(service("b", "NodePort", asked(number))).unwrap_err().to_string();
         assert_eq!(
             refused(30053),
             "Service \"b\" is invalid: spec.ports[0].nodePort: Invalid value: 30053: provided port is already \

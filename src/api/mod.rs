@@ -22,6 +22,7 @@ mod select;
 pub mod session;
 mod subresource;
 pub mod usage;
+pub mod verdicts;
 pub mod validate;
 mod write;
 
@@ -83,6 +84,7 @@ struct Inner {
     signer: Arc<identity::Signer>,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
+    verdicts: RwLock<Option<Arc<dyn verdicts::SchedulingVerdicts>>>,
 }
 
 impl Api {
@@ -99,6 +101,7 @@ impl Api {
             node_ports: node_ports::NodePorts::default(),
             signer,
             usage: RwLock::default(),
+            verdicts: RwLock::default(),
         };
         let api = Self { inner: Arc::new(inner) };
         api.take_existing_addresses();

@@ -1,7 +1,9 @@
 //! The ground: time, back-off and supervised tasks. Knows no Kubernetes.
 
+pub mod any_certificate;
 pub mod backoff;
 pub mod clock;
+pub mod dial_error;
 pub mod nearest;
 pub mod resolv_conf;
 pub mod task;

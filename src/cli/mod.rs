@@ -11,6 +11,7 @@ mod up;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -47,7 +48,8 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::from(DONE),
         Err(error) => {
-            eprintln!("podium: {}", told(&error));
+            // A terminal that was closed takes no more words, and that is no reason to panic.
+            let _ = writeln!(std::io::stderr(), "podium: {}", told(&error));
             ExitCode::from(FAILED)
         }
     }

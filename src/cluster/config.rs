@@ -92,6 +92,10 @@ pub struct ConfigFile {
     pub scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
     pub namespaces: bool,
+    /// Limits are kept by control groups where the machine allows it; false never tries.
+    pub cgroups: bool,
+    /// How many processes a pod may have, where control groups are to be had.
+    pub pod_pids_limit: Option<u64>,
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
     /// 8000 higher.
     pub unprivileged_port_start: Option<u16>,
@@ -107,6 +111,8 @@ impl Default for ConfigFile {
             eviction: EvictionConfig::default(),
             scheduler: None,
             namespaces: true,
+            cgroups: true,
+            pod_pids_limit: None,
             unprivileged_port_start: None,
         }
     }

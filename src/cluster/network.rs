@@ -41,8 +41,9 @@ pub(super) fn start(
 ) -> Result<PodNetwork, ApiError> {
     let low_ports = super::low_ports::probe(config.file.unprivileged_port_start, addresses.node(0));
     if !config.is_disabled("proxy") {
-        allow_open_files();
-        proxy::start(api, caches, tasks, ProxyConfig { services: addresses.services(), low_ports });
+        let connections = allow_open_files() / 4;
+        let proxy = ProxyConfig { services: addresses.services(), low_ports, connections };
+        proxy::start(api, caches, tasks, proxy);
     }
     if config.is_disabled("dns") {
         fixed_services::no_dns(api)?;
@@ -61,14 +62,17 @@ pub(super) fn start(
     Ok(PodNetwork { low_ports, dns: Some(ip) })
 }
 
-/// Raises the limit of open files as far as it may be, for many connections; failing, fewer must do.
-fn allow_open_files() {
+/// Raises the limit of open files as far as it may be, for many connections, and returns it.
+fn allow_open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.unwrap_or(OPEN_FILES).min(OPEN_FILES);
-    if limit.current.is_some_and(|current| current < wanted) {
+    let mut current = limit.current.unwrap_or(OPEN_FILES);
+    if current < wanted {
         let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
-        if let Err(error) = setrlimit(Resource::Nofile, raised) {
-            tracing::warn!("the limit of open files stays at {:?}: {error}", limit.current);
+        match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => current = wanted,
+            Err(error) => tracing::warn!("the limit of open files stays at {current}: {error}"),
         }
     }
+    current.min(OPEN_FILES) as usize
 }

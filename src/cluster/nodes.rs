@@ -215,6 +215,8 @@ async fn process_runtime(
         state_dir,
         life: if config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
         namespaces: config.file.namespaces,
+        cgroups: config.file.cgroups,
+        pod_pids_limit: config.file.pod_pids_limit,
     };
     ProcessRuntime::start(process, catalogue).await
 }

@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                 return Err((at, format!("{name} has a value of the wrong type")));
             }
             _ => {
-                let near = nearest(name, ["theme", "mouse", "read_only", "keys"].into_iter());
+                let near = nearest(name, ["theme", "mouse", "read_only", "keys"]);
                 let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
                 return Err((line(key.span().start), format!("unknown key {name:?}{hint}")));
             }

@@ -57,6 +57,8 @@ pub enum Effect {
     Ask(Box<Dialog>),
     /// Shows a toast.
     Toast(Toast),
+    /// Shows a toast unless the screen that says so is being looked at, which shows the same itself.
+    News(Toast),
     /// Shows other namespaces.
     Scope(Scope),
     /// Brings a parked screen (see `background`) back on top.

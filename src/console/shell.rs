@@ -294,7 +294,7 @@ impl Shell {
             Job::Mouse(capture) => self.guard.mouse(capture)?,
             Job::Remember(memory) => self.remember(memory).await,
             Job::Redraw => {
-                self.screen.clear()?;
+                self.screen = terminal::fresh_screen()?;
                 self.model.dirty = true;
                 self.feed.spawn(feed::discover(self.client.clone(), self.messages.clone()));
             }
@@ -344,7 +344,7 @@ impl Shell {
 
     async fn editor(&mut self, screen: ScreenId, text: String) -> anyhow::Result<()> {
         let edited = self.guard.lend(edit::external::run(text)).await?;
-        self.screen.clear()?;
+        self.screen = terminal::fresh_screen()?;
         self.model.dirty = true;
         let message = match edited {
             Ok(text) => Message::Data(screen, Data::Edit(edit::Loaded::External(text))),

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
 };
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
 use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -88,6 +90,13 @@ pub fn give_back() {
 /// The screen to draw on.
 pub fn screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
     Terminal::new(CrosstermBackend::new(io::stdout()))
+}
+
+/// The screen to draw on after something else has drawn there. Ratatui's own `clear` would ask the terminal
+/// where the cursor is, and wait for an answer that the stream of events has taken.
+pub fn fresh_screen() -> io::Result<Terminal<CrosstermBackend<Stdout>>> {
+    execute!(io::stdout(), Clear(ClearType::All))?;
+    screen()
 }
 
 /// Runs a part of the loop; a panic in it restores the terminal before it is printed.

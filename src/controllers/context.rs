@@ -96,6 +96,7 @@ const ALL: &[(&str, Start)] = &[
     ("taint-eviction-controller", super::taint_eviction::start),
     ("endpoint", super::endpoints::start_legacy),
     ("endpointslice", super::endpoints::start_slices),
+    ("endpointslicemirroring", super::endpoints::mirror::start),
 ];
 
 /// The running controllers.

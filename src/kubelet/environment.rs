@@ -81,7 +81,7 @@ pub enum EnvError {
 pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError> {
     let mut env = Environment::default();
     let links = spec::spec(sources.pod).enable_service_links != Some(false);
-    for (name, value) in services::variables(&(sources.services)(), sources.pod, links) {
+    for (name, value) in services::variables(&(sources.services)(), sources.pod, links, sources.low_ports) {
         env.set(name, value);
     }
     // Our addition: a process cannot have an address of its own, so it is told which one is its pod's (NET-1).

@@ -8,9 +8,11 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::node::NodeConfig;
-use super::runtime::SandboxSpec;
+use super::runtime::{HostShares, SandboxSpec};
 use super::spec;
 use crate::base::resolv_conf::ResolvConf;
+
+use resolv_conf::ClusterDns;
 
 pub(super) use hosts::{service_lines, with_services};
 
@@ -21,6 +23,13 @@ const HOSTS: &str = "/etc/hosts";
 /// The port of DNS, which resolv.conf cannot name another than.
 const DNS_PORT: u16 = 53;
 
+/// What about a sandbox could not be done as asked: the reason and message of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Warning {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
 /// Whether pods of this node cannot ask the cluster's DNS: it may not have the one port that they know.
 pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
     node.dns.is_some() && !node.hollow && node.low_ports.served(DNS_PORT) != DNS_PORT
@@ -29,13 +38,17 @@ pub(super) fn needs_service_lines(node: &NodeConfig) -> bool {
 /// The sandbox of a pod with this address, and what about it could not be done as asked.
 ///
 /// `services` are lines for its hosts file, where the cluster's DNS cannot be asked.
-pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> (SandboxSpec, Vec<String>) {
+pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> (SandboxSpec, Vec<Warning>) {
     let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    let read = |path: &str| if node.hollow { String::new() } else { std::fs::read_to_string(path).unwrap_or_default() };
+    let read = |path: &str| {
+        if node.hollow { String::new() } else { std::fs::read_to_string(path).unwrap_or_default() }
+    };
     let names = Names::of(pod, &node.domain);
     let spec = spec::spec(pod);
     let machine = ResolvConf::parse(&read(RESOLV_CONF));
-    let (resolv_conf, warnings) = resolv_conf::resolv_conf(pod, node, &machine);
+    let has_port = node.low_ports.served(DNS_PORT) == DNS_PORT;
+    let dns = ClusterDns { server: node.dns, has_port, domain: &node.domain };
+    let (resolv_conf, warnings) = resolv_conf::resolv_conf(pod, dns, &machine);
     let own_hosts = if spec.host_network == Some(true) {
         hosts::of_machine(spec, &read(HOSTS))
     } else {
@@ -48,6 +61,11 @@ pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> 
         hosts: Some(with_services(&own_hosts, services)),
         resolv_conf,
         share_process_namespace: spec.share_process_namespace == Some(true),
+        host: HostShares {
+            pid: spec.host_pid == Some(true),
+            ipc: spec.host_ipc == Some(true),
+            network: spec.host_network == Some(true),
+        },
         hostname: names.shown(spec),
         ip,
     };
@@ -79,7 +97,8 @@ impl Names {
 
     /// What `hostname` says inside.
     fn shown(&self, spec: &k8s_openapi::api::core::v1::PodSpec) -> String {
-        let full = self.full.as_ref().filter(|full| spec.set_hostname_as_fqdn == Some(true) && full.len() <= 64);
+        let full =
+            self.full.as_ref().filter(|full| spec.set_hostname_as_fqdn == Some(true) && full.len() <= 64);
         full.unwrap_or(&self.hostname).clone()
     }
 }
@@ -105,8 +124,12 @@ mod tests {
             (json!({}), "web-0", None, "web-0"),
             (json!({"hostname": "h"}), "h", None, "h"),
             (json!({"hostname": "h", "subdomain": "s"}), "h", Some("h.s.shop.svc.cluster.local"), "h"),
-            (json!({"subdomain": "s", "setHostnameAsFQDN": true}), "web-0",
-                Some("web-0.s.shop.svc.cluster.local"), "web-0.s.shop.svc.cluster.local"),
+            (
+                json!({"subdomain": "s", "setHostnameAsFQDN": true}),
+                "web-0",
+                Some("web-0.s.shop.svc.cluster.local"),
+                "web-0.s.shop.svc.cluster.local",
+            ),
             (json!({"setHostnameAsFQDN": true}), "web-0", None, "web-0"),
             (json!({"hostname": format!("{}-x", "a".repeat(62))}), &"a".repeat(62), None, &"a".repeat(62)),
         ] {

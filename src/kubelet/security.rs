@@ -1,96 +1,156 @@
-//! What of a security context a process of this machine cannot be held to, so that it can be said (POD-16).
-//!
-//! Pure reading. Users and groups are honoured where permitted, `privileged` is accepted as it is.
+//! What a pod's securityContext means for processes: what is asked of the runtime, and what cannot be had
+//! (POD-16). Pure: nothing here runs anything.
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSecurityContext, SecurityContext};
 
+use super::runtime::Security;
 use super::spec;
 
-/// The fields that are set and not honoured, by path; sorted as they stand in the spec.
-pub(super) fn ignored(pod: &Pod) -> Vec<String> {
-    let mut fields = Vec::new();
-    if let Some(context) = &spec::spec(pod).security_context {
-        let restricts = context.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-        let groups = context.supplemental_groups.as_ref().is_some_and(|g| !g.is_empty());
-        let sysctls = context.sysctls.as_ref().is_some_and(|s| !s.is_empty());
-        for (field, set) in [
-            ("appArmorProfile", context.app_armor_profile.is_some()),
-            ("fsGroup", context.fs_group.is_some()),
-            ("seLinuxOptions", context.se_linux_options.is_some()),
-            ("seccompProfile", restricts),
-            ("supplementalGroups", groups),
-            ("sysctls", sysctls),
-        ] {
-            if set {
-                fields.push(format!("spec.securityContext.{field}"));
-            }
-        }
-    }
-    let init = spec::spec(pod).init_containers.iter().flatten();
-    for (list, container) in
-        init.map(|c| ("initContainers", c)).chain(spec::app_containers(pod).iter().map(|c| ("containers", c)))
-    {
-        of_container(list, container, &mut fields);
-    }
-    fields
+/// Whom a container's processes run as, as far as the pod says so: user and group.
+pub(super) fn user(pod: &Pod, container: &Container) -> (Option<u32>, Option<u32>) {
+    let (of_pod, own) = contexts(pod, container);
+    let number = |id: Option<i64>| id.and_then(|id| u32::try_from(id).ok());
+    let user = own.and_then(|s| s.run_as_user).or(of_pod.and_then(|s| s.run_as_user));
+    let group = own.and_then(|s| s.run_as_group).or(of_pod.and_then(|s| s.run_as_group));
+    (number(user), number(group))
 }
 
-fn of_container(list: &str, container: &Container, fields: &mut Vec<String>) {
-    let Some(context) = &container.security_context else { return };
-    let restricts = context.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
-    for (field, set) in [
-        ("allowPrivilegeEscalation", context.allow_privilege_escalation == Some(false)),
-        ("appArmorProfile", context.app_armor_profile.is_some()),
-        ("capabilities", context.capabilities.is_some()),
-        ("procMount", context.proc_mount.as_deref().is_some_and(|m| m != "Default")),
-        ("readOnlyRootFilesystem", context.read_only_root_filesystem == Some(true)),
-        ("seLinuxOptions", context.se_linux_options.is_some()),
-        ("seccompProfile", restricts),
-    ] {
+/// What else the runtime is asked for.
+pub(super) fn security(pod: &Pod, container: &Container) -> Security {
+    let (of_pod, own) = contexts(pod, container);
+    let groups = of_pod.into_iter().flat_map(|s| s.supplemental_groups.iter().flatten().chain(&s.fs_group));
+    let dropped = own.and_then(|s| s.capabilities.as_ref()?.drop.as_ref());
+    Security {
+        groups: groups.filter_map(|id| u32::try_from(*id).ok()).collect(),
+        read_only_root: own.and_then(|s| s.read_only_root_filesystem) == Some(true),
+        no_new_privileges: own.and_then(|s| s.allow_privilege_escalation) == Some(false),
+        non_root: own.and_then(|s| s.run_as_non_root).or(of_pod.and_then(|s| s.run_as_non_root))
+            == Some(true),
+        drop_capabilities: dropped.cloned().unwrap_or_default(),
+    }
+}
+
+fn contexts<'a>(
+    pod: &'a Pod,
+    container: &'a Container,
+) -> (Option<&'a PodSecurityContext>, Option<&'a SecurityContext>) {
+    (spec::spec(pod).security_context.as_ref(), container.security_context.as_ref())
+}
+
+/// What the node can give.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Abilities {
+    /// Its user: only root may become another.
+    pub(super) uid: u32,
+    /// Containers have namespaces of their own.
+    pub(super) namespaces: bool,
+}
+
+/// The fields that are set and do nothing here, each with why; by path, each once.
+pub(super) fn ignored(pod: &Pod, abilities: Abilities) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut tell = |path: String, set: bool, why: &str| {
         if set {
-            fields.push(format!("spec.{list}{{{}}}.securityContext.{field}", container.name));
+            found.push(format!("{path} is ignored: {why}"));
         }
+    };
+    let root = abilities.uid == 0;
+    let other = |id: Option<i64>| !root && id.is_some_and(|id| id != i64::from(abilities.uid));
+    let (user_why, group_why) =
+        ("only root may run processes as another user", "only root may change groups");
+    let modules = "processes here have the machine's security modules";
+    if let Some(s) = &spec::spec(pod).security_context {
+        let at = |field: &str| format!("spec.securityContext.{field}");
+        tell(at("runAsUser"), other(s.run_as_user), user_why);
+        tell(at("runAsGroup"), !root && s.run_as_group.is_some(), group_why);
+        tell(at("fsGroup"), !root && s.fs_group.is_some(), group_why);
+        let groups = s.supplemental_groups.as_ref().is_some_and(|groups| !groups.is_empty());
+        tell(at("supplementalGroups"), !root && groups, group_why);
+        tell(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
+        let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
+        tell(at("seccompProfile"), confined, "no system calls are filtered");
+        let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
+        tell(at("appArmorProfile"), confined, modules);
+        let sysctls = s.sysctls.as_ref().is_some_and(|sysctls| !sysctls.is_empty());
+        tell(at("sysctls"), sysctls, "the machine's kernel settings are not a pod's to change");
+        tell(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
     }
-}
-
-/// The text of the one event that tells of them; none when everything is honoured.
-pub(super) fn warning(pod: &Pod) -> Option<String> {
-    let fields = ignored(pod);
-    (!fields.is_empty()).then(|| {
-        format!("containers are processes of this machine here; not enforced: {}", fields.join(", "))
-    })
+    for (role, container) in spec::all_containers(pod) {
+        let Some(s) = &container.security_context else { continue };
+        let list = match role {
+            spec::Role::Init | spec::Role::Sidecar => "initContainers",
+            spec::Role::Ephemeral => "ephemeralContainers",
+            _ => "containers",
+        };
+        let at = |field: &str| format!("spec.{list}{{{}}}.securityContext.{field}", container.name);
+        tell(at("runAsUser"), other(s.run_as_user), user_why);
+        tell(at("runAsGroup"), !root && s.run_as_group.is_some(), group_why);
+        let read_only = s.read_only_root_filesystem == Some(true);
+        tell(at("readOnlyRootFilesystem"), read_only && !abilities.namespaces, "there are no namespaces");
+        let added = s.capabilities.as_ref().and_then(|c| c.add.as_ref()).is_some_and(|add| !add.is_empty());
+        tell(at("capabilities.add"), added && !root, "only root has any to give");
+        tell(at("seLinuxOptions"), s.se_linux_options.is_some(), modules);
+        let confined = s.seccomp_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
+        tell(at("seccompProfile"), confined, "no system calls are filtered");
+        let confined = s.app_armor_profile.as_ref().is_some_and(|p| p.type_ != "Unconfined");
+        tell(at("appArmorProfile"), confined, modules);
+        tell(at("windowsOptions"), s.windows_options.is_some(), "this is not Windows");
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
+    use serde_json::json;
 
+    fn pod(of_pod: serde_json::Value, own: serde_json::Value) -> Pod {
+        let container = json!({"name": "c", "securityContext": own});
+        serde_json::from_value(json!({"spec": {"securityContext": of_pod, "containers": [container]}}))
+            .unwrap()
+    }
+
+    /// POD-16: the container's word counts before the pod's, and groups add up.
     #[test]
-    fn what_is_not_enforced_is_said_pod_16() {
-        for (spec, expected) in [
-            (json!({"containers": [{"name": "c"}]}), ""),
-            (
-                json!({"securityContext": {"runAsUser": 1, "runAsGroup": 2, "runAsNonRoot": true},
-                    "containers": [{"name": "c", "securityContext": {"privileged": true,
-                        "seccompProfile": {"type": "Unconfined"}, "allowPrivilegeEscalation": true}}]}),
-                "",
-            ),
-            (
-                json!({"securityContext": {"fsGroup": 5, "seccompProfile": {"type": "RuntimeDefault"}},
-                    "initContainers": [{"name": "i", "securityContext": {"readOnlyRootFilesystem": true}}],
-                    "containers": [{"name": "c", "securityContext": {"capabilities": {"drop": ["ALL"]},
-                        "allowPrivilegeEscalation": false}}]}),
-                "spec.securityContext.fsGroup spec.securityContext.seccompProfile \
-                 spec.initContainers{i}.securityContext.readOnlyRootFilesystem \
-                 spec.containers{c}.securityContext.allowPrivilegeEscalation \
-                 spec.containers{c}.securityContext.capabilities",
-            ),
-        ] {
-            let pod: Pod = serde_json::from_value::<Pod>(Value::from_iter([("spec", spec)])).unwrap();
-            assert_eq!(ignored(&pod).join(" "), expected);
-            assert_eq!(warning(&pod).is_some(), !expected.is_empty());
-        }
+    fn a_containers_context_goes_before_its_pods() {
+        let pod = pod(
+            json!({"runAsUser": 1000, "runAsGroup": 7, "fsGroup": 2000, "supplementalGroups": [5], "runAsNonRoot": true}),
+            json!({"runAsUser": 33, "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
+                "capabilities": {"drop": ["ALL"]}}),
+        );
+        let container = &spec::spec(&pod).containers[0];
+        assert_eq!(user(&pod, container), (Some(33), Some(7)));
+        let expect = Security {
+            groups: vec![5, 2000],
+            read_only_root: true,
+            no_new_privileges: true,
+            non_root: true,
+            drop_capabilities: vec!["ALL".to_owned()],
+        };
+        assert_eq!(security(&pod, container), expect);
+    }
+
+    /// POD-16: what is ignored depends on who we are; privileged is accepted.
+    #[test]
+    fn each_field_without_effect_is_told_once() {
+        let all = pod(
+            json!({"runAsUser": 1000, "fsGroup": 1, "seccompProfile": {"type": "RuntimeDefault"}}),
+            json!({"privileged": true, "readOnlyRootFilesystem": true, "capabilities": {"add": ["NET_ADMIN"]},
+                "seLinuxOptions": {"level": "s0"}, "seccompProfile": {"type": "Unconfined"}}),
+        );
+        let fields = |uid, namespaces| -> Vec<String> {
+            let told = ignored(&all, Abilities { uid, namespaces });
+            told.iter().filter_map(|text| Some(text.split_once(" is ignored")?.0.to_owned())).collect()
+        };
+        let always =
+            ["spec.securityContext.seccompProfile", "spec.containers{c}.securityContext.seLinuxOptions"];
+        assert_eq!(fields(0, true), always);
+        assert_eq!(
+            fields(1000, true).len(),
+            2 + 2,
+            "its own uid is no other, its groups and capabilities are"
+        );
+        assert_eq!(fields(1001, false).len(), 2 + 4);
+        assert!(ignored(&pod(json!({}), json!({})), Abilities { uid: 1, namespaces: false }).is_empty());
     }
 }

@@ -152,7 +152,7 @@ pub(super) fn set(engine: &Arc<Engine>, node: &Arc<Node>, manifests: &[StaticMan
             }
         }
     }
-    tell_broken(engine, node, broken);
+    tell_broken(engine, node, &broken);
     let uids: BTreeSet<&str> = wanted.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
     engine.end_static_pods(&node.config.name, &uids);
     for pod in wanted {
@@ -166,7 +166,7 @@ pub(super) fn set(engine: &Arc<Engine>, node: &Arc<Node>, manifests: &[StaticMan
 }
 
 /// Each broken manifest is told of once, until it is broken in another way.
-fn tell_broken(engine: &Engine, node: &Node, broken: BTreeSet<(String, String)>) {
+fn tell_broken(engine: &Engine, node: &Node, broken: &BTreeSet<(String, String)>) {
     let told = std::mem::replace(&mut *node.broken_manifests.lock(), broken.clone());
     for (source, error) in broken.difference(&told) {
         let message = format!("static pod {source}: {error}");

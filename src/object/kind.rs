@@ -34,6 +34,8 @@ pub enum Subresource {
     Attach,
     /// Forwards ports.
     PortForward,
+    /// Passes HTTP requests on to a port.
+    Proxy,
     /// Ends a namespace's deletion.
     Finalize,
     /// Issues a service account's token.
@@ -53,6 +55,7 @@ impl Subresource {
             Self::Exec => "exec",
             Self::Attach => "attach",
             Self::PortForward => "portforward",
+            Self::Proxy => "proxy",
             Self::Finalize => "finalize",
             Self::Token => "token",
         }
@@ -177,7 +180,7 @@ kinds! {
         short [], categories [], Namespaced, Plain, subresources [];
     /// A stable address for a set of pods.
     Service(core::v1::Service) = "", "v1", "services", "service",
-        short ["svc"], categories ["all"], Namespaced, SpecStatus, subresources [Status];
+        short ["svc"], categories ["all"], Namespaced, SpecStatus, subresources [Status, Proxy];
     /// The pods behind a service, in the old form.
     Endpoints(core::v1::Endpoints) = "", "v1", "endpoints", "endpoints",
         short ["ep"], categories [], Namespaced, Plain, subresources [];
@@ -190,7 +193,8 @@ kinds! {
     /// Containers that run together.
     Pod(core::v1::Pod) = "", "v1", "pods", "pod",
         short ["po"], categories ["all"], Namespaced,
-        Generations, subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach, PortForward];
+        Generations,
+        subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach, PortForward, Proxy];
     /// A number of equal pods.
     ReplicaSet(apps::v1::ReplicaSet) = "apps", "v1", "replicasets", "replicaset",
         short ["rs"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use parking_lot::Mutex;
 
+use super::advice::advise;
 use super::cycle::{Decision, Rejection, Room, Search, schedule};
 use super::default_spread::Selectors;
 use super::framework::{ChangeType, ClusterChange, PluginSet};
@@ -19,7 +20,7 @@ use super::pod_info::{PodInfo, nominated_node};
 use super::profile::Profile;
 use super::queue::{Attempt, Queue, QueueTimes, Waiting};
 use super::snapshot::{NodeChange, Snapshot};
-use super::verdict::Verdicts;
+use super::verdict::{Verdict, Verdicts};
 use crate::base::task::panic_text;
 use crate::object::selector::Labels;
 use crate::object::{Key, Object, Shared, Uid};
@@ -252,7 +253,9 @@ impl Core {
             }
             Ok(Decision::Unfit(rejection)) => {
                 let Rejection { message, rejected_by, verdicts, room } = *rejection;
-                self.verdicts.lock().keep(pod.uid(), Arc::new(verdicts));
+                let advice = advise(asked, &self.snapshot, &verdicts);
+                let verdict = Verdict { table: verdicts, message: message.clone(), advice, at: now };
+                self.verdicts.lock().keep(pod.uid(), Arc::new(verdict));
                 self.queue.reject(attempt, rejected_by, now);
                 let outranked = self.keep_room(&pod, &room);
                 Step::Unschedulable { pod, message, room, outranked }
@@ -483,7 +486,7 @@ mod tests {
         cluster.step();
         let table = cluster.verdicts.lock().get("p").unwrap();
         let mut told: Vec<String> = Vec::new();
-        for row in table.rows() {
+        for row in table.table.rows() {
             for (plugin, refusal) in row.verdicts() {
                 let reasons: Vec<String> = refusal
                     .iter()

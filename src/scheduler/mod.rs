@@ -6,6 +6,7 @@
 //!
 //! Architecture Invariant: a cycle does no I/O and reads no clock; one task owns all state.
 
+pub mod advice;
 pub mod budgets;
 pub mod carried;
 pub mod config;
@@ -45,5 +46,6 @@ mod test_cluster;
 mod test_objects;
 pub mod topology;
 pub mod verdict;
+mod verdict_shown;
 
 pub use run::{Scheduler, SchedulerConfig};

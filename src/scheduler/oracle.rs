@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cycle::{Decision, Search, explain, schedule};
 use super::node_info::NodeInfo;
 use super::pod_info::PodInfo;
 use super::profile::Profile;
 use super::snapshot::Snapshot;
+use super::spread::HOSTNAME;
 use super::test_objects::{named_pod, node};
 use crate::object::Shared;
 use crate::object::quantity::Amount;
@@ -35,17 +37,22 @@ fn event() -> impl Strategy<Value = Event> {
             Event::Node { name, size, zone, tainted, cordoned }
         }),
         1 => nodes.clone().prop_map(Event::NodeGone),
-        5 => (0..12u8, nodes.clone(), 0..6u8).prop_map(|(name, node, shape)| Event::Placed { name, node, shape }),
-        3 => (0..12u8, nodes, 0..6u8).prop_map(|(name, node, shape)| Event::Assumed { name, node, shape }),
+        5 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Placed { name, node, shape }),
+        3 => (0..12u8, nodes, 0..SHAPES).prop_map(|(name, node, shape)| Event::Assumed { name, node, shape }),
         3 => (0..12u8).prop_map(Event::PodGone),
     ]
 }
 
 fn node_of(event: &Event) -> Option<Shared<Node>> {
     let Event::Node { name, size, zone, tainted, cordoned } = event else { return None };
+    let mut labels = json!({"kubernetes.io/hostname": format!("n{name}")});
+    // Nodes of the third zone do not say so.
+    if *zone < 2 {
+        labels[ZONE] = json!(format!("z{zone}"));
+    }
     let taints = if *tainted { json!([{"key": "k", "effect": "NoSchedule"}]) } else { json!([]) };
     Some(node(json!({
-        "metadata": {"name": format!("n{name}"), "labels": {"topology.kubernetes.io/zone": format!("z{zone}")}},
+        "metadata": {"name": format!("n{name}"), "labels": labels},
         "spec": {"taints": taints, "unschedulable": cordoned},
         "status": {"allocatable": {"cpu": format!("{size}"), "memory": format!("{size}Gi"), "pods": "4",
             "example.com/gpu": "2"}}})))
@@ -61,9 +68,45 @@ fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
         3 => json!({"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]}),
         4 => json!({"containers": [container(json!({"cpu": "100m"}))], "overhead": {"memory": "300Mi"},
             "nodeSelector": {"topology.kubernetes.io/zone": "z1"}}),
+        6 => json!({"containers": [], "topologySpreadConstraints": [spread(ZONE, "DoNotSchedule")]}),
+        7 => json!({"containers": [], "topologySpreadConstraints": [
+            spread(HOSTNAME, "DoNotSchedule"), spread(ZONE, "ScheduleAnyway"), spread(HOSTNAME, "ScheduleAnyway")]}),
+        8 => json!({"containers": [], "affinity": {"podAntiAffinity": required(HOSTNAME, "a")}}),
+        9 => json!({"containers": [], "affinity": {"podAffinity": required(ZONE, "a")}}),
+        10 => json!({"containers": [], "affinity": {"podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 5, "podAffinityTerm": required(ZONE, "b")[REQUIRED][0]}]}}}),
         _ => json!({"containers": [{"name": "c"}]}),
     };
-    named_pod(&format!("p{name}"), spec)
+    let mut pod = (*named_pod(&format!("p{name}"), spec)).clone();
+    // Every shape comes with either label.
+    let app = if name % 2 == 0 { "a" } else { "b" };
+    pod.metadata.labels = Some([("app".to_string(), app.to_string())].into());
+    Shared::from_value(pod)
+}
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const SHAPES: u8 = 11;
+
+fn spread(key: &str, when: &str) -> Value {
+    json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": {"app": "a"}}})
+}
+
+fn required(key: &str, app: &str) -> Value {
+    let mut affinity = json!({});
+    affinity[REQUIRED] = json!([{"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}]);
+    affinity
+}
+
+/// The app that a selector of this test selects.
+fn app_of(selector: Option<&LabelSelector>) -> Option<&String> {
+    selector.and_then(|s| s.match_labels.as_ref()).and_then(|labels| labels.get("app"))
+}
+
+fn terms(affinity: Option<&Vec<PodAffinityTerm>>) -> impl Iterator<Item = (&str, Option<&String>)> {
+    affinity.into_iter().flatten().map(|term| (&*term.topology_key, app_of(term.label_selector.as_ref())))
 }
 
 /// What there is, without any totals.
@@ -84,6 +127,52 @@ impl Model {
         }
         snapshot.refresh();
         snapshot
+    }
+
+    /// The pods with this app in the node's domain of a topology; none when the node is in none.
+    fn in_domain(&self, node: &Node, key: &str, app: Option<&String>) -> Option<usize> {
+        let domain = label(node, key)?;
+        let there = |on: &String| self.nodes.get(on).is_some_and(|other| label(other, key) == Some(domain));
+        Some(self.pods.values().filter(|(pod, on)| there(on) && label_of(pod, "app") == app).count())
+    }
+
+    fn spreads(&self, pod: &Pod, node: &Node) -> bool {
+        let constraints = pod.spec.iter().flat_map(|s| s.topology_spread_constraints.iter().flatten());
+        constraints.filter(|c| c.when_unsatisfiable == "DoNotSchedule").all(|constraint| {
+            let app = app_of(constraint.label_selector.as_ref());
+            let count = |node: &Node| self.in_domain(node, &constraint.topology_key, app);
+            let fewest = self.nodes.values().filter_map(|node| count(node)).min().unwrap_or(0);
+            let own = usize::from(label_of(pod, "app") == app);
+            count(node).is_some_and(|there| there + own <= fewest + constraint.max_skew as usize)
+        })
+    }
+
+    fn suits(&self, pod: &Pod, node: &Node) -> bool {
+        let affinity = pod.spec.as_ref().and_then(|s| s.affinity.as_ref());
+        let to = affinity.and_then(|a| a.pod_affinity.as_ref());
+        let against = affinity.and_then(|a| a.pod_anti_affinity.as_ref());
+        let sought = to.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
+        let shunned = against.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
+        let app = label_of(pod, "app");
+        let finds = terms(sought).all(|(key, wanted)| {
+            let anywhere = self.nodes.values().any(|node| self.in_domain(node, key, wanted) > Some(0));
+            match self.in_domain(node, key, wanted) {
+                None => false,
+                Some(0) => !anywhere && app == wanted,
+                Some(_) => true,
+            }
+        });
+        let avoids = terms(shunned).all(|(key, shunned)| self.in_domain(node, key, shunned).unwrap_or(0) == 0);
+        let welcome = self.pods.values().all(|(other, on)| {
+            let affinity = other.spec.as_ref().and_then(|s| s.affinity.as_ref());
+            let against = affinity.and_then(|a| a.pod_anti_affinity.as_ref());
+            let shunned = against.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
+            let domain = |key: &str| self.nodes.get(on).and_then(|other| label(other, key));
+            terms(shunned).all(|(key, shunned)| {
+                shunned != app || domain(key).is_none() || domain(key) != label(node, key)
+            })
+        });
+        finds && avoids && welcome
     }
 
     /// The nodes that take the pod, from the objects themselves.
@@ -117,9 +206,19 @@ impl Model {
                 && enough
                 && selected
                 && there.iter().all(|other| host_ports(other).is_disjoint(&host_ports(pod)))
+                && self.spreads(pod, node)
+                && self.suits(pod, node)
         };
         self.nodes.iter().filter(|(name, node)| takes(name, node)).map(|(name, _)| name.clone()).collect()
     }
+}
+
+fn label<'n>(node: &'n Node, key: &str) -> Option<&'n String> {
+    node.metadata.labels.as_ref()?.get(key)
+}
+
+fn label_of<'p>(pod: &'p Pod, key: &str) -> Option<&'p String> {
+    pod.metadata.labels.as_ref()?.get(key)
 }
 
 /// Everything the snapshot knows of a node, in an order of its own.
@@ -188,8 +287,8 @@ proptest! {
             }
             let order: BTreeSet<usize> = snapshot.order().iter().copied().collect();
             prop_assert_eq!(order, (0..snapshot.nodes().len()).collect::<BTreeSet<_>>());
-            for shape in 0..6 {
-                let pod = PodInfo::new(pod_of(99, shape));
+            for shape in 0..SHAPES {
+                let pod = PodInfo::new(pod_of(98 + shape % 2, shape));
                 let (feasible, best_from_scratch) = best(&pod, &mut scratch, &profile);
                 prop_assert_eq!(&feasible, &model.feasible(&pod.pod), "shape {}", shape);
                 snapshot.prepare(&pod);

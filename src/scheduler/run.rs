@@ -14,8 +14,10 @@ use super::preempt::{clear_nomination, evict};
 use super::profile::Profile;
 use super::queue::{QueueTimes, Waiting};
 use super::report::{NotScheduled, not_scheduled, scheduled};
-use super::verdict::{VerdictTable, Verdicts};
+use super::verdict::{Verdict, Verdicts};
+use super::verdict_shown::shown;
 use crate::api::Api;
+use crate::api::verdicts::{SchedulingVerdict, SchedulingVerdicts};
 use crate::base::task::Tasks;
 use crate::object::{Kind, Object, Shared};
 use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
@@ -93,18 +95,26 @@ impl Scheduler {
             let inner = self.inner.clone();
             self.inner.caches.on_any_change(kind, move |change| inner.inbox.put(change.clone()));
         }
+        self.inner.api.set_scheduling_verdicts(self.inner.clone());
         let inner = self.inner.clone();
         tasks.spawn_restarting("scheduler", move || schedule_forever(inner.clone()));
     }
 
-    /// What every filter said of every node in the last attempt at a pod that has none.
-    pub fn verdicts(&self, pod_uid: &str) -> Option<Arc<VerdictTable>> {
+    /// The last attempt at a pod that has no node: what every filter said of every node, and what would help.
+    pub fn verdict(&self, pod_uid: &str) -> Option<Arc<Verdict>> {
         self.inner.verdicts.lock().get(pod_uid)
     }
 
     /// How many pods wait where.
     pub fn waiting(&self) -> Waiting {
         *self.inner.waiting.lock()
+    }
+}
+
+impl SchedulingVerdicts for Inner {
+    fn verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict> {
+        let verdict = self.verdicts.lock().get(pod_uid)?;
+        Some(shown(&verdict, self.api.clock()))
     }
 }
 
@@ -350,8 +360,8 @@ mod tests {
         assert_eq!((told.status.as_str(), told.reason.as_deref()), ("False", Some("Unschedulable")));
         assert_eq!(told.message.as_deref(), Some(message));
         assert_eq!(cluster.events("big"), [("FailedScheduling".into(), message.into(), 1)]);
-        let table = cluster.scheduler.verdicts(cluster.get("big").uid()).expect("the last attempt's table");
-        assert_eq!(table.rows().filter(|row| row.refused().is_some()).count(), 3);
+        let verdict = cluster.scheduler.verdict(cluster.get("big").uid()).expect("the last attempt's verdict");
+        assert_eq!(verdict.table.rows().filter(|row| row.refused().is_some()).count(), 3);
 
         let revision = cluster.api.revision();
         tokio::time::sleep(Duration::from_mins(1)).await;
@@ -361,7 +371,7 @@ mod tests {
         cluster.resize("c", "6");
         cluster.until("big bound", |c| c.node_of("big").as_deref() == Some("c")).await;
         assert_eq!(cluster.condition("big").unwrap().status, "True");
-        assert!(cluster.scheduler.verdicts(cluster.get("big").uid()).is_none());
+        assert!(cluster.scheduler.verdict(cluster.get("big").uid()).is_none());
 
         let gated = cluster.condition("gated").unwrap();
         assert_eq!(gated.reason.as_deref(), Some("SchedulingGated"));

@@ -5,7 +5,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::advice::Advice;
 use super::framework::{PluginId, PluginSet};
 use super::node_info::NodeName;
 use super::reason::Refusal;
@@ -143,13 +145,26 @@ impl TableBuilder {
     }
 }
 
+/// The last attempt at a pod that found no node.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// What every filter said of every node.
+    pub table: VerdictTable,
+    /// What the pod's event says.
+    pub message: String,
+    /// What would make it fit, the least first.
+    pub advice: Vec<Advice>,
+    /// When it was, on the monotonic clock.
+    pub at: Duration,
+}
+
 /// Cells kept over all tables: some ten megabytes.
 const CELLS_KEPT: usize = 2_000_000;
 
-/// The last table of each pod that found no node; the oldest go when there are too many.
+/// The last verdict of each pod that found no node; the oldest go when there are too many.
 #[derive(Debug, Default)]
 pub struct Verdicts {
-    tables: HashMap<Uid, (u64, Arc<VerdictTable>)>,
+    tables: HashMap<Uid, (u64, Arc<Verdict>)>,
     oldest: VecDeque<(u64, Uid)>,
     turn: u64,
     cells: usize,
@@ -157,12 +172,12 @@ pub struct Verdicts {
 
 impl Verdicts {
     /// Keeps a pod's table in place of its last.
-    pub fn keep(&mut self, pod: &str, table: Arc<VerdictTable>) {
+    pub fn keep(&mut self, pod: &str, verdict: Arc<Verdict>) {
         self.forget(pod);
         self.turn += 1;
-        self.cells += table.cells();
+        self.cells += verdict.table.cells();
         self.oldest.push_back((self.turn, pod.to_string()));
-        self.tables.insert(pod.to_string(), (self.turn, table));
+        self.tables.insert(pod.to_string(), (self.turn, verdict));
         while self.cells > CELLS_KEPT || self.oldest.len() > self.tables.len() * 2 + 16 {
             let Some((turn, pod)) = self.oldest.pop_front() else { break };
             match self.tables.get(&pod) {
@@ -176,14 +191,14 @@ impl Verdicts {
 
     /// The pod found a node, or is gone.
     pub fn forget(&mut self, pod: &str) {
-        if let Some((_, table)) = self.tables.remove(pod) {
-            self.cells -= table.cells();
+        if let Some((_, verdict)) = self.tables.remove(pod) {
+            self.cells -= verdict.table.cells();
         }
     }
 
-    /// The last table of a pod.
-    pub fn get(&self, pod: &str) -> Option<Arc<VerdictTable>> {
-        self.tables.get(pod).map(|(_, table)| table.clone())
+    /// The last verdict of a pod.
+    pub fn get(&self, pod: &str) -> Option<Arc<Verdict>> {
+        self.tables.get(pod).map(|(_, verdict)| verdict.clone())
     }
 }
 
@@ -195,7 +210,8 @@ mod tests {
     fn only_the_last_table_of_a_pod_is_kept_and_the_oldest_go_first() {
         let table = |nodes: usize| {
             let names: Arc<[NodeName]> = (0..nodes).map(|n| NodeName::from(n.to_string())).collect();
-            Arc::new(TableBuilder::new(names, vec![PluginId::NodeName]).finish())
+            let table = TableBuilder::new(names, vec![PluginId::NodeName]).finish();
+            Arc::new(Verdict { table, message: String::new(), advice: Vec::new(), at: Duration::ZERO })
         };
         let mut verdicts = Verdicts::default();
         for _ in 0..100 {
@@ -205,7 +221,7 @@ mod tests {
         assert!(verdicts.oldest.len() < 32, "{}", verdicts.oldest.len());
         verdicts.keep("big", table(CELLS_KEPT - 2));
         assert!(verdicts.get("a").is_none(), "the oldest made room");
-        assert_eq!(verdicts.get("big").map(|t| t.len()), Some(CELLS_KEPT - 2));
+        assert_eq!(verdicts.get("big").map(|v| v.table.len()), Some(CELLS_KEPT - 2));
         verdicts.forget("big");
         assert_eq!(verdicts.cells, 0);
     }

@@ -199,7 +199,7 @@ impl Writer {
             {
                 group.push(next);
             }
-            while let Err(error) = self.commit(&group) {
+            while let Err(error) = self.try_commit(&group) {
                 // First, so that no more come while these are given their room.
                 self.refuse(error);
                 if self.reserve.give_up() {
@@ -250,6 +250,12 @@ impl Writer {
         for kind in kinds {
             self.signals.made_durable(kind);
         }
+    }
+
+    /// Commits; a database that panics has refused, and is opened anew for the next try.
+    fn try_commit(&mut self, group: &[Change]) -> Result<(), String> {
+        let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.commit(group)));
+        committed.unwrap_or_else(|panic| Err(crate::base::task::panic_text(panic.as_ref())))
     }
 
     /// Writes a group and syncs it; the same group again after a failure is harmless.

@@ -3,6 +3,8 @@
 mod containment;
 mod faults;
 mod life;
+mod limits;
 mod node;
 mod sandbox;
 mod sessions;
+mod web_server;

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 
 use crate::instance::{Home, Instance, wait_for};
 
-/// Three programs, one of which has put a child into a session of its own.
+/// Programs that have each put a child into a session of its own.
 const SLEEPERS: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: sleepers}
 spec:
-  replicas: 3
+  replicas: REPLICAS
   selector: {matchLabels: {app: sleepers}}
   template:
     metadata: {labels: {app: sleepers}}
@@ -47,11 +47,16 @@ fn mark(test: u32) -> String {
 }
 
 fn apply(home: &Home, instance: &Instance, mark: &str) {
+    apply_many(home, instance, mark, 3);
+}
+
+fn apply_many(home: &Home, instance: &Instance, mark: &str, replicas: usize) {
     let manifest = home.path("sleepers.yaml");
-    std::fs::write(&manifest, SLEEPERS.replace("MARK", mark)).unwrap();
+    let text = SLEEPERS.replace("MARK", mark).replace("REPLICAS", &replicas.to_string());
+    std::fs::write(&manifest, text).unwrap();
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     instance.kubectl(&["rollout", "status", "deploy/sleepers", "--timeout=60s"]);
-    wait_for("both processes of each pod", || (processes(mark).len() == 6).then_some(()));
+    wait_for("both processes of each pod", || (processes(mark).len() == 2 * replicas).then_some(()));
 }
 
 fn restarts(instance: &Instance) -> String {
@@ -81,7 +86,7 @@ fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() 
 fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
     let (home, mark) = (Home::new(), mark(5));
     let instance = home.start(&[]);
-    apply(&home, &instance, &mark);
+    apply_many(&home, &instance, &mark, 50);
     let before = processes(&mark);
     instance.crash();
     assert_eq!(processes(&mark), before, "a crash of the control plane kills no work");
@@ -89,7 +94,56 @@ fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
     let instance = home.start(&[]);
     instance.kubectl(&["rollout", "status", "deploy/sleepers", "--timeout=60s"]);
     assert_eq!(processes(&mark), before, "same pids, same start times, none twice");
-    assert_eq!(restarts(&instance), "0 0 0");
+    assert_eq!(restarts(&instance), vec!["0"; 50].join(" "));
+    instance.stop();
+    assert_eq!(processes(&mark), BTreeMap::new());
+}
+
+/// The oldest process that hosts a node: inits are forks of it under another name.
+fn host_pid(home: &Home, node: &str) -> Pid {
+    let state = home.data_dir().canonicalize().unwrap().join("nodes").join(node);
+    let needle = format!("node-host\0--state\0{}\0", state.display());
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_host = |pid: &i32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(&needle)
+    };
+    Pid::from_raw(pids.filter(is_host).min().expect("the node has a host")).unwrap()
+}
+
+#[test]
+fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10() {
+    let (home, mark) = (Home::new(), mark(8));
+    let config = home.path("config.yaml");
+    std::fs::write(&config, "timings: {containerBackOffInitial: 0.1}").unwrap();
+    let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
+    apply(&home, &instance, &mark);
+    let never = "apiVersion: v1\nkind: Pod\nmetadata: {name: never}\nspec:\n  restartPolicy: Never\n  \
+                 containers: [{name: c, image: busybox, command: [sleep, '100000']}]\n";
+    let manifest = home.path("never.yaml");
+    std::fs::write(&manifest, never).unwrap();
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/never", "--timeout=60s"]);
+    let before = processes(&mark);
+
+    rustix::process::kill_process(host_pid(&home, "node-1"), Signal::KILL).unwrap();
+    wait_for("every process of the node to be gone", || {
+        processes(&mark).keys().all(|pid| !before.contains_key(pid)).then_some(())
+    });
+    wait_for("the deployment's pods to run again", || {
+        (processes(&mark).len() == 6 && restarts(&instance) == "1 1 1").then_some(())
+    });
+    let path = "jsonpath={.items[*].status.containerStatuses[*].lastState.terminated.exitCode}";
+    assert_eq!(instance.kubectl(&["get", "pods", "-l", "app=sleepers", "-o", path]), "137 137 137");
+    wait_for("the pod that is never restarted to have failed", || {
+        let path = "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.exitCode}";
+        (instance.kubectl(&["get", "pod", "never", "-o", path]) == "Failed 137").then_some(())
+    });
+    wait_for("the event", || {
+        let reasons = instance.kubectl(&["get", "events", "-o", "jsonpath={.items[*].reason}"]);
+        reasons.contains("SandboxChanged").then_some(())
+    });
     instance.stop();
     assert_eq!(processes(&mark), BTreeMap::new());
 }

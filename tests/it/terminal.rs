@@ -85,7 +85,8 @@ fn podium(home: &Home) -> String {
 #[test]
 fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     let home = Home::new();
-    let terminal = Terminal::run("keys", &format!("{}; echo exit=$?; exec cat", podium(&home)));
+    let editor = r#"EDITOR="sed -i s/replicas:.1/replicas:\\ 2/""#;
+    let terminal = Terminal::run("keys", &format!("{editor} {}; echo exit=$?; exec cat", podium(&home)));
     terminal.shows("3 nodes ● 3");
     terminal.keys(&[":"]);
     terminal.keys(&["nodes", "Enter"]);
@@ -98,6 +99,17 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     wait_for("word of the size", || (!terminal.screen().contains("node-2")).then_some(()));
     terminal.tmux(&["resize-window", "-t", "t", "-x", "100", "-y", "30"]);
     terminal.shows("node-2");
+    // Drawn anew while it reads keys, and after another program had the terminal (CON-11).
+    terminal.keys(&["C-r"]);
+    terminal.keys(&[":"]);
+    terminal.keys(&["deployments", "Enter"]);
+    terminal.shows("chatter");
+    terminal.keys(&["g", "e"]);
+    terminal.shows("replicas: 1");
+    terminal.keys(&["C-o"]);
+    terminal.shows("+   replicas: 2");
+    terminal.keys(&["Enter"]);
+    terminal.shows("edit Deployment default/chatter: spec.replicas");
     terminal.keys(&["C-c"]);
     terminal.keys(&["C-c"]);
     terminal.keys(&["Enter"]);

@@ -103,20 +103,18 @@ fn one(server: &Server, target: &MetricsTarget, name: &str) -> Result<Value, Api
 
 fn all(server: &Server, target: &MetricsTarget, selection: &Selection) -> Vec<Value> {
     fn selected<T: Typed>(
-        objects: Vec<Shared<T>>,
+        objects: &[Shared<T>],
         selection: &Selection,
         measure: impl Fn(&Shared<T>) -> Option<Value>,
     ) -> Vec<Value> {
         objects.iter().filter(|o| selection.matches(o.object())).filter_map(measure).collect()
     }
     let api = server.api();
-    match target.of {
-        Kind::Node => selected(api.list_as::<Node>(None), selection, |node| of_node(server, node)),
-        _ => {
-            let pods = api.list_as::<Pod>(target.namespace.as_deref());
-            selected(pods, selection, |pod| of_pod(server, pod))
-        }
+    if target.of == Kind::Node {
+        return selected(&api.list_as::<Node>(None), selection, |node| of_node(server, node));
     }
+    let pods = api.list_as::<Pod>(target.namespace.as_deref());
+    selected(&pods, selection, |pod| of_pod(server, pod))
 }
 
 fn of_node(server: &Server, node: &Shared<Node>) -> Option<Value> {

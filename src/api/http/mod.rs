@@ -17,6 +17,7 @@ pub mod openapi;
 mod patching;
 mod port_forward;
 pub mod protobuf;
+mod proxy;
 mod request;
 mod resource;
 mod respond;
@@ -26,6 +27,7 @@ mod spdy;
 mod strict;
 pub mod table;
 mod tls;
+mod verdicts;
 mod upgrade;
 mod watch;
 
@@ -88,6 +90,7 @@ impl Server {
             Target::Resource(target) => resource::answer(self, target, request, wanted).await,
             Target::Review(review) => review::answer(self, review, &user, request).await,
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
+            Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
             Target::Document => documents(self.api(), &request),
         }
     }

@@ -7,6 +7,7 @@ use axum::extract::Request;
 use http::header::ACCEPT;
 
 use super::metrics::{self, MetricsTarget};
+use super::verdicts::{self, VerdictTarget};
 use super::negotiate::{Form, preferred_form};
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
@@ -22,6 +23,8 @@ pub(super) enum Target {
     Review(Review),
     /// What nodes and pods use.
     Metrics(MetricsTarget),
+    /// Why pods wait for a node.
+    Verdicts(VerdictTarget),
     /// Discovery, schemas, version.
     Document,
 }
@@ -72,6 +75,9 @@ impl Target {
         if (group, version) == (metrics::GROUP, metrics::VERSION) {
             return MetricsTarget::parse(rest).map(Self::Metrics).ok_or(ApiError::NoSuchResource);
         }
+        if (group, version) == (verdicts::GROUP, verdicts::VERSION) {
+            return VerdictTarget::parse(rest).map(Self::Verdicts).ok_or(ApiError::NoSuchResource);
+        }
         resource(group, version, rest).map(Self::Resource)
     }
 }
@@ -100,6 +106,8 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget,
         [plural] => (plural, None, None),
         [plural, name] => (plural, Some(*name), None),
         [plural, name, sub] => (plural, Some(*name), Some(*sub)),
+        // What follows is a path of somebody else's.
+        [plural, name, "proxy", ..] => (plural, Some(*name), Some("proxy")),
         _ => return Err(ApiError::NoSuchResource),
     };
     let kind = Kind::from_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
@@ -242,6 +250,11 @@ mod tests {
                 "/apis/apps/v1/namespaces/a/deployments/d/scale",
                 Some((Kind::Deployment, text("a"), text("d"), Some(Subresource::Scale))),
             ),
+            (
+                "/api/v1/namespaces/a/pods/http:b:80/proxy/x//y/",
+                Some((Kind::Pod, text("a"), text("http:b:80"), Some(Subresource::Proxy))),
+            ),
+            ("/api/v1/namespaces/a/pods/b/log/x", None),
             ("/api/v1/pods/b", None),
             ("/api/v1/namespaces/a/nodes/n", None),
             ("/api/v1/namespaces/a/nosuch", None),

@@ -15,7 +15,7 @@ use super::negotiate::Form;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
 use super::table::{self, IncludeObject, TableMeta};
-use super::{Server, body, list, logs, port_forward, sessions, watch};
+use super::{Server, body, list, logs, port_forward, proxy, sessions, watch};
 use crate::api::write::Part;
 use crate::api::{ApiError, Cause, DeleteOptions, Deleted, Propagation, WriteOptions};
 use crate::object::{Key, Kind, Object, Revision, Subresource};
@@ -90,6 +90,7 @@ async fn subresource(
         (Subresource::PortForward, Method::GET | Method::POST) => {
             port_forward::answer(server, key, request, &wanted.query).await
         }
+        (Subresource::Proxy, _) => proxy::answer(server, target.kind, key, request).await,
         _ => Err(not_allowed()),
     }
 }

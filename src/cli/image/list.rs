@@ -27,7 +27,7 @@ pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> 
         None => Vec::new(),
     };
     let (catalogue, problems) = image_catalogue(&configured, &super::data_dir(instance)?);
-    let rows: Vec<[String; 6]> = catalogue.list().iter().flat_map(rows).collect();
+    let rows: Vec<[String; 6]> = catalogue.list().iter().map(row).collect();
     // A reader that is gone wants no more.
     let _ = std::io::stdout().write_all(table(&rows).as_bytes());
     for problem in problems {
@@ -37,7 +37,7 @@ pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> 
 }
 
 /// One row an image; loaded ones have one a name.
-fn rows(image: &CatalogueImage) -> Option<[String; 6]> {
+fn row(image: &CatalogueImage) -> [String; 6] {
     let none = || "<none>".to_owned();
     let tags = match (image.tags.as_slice(), image.origin) {
         ([], ImageOrigin::Loaded) => none(),
@@ -50,14 +50,14 @@ fn rows(image: &CatalogueImage) -> Option<[String; 6]> {
         ImageOrigin::Builtin => "builtin",
     };
     let id = image.id.as_deref().map(|id| id.trim_start_matches("sha256:").chars().take(12).collect());
-    Some([
+    [
         image.repository.clone().unwrap_or_else(none),
         tags,
         origin.to_owned(),
         id.unwrap_or_else(|| "-".to_owned()),
         image.size_bytes.map_or_else(|| "-".to_owned(), size),
         image.program.clone(),
-    ])
+    ]
 }
 
 /// `3.2MB`, in the decimal units image tools use.
@@ -136,7 +136,7 @@ mod tests {
             image(None, &[], ImageOrigin::Loaded, &"long ".repeat(30)),
             image(Some("busybox"), &[], ImageOrigin::Builtin, "tools"),
         ];
-        let rows: Vec<_> = images.iter().flat_map(rows).collect();
+        let rows: Vec<_> = images.iter().map(row).collect();
         let expect = "\
 REPOSITORY   TAG     SOURCE    IMAGE ID       SIZE    PROGRAM
 me/app       v1,v2   user      -              -       /bin/app

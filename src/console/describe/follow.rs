@@ -59,8 +59,7 @@ pub async fn follow_beside(out: Outbox, target: ObjectRef) {
                 all.remove(&key(&object));
             }
             // A server without this kind, or without leave to read it, leaves these lines out.
-            Err(_) => {}
-            Ok(Event::InitDone) => {}
+            Ok(Event::InitDone) | Err(_) => {}
         }
         out.data(Data::Describe(Loaded::Beside(all.values().cloned().collect()))).await;
     }

@@ -5,14 +5,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use futures::stream::FuturesUnordered;
-use futures::{FutureExt, StreamExt};
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::{DeleteParams, ListParams, Preconditions};
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
 use super::budget::Ledger;
 use super::machine::{Answer, Fate, Machine};
 use super::plan::{Options, Row, Verdict, plan};
@@ -22,6 +14,14 @@ use crate::console::dialog::node;
 use crate::console::effect::Outbox;
 use crate::console::message::Data;
 use crate::console::resource::{ObjectRef, Uid, Watched};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
 
 /// What a drain tells while it runs.
 #[derive(Debug)]
@@ -83,7 +83,8 @@ async fn close(out: &Outbox, target: &ObjectRef) -> Result<(), kube::Error> {
     let nodes: Api<Node> = Api::all(out.client());
     let node = nodes.get(&target.name).await?;
     if node.spec.and_then(|spec| spec.unschedulable) != Some(true) {
-        out.act(node::action(target, true)).await?;
+        // The drain's own screen tells it.
+        out.act(Action { quiet: true, ..node::action(target, true) }).await?;
     }
     Ok(())
 }
@@ -271,6 +272,8 @@ pub fn seconds_until(now: Timestamp, at: Timestamp) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use kube::core::Status;
     use serde_json::json;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{editable, merge};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::resource::ObjectRef;
+use crate::console::text::clean;
 
 /// Replaces the object by `typed`, on top of the version `base`. Its inverse sets back only what was changed,
 /// so that what others do meanwhile stays.
@@ -26,10 +27,22 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
         body: back.clone(),
     };
     let replace = Mutation::Replace { target: target.clone(), body: editable::whole(typed, base) };
-    let mut save = action(format!("edit {}", target.describe()), replace, &merge::patch(&before, typed));
+    let what = changed(&before, typed);
+    let mut save =
+        action(format!("edit {}{what}", target.describe()), replace, &merge::patch(&before, typed));
     save.inverse =
-        Some(Box::new(action(format!("take back the edit of {}", target.describe()), undo, &back)));
+        Some(Box::new(action(format!("take back the edit of {}{what}", target.describe()), undo, &back)));
     save
+}
+
+/// `: spec.replicas and 2 more`, what tells one edit from the next in the journal.
+fn changed(before: &Value, typed: &Value) -> String {
+    let changes = merge::changes(before, typed);
+    match changes.as_slice() {
+        [] => String::new(),
+        [only] => format!(": {}", clean(&only.path)),
+        [first, more @ ..] => format!(": {} and {} more", clean(&first.path), more.len()),
+    }
 }
 
 fn kubectl(target: &ObjectRef, patch: &Value) -> String {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::problem::{self, Problem};
 use super::{action, editable};
-use crate::console::action::{Mode, error_text, replace};
+use crate::console::action::{Mode, carry_out, error_text, replace};
 use crate::console::effect::{Effect, Outbox};
 use crate::console::message::Data;
 use crate::console::resource::ObjectRef;
@@ -77,10 +77,19 @@ pub fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
     let target = target.clone();
     Effect::task("save", move |out| async move {
         let loaded = match typed(&target, &text) {
-            Ok(typed) => match out.act(action::save(&target, &typed, &base)).await {
-                Ok(_) => Loaded::Saved,
-                Err(error) => Loaded::NotSaved(answer(&out, &target, &text, Err(error)).await),
-            },
+            Ok(typed) => {
+                let action = action::save(&target, &typed, &base);
+                let result = carry_out(&out.client(), &action.mutation).await.map(|_| ());
+                let overtaken = matches!(&result, Err(kube::Error::Api(status)) if status.code == 409);
+                // A save that goes on with a merge has neither failed nor been done yet.
+                if !overtaken {
+                    out.record(action, &result).await;
+                }
+                match result {
+                    Ok(()) => Loaded::Saved,
+                    failed => Loaded::NotSaved(answer(&out, &target, &text, failed).await),
+                }
+            }
             Err(problem) => Loaded::NotSaved(Answer::Wrong(vec![problem])),
         };
         out.data(Data::Edit(loaded)).await;

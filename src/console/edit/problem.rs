@@ -71,7 +71,6 @@ mod tests {
     const TEXT: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  replicas: -3\n  \
                         template:\n    spec:\n      containers:\n      - name: a\n        image: x\n      - name: b\n";
 
-    #[expect(clippy::needless_pass_by_value, reason = "literals read best at the call")]
     fn lines(status: serde_json::Value) -> Vec<(Option<usize>, String)> {
         let status: Status = serde_json::from_value(status).unwrap();
         of_status(&status, TEXT).into_iter().map(|problem| (problem.line, problem.text)).collect()

@@ -54,7 +54,7 @@ impl Model {
             Command::Aliases => return self.open(Kinds::default().into(), now),
             Command::OpenJournal => return self.open(JournalScreen::default().into(), now),
             // The overview is the bottom of the stack; going there leaves everything above.
-            Command::OpenOverview => return self.to_the_first(now),
+            Command::OpenOverview => return self.back_to_the_first(now),
             Command::ThemeNext => {
                 let dialog = palette::theme_dialog(self);
                 self.dialog = Some((self.top().0, Box::new(dialog)));

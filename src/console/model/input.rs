@@ -149,7 +149,7 @@ impl Model {
             Ok(effects) => {
                 self.now_at(&text);
                 // Walking to and fro between views must not pile them up.
-                let mut jobs = self.to_the_first(now);
+                let mut jobs = self.back_to_the_first(now);
                 let id = self.top().0;
                 jobs.extend(self.apply(id, effects, now));
                 jobs

@@ -37,6 +37,8 @@ impl Model {
                 Effect::Back => jobs.extend(self.back(now)),
                 Effect::Ask(dialog) => self.dialog = Some((id, dialog)),
                 Effect::Toast(toast) => self.toast(toast, now),
+                Effect::News(toast) if self.top().0 != id => self.toast(toast, now),
+                Effect::News(_) => {}
                 Effect::Scope(scope) => jobs.extend(self.rescope(scope, now)),
                 Effect::Resume(parked) => jobs.extend(self.resume(parked, now)),
                 Effect::Task(mut task) => {
@@ -131,7 +133,7 @@ impl Model {
     }
 
     /// Leaves every screen above the first.
-    pub(super) fn to_the_first(&mut self, now: Timestamp) -> Vec<Job> {
+    pub(super) fn back_to_the_first(&mut self, now: Timestamp) -> Vec<Job> {
         let mut jobs = Vec::new();
         while self.screens.len() > 1 {
             jobs.extend(self.back(now));

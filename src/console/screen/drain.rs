@@ -3,6 +3,7 @@
 //! Until it is started the rows follow the live stores; from then on they are the drain's own. It goes on
 //! in the background when it is left, and its result stays readable.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
@@ -87,6 +88,8 @@ pub struct Drain {
     pub(super) stage: Stage,
     /// When it was started first: pods made since are replacements.
     pub(super) started: Option<Timestamp>,
+    /// Lines of the options and what is below them, as last drawn.
+    pub(super) foot: Cell<u16>,
 }
 
 impl Drain {
@@ -101,6 +104,7 @@ impl Drain {
             cursor: Cursor::Option(0),
             stage: Stage::Preview,
             started: None,
+            foot: Cell::new(0),
         }
     }
 
@@ -158,10 +162,7 @@ impl Drain {
             return vec![Effect::Back];
         }
         self.stage = Stage::Stopped;
-        vec![
-            Effect::Cancel("drain"),
-            Effect::Toast(Toast::note("drain stopped; evicted pods stay evicted, nodes stay cordoned")),
-        ]
+        vec![Effect::Cancel("drain")]
     }
 
     fn toggle(&mut self, cx: &Context<'_>) -> Vec<Effect> {
@@ -237,7 +238,7 @@ impl Drain {
             }
             Loaded::Over => {
                 self.stage = Stage::Over;
-                return vec![Effect::Toast(self.summary())];
+                return vec![Effect::News(self.summary())];
             }
         }
         Vec::new()

@@ -47,6 +47,7 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
         Constraint::Length(1),
     ])
     .areas(inner);
+    drain.foot.set(rule.height + below.height + foot.height);
     let (lines, cursor) = list_lines(drain, cx, &rows, usize::from(list.width));
     let skip = (cursor + 1).saturating_sub(usize::from(list.height));
     frame.render_widget(Paragraph::new(lines.into_iter().skip(skip).collect::<Vec<_>>()), list);
@@ -291,7 +292,10 @@ fn foot_line(drain: &Drain, cx: &Context<'_>) -> Line<'static> {
     let text = match drain.stage {
         Stage::Preview => format!("nothing has happened yet · {start} starts · esc leaves"),
         Stage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
-        Stage::Stopped => format!("{start} resumes · {} uncordons", key(Command::DrainUncordon)),
+        Stage::Stopped => {
+            let uncordon = key(Command::DrainUncordon);
+            format!("evicted pods stay evicted, nodes cordoned · {start} resumes · {uncordon} uncordons")
+        }
         Stage::Over => format!("{} uncordons · {start} drains again", key(Command::DrainUncordon)),
     };
     Line::styled(text, cx.theme.body.dim)

@@ -256,7 +256,8 @@ impl Edit {
                 let value = match winner {
                     Winner::Mine => {
                         // What is not kept as they have it must not be told as such.
-                        let clashes = |change: &Change| merged.clashes.iter().any(|clash| clash.holds(change));
+                        let clashes =
+                            |change: &Change| merged.clashes.iter().any(|clash| clash.holds(change));
                         changes.retain(|change| !clashes(change));
                         merged.with_mine
                     }
@@ -292,9 +293,7 @@ impl Edit {
 
     fn loaded(&mut self, loaded: Loaded) -> Vec<Effect> {
         match loaded {
-            // What was typed meanwhile goes before.
             Loaded::Object(object) if !self.is_changed() => self.take(*object),
-            Loaded::Object(_) => {}
             Loaded::Failed(why) => match self.stage {
                 Stage::Loading => self.stage = Stage::Failed(why),
                 _ => self.problems = vec![Problem::general(why)],
@@ -307,7 +306,8 @@ impl Edit {
                 return self.wants_to_save();
             }
             Loaded::Checked(number, answer) if number == self.number => return self.answered(answer),
-            Loaded::Checked(..) => {}
+            // What was typed meanwhile goes before a version that comes late, and is what an answer must be about.
+            Loaded::Object(_) | Loaded::Checked(..) => {}
             Loaded::Saved => return vec![Effect::Back],
             Loaded::NotSaved(answer) => return self.answered(answer),
         }

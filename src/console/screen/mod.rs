@@ -73,8 +73,8 @@ pub trait View {
 
     /// Filters or searches, at each key of the `/` prompt; an error is shown in the prompt. An empty
     /// text ends it.
-    fn set_query(&mut self, _cx: &Context<'_>, _query: &str) -> Result<(), String> {
-        Ok(())
+    fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
+        if query.is_empty() { Ok(()) } else { Err("there is nothing to filter here".to_owned()) }
     }
 }
 
@@ -85,6 +85,8 @@ pub enum Corner {
     Top,
     /// Above the footer.
     Bottom,
+    /// Above so many last lines of the screen.
+    Above(u16),
 }
 
 macro_rules! screens {
@@ -176,10 +178,10 @@ impl Screen {
     /// Where the news may cover it for a moment.
     pub fn corner(&self) -> Corner {
         match self {
-            // Their last lines hold the prompt, the newest line, options or hints.
-            Self::Terminal(_) | Self::Logs(_) | Self::Drain(_) | Self::Rollout(_) | Self::Edit(_) => {
-                Corner::Top
-            }
+            // Their last lines hold the prompt or the newest line.
+            Self::Terminal(_) | Self::Logs(_) | Self::Rollout(_) | Self::Edit(_) => Corner::Top,
+            // Between its pods, of which there are rarely that many, and its options.
+            Self::Drain(drain) => Corner::Above(drain.foot.get()),
             _ => Corner::Bottom,
         }
     }

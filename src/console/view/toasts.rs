@@ -27,6 +27,10 @@ pub(super) fn draw<'a>(
     frame: &mut Frame<'_>,
     room: Rect,
 ) {
+    let room = match corner {
+        Corner::Above(lines) => Rect { height: room.height.saturating_sub(lines), ..room },
+        Corner::Top | Corner::Bottom => room,
+    };
     let mut free = room;
     for (toast, ends) in toasts.rev() {
         cx.redraw_at(*ends);
@@ -49,7 +53,7 @@ pub(super) fn draw<'a>(
         }
         let y = match corner {
             Corner::Top => free.y,
-            Corner::Bottom => free.bottom() - height,
+            Corner::Bottom | Corner::Above(_) => free.bottom() - height,
         };
         if corner == Corner::Top {
             free.y += height;

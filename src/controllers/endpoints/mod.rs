@@ -1,10 +1,11 @@
 //! The pods behind each service, as Endpoints and as EndpointSlices.
 //!
 //! Two controllers of one shape: [`member`] says what a pod is to a service, [`legacy`] and [`slices`] how
-//! that is written.
+//! that is written. [`mirror`] makes slices of Endpoints that people wrote.
 
 mod legacy;
 mod member;
+pub(super) mod mirror;
 mod slices;
 
 use std::collections::HashMap;

@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use tokio::net::TcpStream;
 
 use crate::api::node_access::{Duplex, PodPorts, Unreachable};
+use crate::base::dial_error::dial_error;
 use crate::kubelet::node::Node;
 use crate::kubelet::runtime::{PodUid, RuntimeError};
 
@@ -22,15 +23,15 @@ pub(super) struct Ports {
     pub(super) sandbox: PodUid,
 }
 
-impl PodPorts for Ports {
-    fn sandbox(&self) -> &str {
-        &self.sandbox
-    }
-
-    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>> {
-        async move {
-            let listeners = match self.node.runtime.listeners(&self.sandbox, port).await {
-                Ok(listeners) => listeners,
+impl Ports {
+    /// Where processes of the pod listen on a port, or where it is served instead.
+    async fn listeners(&self, port: u16) -> Result<Vec<SocketAddr>, Unreachable> {
+        let mut found = Vec::new();
+        let served = self.node.config.low_ports.served(port);
+        let asked = if served == port { vec![port] } else { vec![port, served] };
+        for port in asked {
+            match self.node.runtime.listeners(&self.sandbox, port).await {
+                Ok(listeners) => found.extend(listeners),
                 Err(RuntimeError::NotFound(_)) => {
                     return Err(Unreachable(format!(
                         "sandbox container \"{}\" is not running",
@@ -38,9 +39,21 @@ impl PodPorts for Ports {
                     )));
                 }
                 Err(error) => return Err(Unreachable(error.to_string())),
-            };
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl PodPorts for Ports {
+    fn sandbox(&self) -> &str {
+        &self.sandbox
+    }
+
+    fn connect(&self, port: u16) -> BoxFuture<'_, Result<Box<dyn Duplex>, Unreachable>> {
+        async move {
             let mut last = None;
-            for address in listeners {
+            for address in self.listeners(port).await? {
                 match TcpStream::connect(address).await {
                     Ok(stream) => {
                         // Small writes are somebody's keystrokes.
@@ -59,7 +72,7 @@ impl PodPorts for Ports {
 /// What container runtimes say when nothing listens.
 fn refused(port: u16, last: Option<(SocketAddr, std::io::Error)>) -> Unreachable {
     let why = match last {
-        Some((address, error)) => format!("dial tcp {address}: {error}"),
+        Some((address, error)) => format!("dial tcp {address}: {}", dial_error(&error)),
         None => format!("dial tcp4 127.0.0.1:{port}: connect: connection refused"),
     };
     Unreachable(format!("failed to connect to localhost:{port} inside the pod: {why}"))

@@ -20,7 +20,8 @@ fn check(container: &Value, expected: Result<&[(&str, &str)], &str>) {
         serde_json::from_value(json!({"metadata": {"name": "secret"}, "data": {"pass": "aHVzaA=="}}))
             .unwrap();
     let service: Service = serde_json::from_value(json!({"metadata": {"name": "my-db", "namespace": "ns"},
-        "spec": {"clusterIP": "127.32.0.9", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}}))
+        "spec": {"clusterIP": "127.32.0.9", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"},
+            {"name": "http", "port": 80, "protocol": "TCP"}]}}))
     .unwrap();
     let (config, secret, service) =
         (Shared::from_value(config), Shared::from_value(secret), Shared::from_value(service));
@@ -101,6 +102,8 @@ fn values_come_from_everywhere_pod_13() {
             ("MY_DB_PORT_5432_TCP_ADDR", "127.32.0.9"),
             ("MY_DB_SERVICE_PORT_SQL", "5432"),
             ("MY_DB_PORT", "tcp://127.32.0.9:5432"),
+            ("MY_DB_SERVICE_PORT_HTTP", "8080"),
+            ("MY_DB_PORT_80_TCP", "tcp://127.32.0.9:8080"),
         ]),
     );
 }

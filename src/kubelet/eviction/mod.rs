@@ -208,7 +208,7 @@ pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<Str
     if conditions.is_empty() || is_critical(pod) {
         return None;
     }
-    let only_memory = conditions == [Condition::MemoryPressure];
+    let only_memory = conditions == [Condition::Memory];
     let best_effort = super::status::qos_class(pod) == "BestEffort";
     if only_memory && (!best_effort || tolerates_memory_pressure(pod)) {
         return None;

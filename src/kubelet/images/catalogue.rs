@@ -4,18 +4,21 @@
 //! for programs on the machine; it never starts or downloads anything.
 
 mod list;
+mod program;
 #[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 pub use list::{CatalogueImage, ImageOrigin};
+pub use program::DEFAULT_PATH;
+use program::{find_program, with_search_path};
 
 use super::builtin::{BUILTINS, Builtin, Stand, TOOLS, called};
 use super::entry::{UserImageSource, UserImages};
@@ -135,11 +138,13 @@ impl Catalogue {
         })?;
         let user = self.user.current();
         let candidates = candidates(&user.entries, &parsed);
-        if let Some(entry) = fitting(&candidates, &parsed) {
-            return self.resolve_user_entry(entry, &parsed);
-        }
-        if let Some(image) = self.loaded(&parsed) {
+        let entry = fitting(&candidates, &parsed);
+        // A digest means one image and no other, whatever else has the name.
+        if let Some(image) = self.loaded(&parsed).filter(|_| entry.is_none() || parsed.digest.is_some()) {
             return Ok(self.resolve_loaded(&image, parsed));
+        }
+        if let Some(entry) = entry {
+            return self.resolve_user_entry(entry, &parsed);
         }
         let builtin = BUILTINS.iter().find(|image| image.name == parsed.base_name());
         if let Some(image) = builtin {
@@ -150,7 +155,7 @@ impl Catalogue {
         let declared = candidates.iter().flat_map(|entry| entry.tags.iter());
         let known: Vec<&str> = declared.chain(&loaded).map(String::as_str).collect();
         if known.is_empty() {
-            return Err(ResolveError::UnknownName(self.told(&user, format!(
+            return Err(ResolveError::UnknownName(Self::told(&user, format!(
                 "pull access denied for {}, repository does not exist: nothing is downloaded here; declare \
                  the image in {}, load it with \"podium image load FILE\", or use a built-in one such as \
                  nginx, busybox or python",
@@ -168,7 +173,7 @@ impl Catalogue {
         let parsed = ImageReference::parse(reference).ok()?;
         let user = self.user.current();
         let declared = fitting(&candidates(&user.entries, &parsed), &parsed).is_some();
-        self.loaded(&parsed).filter(|_| !declared)
+        self.loaded(&parsed).filter(|_| !declared || parsed.digest.is_some())
     }
 
     /// Every loaded image with its names.
@@ -329,7 +334,7 @@ impl Catalogue {
             return Ok(());
         }
         let known: Vec<&str> = tags.collect();
-        Err(ResolveError::UnknownTag(self.told(user, format!(
+        Err(ResolveError::UnknownTag(Self::told(user, format!(
             "manifest for {parsed} not found: manifest unknown: {} has the tags {} here; declare others in {} \
              or load them with \"podium image load FILE\"",
             parsed.name(),
@@ -348,7 +353,7 @@ impl Catalogue {
     }
 
     /// What could not be read may be why an image is not found.
-    fn told(&self, user: &UserImages, text: String) -> String {
+    fn told(user: &UserImages, text: String) -> String {
         match user.problems.as_slice() {
             [] => text,
             problems => format!("{text}; not read: {}", problems.join("; ")),
@@ -409,19 +414,6 @@ fn fitting<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option
     candidates.iter().find(exact).or_else(|| candidates.iter().find(any)).copied()
 }
 
-/// The search path of containers whose image sets none.
-pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-/// Adds a search path that also finds the image's own program, when the usual one would not.
-fn with_search_path(mut env: Vec<(String, String)>, program: Option<&Path>) -> Vec<(String, String)> {
-    let Some(directory) = program.and_then(Path::to_str) else { return env };
-    let usual = DEFAULT_PATH.split(':').any(|known| known == directory);
-    if !usual && !env.iter().any(|(name, _)| name == "PATH") {
-        env.push(("PATH".to_owned(), format!("{directory}:{DEFAULT_PATH}")));
-    }
-    env
-}
-
 /// The version a web server's tag stands for.
 fn web_version(reference: &ImageReference, newest: &str) -> String {
     match reference.tag.as_deref() {
@@ -431,15 +423,4 @@ fn web_version(reference: &ImageReference, newest: &str) -> String {
         }
         _ => newest.to_owned(),
     }
-}
-
-/// Where a program is, along a search path; a name with a slash is its own path.
-fn find_program(name: &str, search_path: &std::ffi::OsStr) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        path.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-    };
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(is_program);
-    }
-    std::env::split_paths(search_path).map(|directory| directory.join(name)).find(is_program)
 }

@@ -148,7 +148,8 @@ impl Resolver {
     }
 
     fn with_name(&self, ip: IpAddr) -> String {
-        let in_hosts = self.host_lines().find(|(known, _)| *known == ip).and_then(|(_, names)| names.into_iter().next());
+        let in_hosts =
+            self.host_lines().find(|(known, _)| *known == ip).and_then(|(_, names)| names.into_iter().next());
         let name = in_hosts.map(str::to_owned).or_else(|| match self.ask(&reverse(ip)?, RecordType::PTR) {
             Ok(Outcome::Found(records)) => records.iter().find_map(|record| match &record.data {
                 RData::PTR(name) => Some(name.0.to_ascii().trim_end_matches('.').to_owned()),
@@ -210,7 +211,9 @@ impl Resolver {
             let Ok(candidate) = Name::from_ascii(&candidate) else { continue };
             match self.ask(&candidate, type_) {
                 Ok(Outcome::Found(records)) => {
-                    records.iter().for_each(|record| line(&mut text, record));
+                    for record in &records {
+                        line(&mut text, record);
+                    }
                     return (text, Ok(()));
                 }
                 Ok(Outcome::Nothing) => failure = format!("*** Can't find {name}: No answer"),
@@ -277,7 +280,10 @@ fn reverse(ip: IpAddr) -> Option<Name> {
         }
         IpAddr::V6(v6) => {
             let nibbles = v6.octets().into_iter().rev().flat_map(|byte| [byte & 15, byte >> 4]);
-            let mut text: String = nibbles.map(|nibble| format!("{nibble:x}.")).collect();
+            let mut text = String::new();
+            for nibble in nibbles {
+                let _ = write!(text, "{nibble:x}.");
+            }
             text.push_str("ip6.arpa.");
             text
         }
@@ -366,7 +372,8 @@ mod tests {
     #[test]
     fn it_finds_and_prints_what_busybox_does_net_3() {
         let server = server();
-        let conf = "search default.svc.cluster.local svc.cluster.local\nnameserver 127.0.0.1\noptions ndots:5";
+        let conf =
+            "search default.svc.cluster.local svc.cluster.local\nnameserver 127.0.0.1\noptions ndots:5";
         let resolver = Resolver {
             conf: ResolvConf::parse(conf),
             hosts: "127.0.0.1 localhost\n127.64.0.2\tpod-0.web pod-0 # me\n".into(),

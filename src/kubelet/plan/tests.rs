@@ -140,6 +140,7 @@ impl Machine {
                     hostname: "p".into(),
                     ip: [127, 0, 0, 2].into(),
                     share_process_namespace: false,
+                    host: crate::kubelet::runtime::HostShares::default(),
                     resolv_conf: None,
                     hosts: None,
                 };

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{Container, Probe, TCPSocketAction};
 use tokio::net::TcpStream;
 
 use super::ProbeOutcome;
+use crate::base::dial_error::dial_error;
 use crate::kubelet::runtime::{ContainerId, Runtime, RuntimeError};
 use crate::kubelet::spec;
 use crate::object::low_ports::LowPorts;
@@ -130,16 +131,6 @@ pub async fn tcp_connect(
     }
     match TcpStream::connect((host.as_str(), port)).await {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("dial tcp {host}:{port}: {}", connect_error(&error))),
-    }
-}
-
-/// A connection error in the words users know from `kubectl describe`.
-fn connect_error(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::ConnectionRefused => "connect: connection refused".into(),
-        std::io::ErrorKind::ConnectionReset => "read: connection reset by peer".into(),
-        std::io::ErrorKind::HostUnreachable => "connect: no route to host".into(),
-        _ => error.to_string(),
+        Err(error) => Err(format!("dial tcp {host}:{port}: {}", dial_error(&error))),
     }
 }

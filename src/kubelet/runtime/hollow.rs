@@ -493,7 +493,7 @@ impl Runtime for HollowRuntime {
         None
     }
 
-    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<super::NodeUsage, RuntimeError>> {
         async {
             let (now, state) = ((self.wall)(), self.state.lock());
             Ok(state.pods.iter().map(|(uid, pod)| (uid.clone(), state.usage(pod, now))).collect())
@@ -512,6 +512,7 @@ impl Runtime for HollowRuntime {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{HostShares, Security};
     use super::*;
 
     fn runtime(config: HollowConfig) -> HollowRuntime {
@@ -528,6 +529,7 @@ mod tests {
             hostname: uid.to_owned(),
             ip: [127, 0, 0, 9].into(),
             share_process_namespace: false,
+            host: HostShares::default(),
             resolv_conf: None,
             hosts: None,
         }
@@ -549,9 +551,11 @@ mod tests {
             tty: false,
             memory_limit_bytes: None,
             cpu_limit_millicores: None,
+            cpu_request_millicores: None,
             run_as_user: None,
             run_as_group: None,
             stop_signal: None,
+            security: Security::default(),
             termination_message_path: PathBuf::from("/dev/termination-log"),
             target: None,
         }

@@ -49,10 +49,39 @@ pub struct SandboxSpec {
     pub ip: IpAddr,
     /// Containers see each other's processes (`shareProcessNamespace`).
     pub share_process_namespace: bool,
+    /// Which of the machine's namespaces it uses instead of its own.
+    #[serde(default)]
+    pub host: HostShares,
     /// Lines of the pod's `/etc/resolv.conf`; none keeps the machine's own.
     pub resolv_conf: Option<String>,
     /// Lines of the pod's `/etc/hosts`; none keeps the machine's own.
     pub hosts: Option<String>,
+}
+
+/// What a pod shares with the machine (`hostPID`, `hostIPC`, `hostNetwork`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct HostShares {
+    /// It sees the machine's processes.
+    pub pid: bool,
+    /// It uses the machine's shared memory and semaphores.
+    pub ipc: bool,
+    /// It has the machine's host name. The network is shared anyway.
+    pub network: bool,
+}
+
+/// What a container's processes may do, beside the user they run as.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Security {
+    /// Further groups (`supplementalGroups`, `fsGroup`), where permitted.
+    pub groups: Vec<u32>,
+    /// Nothing but volumes may be written (`readOnlyRootFilesystem`), where there are namespaces.
+    pub read_only_root: bool,
+    /// No program gains rights by being executed (`allowPrivilegeEscalation: false`).
+    pub no_new_privileges: bool,
+    /// Root must not be whom it runs as (`runAsNonRoot`).
+    pub non_root: bool,
+    /// Capabilities taken away, by name (`NET_RAW`, `ALL`), where there are any.
+    pub drop_capabilities: Vec<String>,
 }
 
 /// A directory or file of the node shown to a container.
@@ -97,6 +126,9 @@ pub struct ContainerSpec {
     pub memory_limit_bytes: Option<u64>,
     /// CPU limit in thousandths of a core.
     pub cpu_limit_millicores: Option<u64>,
+    /// CPU request in thousandths of a core: its share when all want more than there is.
+    #[serde(default)]
+    pub cpu_request_millicores: Option<u64>,
     /// User id to run as, where permitted.
     pub run_as_user: Option<u32>,
     /// Group id to run as, where permitted.
@@ -104,6 +136,9 @@ pub struct ContainerSpec {
     /// Replaces the image's stop signal.
     #[serde(default)]
     pub stop_signal: Option<i32>,
+    /// What else its processes may and may not do.
+    #[serde(default)]
+    pub security: Security,
     /// The path, as the container sees it, of the file whose content becomes the termination message.
     pub termination_message_path: PathBuf,
     /// For an ephemeral container: the container whose processes, directory and environment it looks at.
@@ -179,6 +214,9 @@ pub struct Usage {
     pub processes: u32,
 }
 
+/// What the running containers of each pod use, by name.
+pub type NodeUsage = BTreeMap<PodUid, BTreeMap<String, Usage>>;
+
 /// What came out of a command run to its end inside a container.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ExecOutput {
@@ -204,6 +242,9 @@ pub enum RuntimeError {
     /// (reason `StartError`, exit code 128; the text is the message).
     #[error("{0}")]
     StartFailed(String),
+    /// What the container asks for cannot be (reason `CreateContainerConfigError`).
+    #[error("{0}")]
+    InvalidConfig(String),
     /// The container or sandbox is not known.
     #[error("{0} not found")]
     NotFound(String),
@@ -323,7 +364,7 @@ pub trait Runtime: Send + Sync + 'static {
     fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf>;
 
     /// What each running container of every pod uses: the whole node in one look.
-    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>>;
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<NodeUsage, RuntimeError>>;
 
     /// What each running container of the pod uses, by container name.
     fn usage<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<BTreeMap<String, Usage>, RuntimeError>>;

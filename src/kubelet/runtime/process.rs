@@ -53,6 +53,10 @@ pub struct ProcessConfig {
     pub life: HostLife,
     /// Containers get namespaces where the machine allows it; false never tries.
     pub namespaces: bool,
+    /// Limits are kept by control groups where the machine allows it; false never tries.
+    pub cgroups: bool,
+    /// How many processes a pod may have (`podPidsLimit`), where there are control groups.
+    pub pod_pids_limit: Option<u64>,
 }
 
 /// A runtime whose containers are processes held by a host process.
@@ -232,6 +236,12 @@ impl Shared {
         }
         if !self.config.namespaces {
             command.arg("--no-namespaces");
+        }
+        if !self.config.cgroups {
+            command.arg("--no-cgroups");
+        }
+        if let Some(limit) = self.config.pod_pids_limit {
+            command.arg("--pod-pids-limit").arg(limit.to_string());
         }
         command.stdout(Stdio::piped()).stderr(log).current_dir("/");
         let mut child = command
@@ -583,7 +593,7 @@ impl Runtime for ProcessRuntime {
         Some(self.shared.config.state_dir.join("pods").join(pod).join(&id.0))
     }
 
-    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<super::NodeUsage, RuntimeError>> {
         async {
             match self.shared.ask(Ask::UsageOfAll).await? {
                 Answer::UsageOfAll(usage) => Ok(usage),

@@ -67,7 +67,10 @@ pub(in super::super) fn service_lines(services: &[Shared<Service>], namespace: &
         }
         let (name, of) = (service.name(), service.namespace());
         let _ = write!(out, "{ip}\t{name}.{of}.svc.{domain}\t{name}.{of}.svc\t{name}.{of}");
-        out.push_str(&if of == namespace { format!("\t{name}\n") } else { "\n".into() });
+        if of == namespace {
+            let _ = write!(out, "\t{name}");
+        }
+        out.push('\n');
     }
     out
 }
@@ -101,11 +104,15 @@ mod tests {
     #[test]
     fn services_are_replaced_as_a_whole_net_3() {
         let service = |name: &str, namespace: &str, ip: &str| {
-            let value = json!({"metadata": {"name": name, "namespace": namespace}, "spec": {"clusterIP": ip}});
+            let value =
+                json!({"metadata": {"name": name, "namespace": namespace}, "spec": {"clusterIP": ip}});
             Shared::<Service>::from_value(serde_json::from_value(value).unwrap())
         };
-        let all = [service("db", "other", "127.32.1.1"), service("web", "shop", "127.32.1.2"),
-            service("set", "shop", "None")];
+        let all = [
+            service("db", "other", "127.32.1.1"),
+            service("web", "shop", "127.32.1.2"),
+            service("set", "shop", "None"),
+        ];
         let lines = service_lines(&all, "shop", "cluster.local");
         assert_eq!(
             lines,

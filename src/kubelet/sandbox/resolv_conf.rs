@@ -1,10 +1,11 @@
 //! A pod's resolv.conf by its dnsPolicy and dnsConfig, as the kubelet merges them.
 
+use std::net::IpAddr;
+
 use k8s_openapi::api::core::v1::{Pod, PodDNSConfig};
 
-use super::DNS_PORT;
+use super::Warning;
 use crate::base::resolv_conf::ResolvConf;
-use crate::kubelet::node::NodeConfig;
 use crate::kubelet::spec;
 
 /// As many servers as libc asks.
@@ -13,8 +14,23 @@ const SERVERS: usize = 3;
 const SEARCHES: usize = 32;
 const SEARCH_LETTERS: usize = 2048;
 
+/// The cluster's DNS as a node's pods may ask it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClusterDns<'a> {
+    /// Where it answers, if there is any.
+    pub(super) server: Option<IpAddr>,
+    /// Whether it answers at the port that libc asks.
+    pub(super) has_port: bool,
+    /// The cluster's domain.
+    pub(super) domain: &'a str,
+}
+
 /// The file's text, none where the machine's own is right; and what had to be left out.
-pub(super) fn resolv_conf(pod: &Pod, node: &NodeConfig, machine: &ResolvConf) -> (Option<String>, Vec<String>) {
+pub(super) fn resolv_conf(
+    pod: &Pod,
+    dns: ClusterDns<'_>,
+    machine: &ResolvConf,
+) -> (Option<String>, Vec<Warning>) {
     let spec = spec::spec(pod);
     let own = spec.dns_config.as_ref();
     let host_network = spec.host_network == Some(true);
@@ -23,32 +39,36 @@ pub(super) fn resolv_conf(pod: &Pod, node: &NodeConfig, machine: &ResolvConf) ->
         "ClusterFirst" => !host_network,
         _ => false,
     };
+    let mut warnings = Vec::new();
+    if wants_cluster && dns.server.is_none() {
+        warnings.push(missing(pod));
+    }
     let mut conf = if spec.dns_policy.as_deref() == Some("None") {
         ResolvConf::default()
-    } else if wants_cluster && node.dns.is_some() {
-        cluster_first(pod.metadata.namespace.as_deref().unwrap_or_default(), node, machine)
+    } else if wants_cluster && dns.server.is_some() {
+        cluster_first(pod.metadata.namespace.as_deref().unwrap_or_default(), dns, machine)
     } else if own.is_none() {
-        return (None, Vec::new());
+        return (None, warnings);
     } else {
         machine.clone()
     };
     if let Some(own) = own {
         merge(&mut conf, own);
     }
-    let warnings = limit(&mut conf);
+    warnings.extend(limit(&mut conf));
     (Some(conf.text()).filter(|text| !text.is_empty()), warnings)
 }
 
-fn cluster_first(namespace: &str, node: &NodeConfig, machine: &ResolvConf) -> ResolvConf {
-    let domain = &node.domain;
-    let own = [format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()];
+fn cluster_first(namespace: &str, dns: ClusterDns<'_>, machine: &ResolvConf) -> ResolvConf {
+    let domain = dns.domain;
+    let own = [format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.to_owned()];
     let mut conf = ResolvConf {
-        nameservers: node.dns.iter().map(ToString::to_string).collect(),
+        nameservers: dns.server.iter().map(ToString::to_string).collect(),
         searches: own.to_vec(),
         options: vec!["ndots:5".into()],
     };
     add_new(&mut conf.searches, &machine.searches);
-    if node.low_ports.served(DNS_PORT) != DNS_PORT {
+    if !dns.has_port {
         // Nobody answers where libc asks first; the machine's servers know the rest of the world at least.
         add_new(&mut conf.nameservers, &machine.nameservers);
     }
@@ -76,16 +96,34 @@ fn add_new(to: &mut Vec<String>, more: &[String]) {
     }
 }
 
+fn missing(pod: &Pod) -> Warning {
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let meta = &pod.metadata;
+    let pod_name = format!("{}_{}({})", text(&meta.name), text(&meta.namespace), text(&meta.uid));
+    let policy = spec::spec(pod).dns_policy.as_deref().unwrap_or("ClusterFirst");
+    Warning {
+        reason: "MissingClusterDNS",
+        message: format!(
+            "pod: {pod_name:?}. kubelet does not have ClusterDNS IP configured and cannot create Pod using \
+             {policy:?} policy. Falling back to \"Default\" policy."
+        ),
+    }
+}
+
+fn forming(message: String) -> Warning {
+    Warning { reason: "DNSConfigForming", message }
+}
+
 /// Cuts what libc would not look at; says so in the kubelet's words.
-fn limit(conf: &mut ResolvConf) -> Vec<String> {
+fn limit(conf: &mut ResolvConf) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if conf.nameservers.len() > SERVERS {
         conf.nameservers.truncate(SERVERS);
-        warnings.push(format!(
+        warnings.push(forming(format!(
             "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line \
              is: {}",
             conf.nameservers.join(" ")
-        ));
+        )));
     }
     let count = conf.searches.len();
     conf.searches.truncate(SEARCHES);
@@ -93,11 +131,11 @@ fn limit(conf: &mut ResolvConf) -> Vec<String> {
         conf.searches.pop();
     }
     if conf.searches.len() < count {
-        warnings.push(format!(
+        warnings.push(forming(format!(
             "Search Line limits were exceeded, some search paths have been omitted, the applied search line is: \
              {}",
             conf.searches.join(" ")
-        ));
+        )));
     }
     warnings
 }
@@ -107,35 +145,17 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::AddressRange;
-    use crate::object::low_ports::LowPorts;
 
-    fn node(dns: bool, low_ports: LowPorts) -> NodeConfig {
-        NodeConfig {
-            name: "n".into(),
-            zone: None,
-            region: None,
-            labels: std::collections::BTreeMap::new(),
-            taints: Vec::new(),
-            ip: [127, 16, 0, 1].into(),
-            pod_range: AddressRange { base: [127, 64, 0, 0].into(), bits: 8 },
-            capacity: std::collections::BTreeMap::new(),
-            pods_dir: "/nowhere".into(),
-            hollow: false,
-            static_pods: Vec::new(),
-            eviction: crate::kubelet::eviction::EvictionConfig::default(),
-            low_ports,
-            dns: dns.then(|| [127, 32, 0, 10].into()),
-            domain: "cluster.local".into(),
-        }
+    fn dns(server: bool, has_port: bool) -> ClusterDns<'static> {
+        ClusterDns { server: server.then(|| [127, 32, 0, 10].into()), has_port, domain: "cluster.local" }
     }
 
-    fn text(spec: &Value, node: &NodeConfig) -> (String, Vec<String>) {
+    fn text(spec: &Value, dns: ClusterDns<'_>) -> (String, Vec<Warning>) {
         let mut value = json!({"metadata": {"name": "p", "namespace": "shop"}, "spec": {"containers": []}});
         json_patch::merge(&mut value["spec"], spec);
         let pod: Pod = serde_json::from_value(value).unwrap();
         let machine = ResolvConf::parse("search lan corp\nnameserver 192.0.2.1\noptions rotate\n");
-        let (text, warnings) = resolv_conf(&pod, node, &machine);
+        let (text, warnings) = resolv_conf(&pod, dns, &machine);
         (text.unwrap_or_else(|| "the machine's".into()).replace('\n', "|"), warnings)
     }
 
@@ -148,21 +168,36 @@ mod tests {
         for (spec, expected) in [
             (json!({}), format!("{first}|nameserver 127.32.0.10|options ndots:5|")),
             (json!({"hostNetwork": true}), "the machine's".into()),
-            (json!({"hostNetwork": true, "dnsPolicy": "ClusterFirstWithHostNet"}),
-                format!("{first}|nameserver 127.32.0.10|options ndots:5|")),
+            (
+                json!({"hostNetwork": true, "dnsPolicy": "ClusterFirstWithHostNet"}),
+                format!("{first}|nameserver 127.32.0.10|options ndots:5|"),
+            ),
             (json!({"dnsPolicy": "Default"}), "the machine's".into()),
-            (with("ClusterFirst"), format!(
-                "{first} own|nameserver 127.32.0.10|nameserver 192.0.2.1|nameserver 192.0.2.9|\
-                 options ndots:2 edns0|")),
-            (with("Default"), "search lan corp own|nameserver 192.0.2.1|nameserver 192.0.2.9|\
-                options rotate ndots:2 edns0|".into()),
-            (with("None"), "search lan own|nameserver 192.0.2.1|nameserver 192.0.2.9|options ndots:2 edns0|".into()),
+            (
+                with("ClusterFirst"),
+                format!(
+                    "{first} own|nameserver 127.32.0.10|nameserver 192.0.2.1|nameserver 192.0.2.9|\
+                 options ndots:2 edns0|"
+                ),
+            ),
+            (
+                with("Default"),
+                "search lan corp own|nameserver 192.0.2.1|nameserver 192.0.2.9|\
+                options rotate ndots:2 edns0|"
+                    .into(),
+            ),
+            (
+                with("None"),
+                "search lan own|nameserver 192.0.2.1|nameserver 192.0.2.9|options ndots:2 edns0|".into(),
+            ),
         ] {
-            assert_eq!(text(&spec, &node(true, LowPorts::default())), (expected, Vec::new()), "{spec}");
+            assert_eq!(text(&spec, dns(true, true)), (expected, Vec::new()), "{spec}");
         }
-        assert_eq!(text(&json!({}), &node(false, LowPorts::default())).0, "the machine's");
+        let (without, warnings) = text(&json!({}), dns(false, true));
+        assert_eq!((without.as_str(), warnings[0].reason), ("the machine's", "MissingClusterDNS"));
+        assert!(warnings[0].message.starts_with("pod: \"p_shop()\". kubelet does not have ClusterDNS IP"));
         let moved = format!("{first}|nameserver 127.32.0.10|nameserver 192.0.2.1|options ndots:5|");
-        assert_eq!(text(&json!({}), &node(true, LowPorts::below(1024))).0, moved);
+        assert_eq!(text(&json!({}), dns(true, false)).0, moved);
     }
 
     #[test]
@@ -170,14 +205,18 @@ mod tests {
         let searches: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
         let servers: Vec<String> = (0..5).map(|n| format!("192.0.2.{n}")).collect();
         let spec = json!({"dnsPolicy": "None", "dnsConfig": {"nameservers": servers, "searches": searches}});
-        let (cut, warnings) = text(&spec, &node(true, LowPorts::default()));
+        let (cut, warnings) = text(&spec, dns(true, true));
         assert_eq!(cut.matches("nameserver").count(), 3);
         assert!(cut.contains(" s31|") && !cut.contains("s32"), "{cut}");
         assert_eq!(
-            warnings[0],
+            warnings[0].message,
             "Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line \
              is: 192.0.2.0 192.0.2.1 192.0.2.2"
         );
-        assert!(warnings[1].starts_with("Search Line limits were exceeded, some search paths have been omitted"));
+        assert!(
+            warnings[1]
+                .message
+                .starts_with("Search Line limits were exceeded, some search paths have been omitted")
+        );
     }
 }

@@ -17,21 +17,17 @@ impl Engine {
     pub(super) fn see_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
         let uid = mirror::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
-        match pods.get_mut(&uid) {
-            Some(slot) => {
-                let newer = slot.mirror.as_ref().is_none_or(|known| revision(mirror) > revision(known));
-                if newer {
-                    slot.mirror = Some(mirror.clone());
-                    slot.dirty = true;
-                    self.start_pass(&uid, slot);
-                }
+        if let Some(slot) = pods.get_mut(&uid) {
+            if slot.mirror.as_ref().is_none_or(|known| revision(mirror) > revision(known)) {
+                slot.mirror = Some(mirror.clone());
+                slot.dirty = true;
+                self.start_pass(&uid, slot);
             }
-            None => {
-                drop(pods);
-                if let Err(error) = mirror::remove(&self.api, mirror) {
-                    tracing::warn!(pod = %mirror.key(), "a mirror of no pod was not removed: {error}");
-                }
-            }
+            return;
+        }
+        drop(pods);
+        if let Err(error) = mirror::remove(&self.api, mirror) {
+            tracing::warn!(pod = %mirror.key(), "a mirror of no pod was not removed: {error}");
         }
     }
 

@@ -86,13 +86,19 @@ impl Pass<'_> {
         if self.state.observed.sandbox.is_some() {
             let message = "Pod sandbox changed, it will be killed and re-created.";
             self.event(EventType::Normal, "SandboxChanged", message);
-        } else if let Some(warning) = security::warning(&self.pod).filter(|_| !self.node.config.hollow) {
-            self.event(EventType::Warning, "UnsupportedSecurityContext", warning);
+        } else if !self.node.config.hollow {
+            // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
+            let isolation = self.node.runtime.isolation();
+            let namespaces = isolation.get("podium.dev/namespaces").is_some_and(|n| n != "none");
+            let abilities = security::Abilities { uid: rustix::process::geteuid().as_raw(), namespaces };
+            for text in security::ignored(&self.pod, abilities) {
+                self.event(EventType::Warning, "SecurityContextIgnored", text);
+            }
         }
         let services = service_names::lines_for(self.engine, self.node, self.pod.namespace());
         let (spec, warnings) = sandbox::spec(&self.pod, ip, &self.node.config, &services);
         for warning in warnings {
-            self.event(EventType::Warning, "DNSConfigForming", warning);
+            self.event(EventType::Warning, warning.reason, warning.message);
         }
         self.state.stale = true;
         let result = self.node.runtime.run_sandbox(spec).await;

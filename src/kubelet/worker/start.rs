@@ -17,7 +17,7 @@ use crate::kubelet::probe::ProbeSet;
 use crate::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, PulledImage, RuntimeError,
 };
-use crate::kubelet::{hooks, spec, volumes};
+use crate::kubelet::{hooks, security, spec, volumes};
 use crate::object::quantity::Amount;
 use crate::reconcile::EventType;
 
@@ -67,6 +67,12 @@ impl Pass<'_> {
             }
             Err(RuntimeError::CreateFailed(message)) => {
                 return self.create_failed(name, "CreateContainerError", message);
+            }
+            Err(RuntimeError::InvalidConfig(what)) => {
+                let (key, uid) = (self.pod.key(), self.pod.uid());
+                let pod = format!("{}_{}({uid})", key.name, key.namespace);
+                let message = format!("{what} (pod: \"{pod}\", container: {name})");
+                return self.create_failed(name, "CreateContainerConfigError", message);
             }
             Err(error) => return self.create_failed(name, "RunContainerError", error.to_string()),
         };
@@ -133,10 +139,11 @@ impl Pass<'_> {
             let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref())?;
             limits.get(resource).map(Amount::of).filter(|a| !a.is_zero())
         };
-        let pod_security = spec::spec(&self.pod).security_context.as_ref();
-        let security = container.security_context.as_ref();
-        let user = security.and_then(|s| s.run_as_user).or(pod_security.and_then(|s| s.run_as_user));
-        let group = security.and_then(|s| s.run_as_group).or(pod_security.and_then(|s| s.run_as_group));
+        let request = |resource: &str| {
+            let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref())?;
+            requests.get(resource).map(Amount::of).filter(|a| !a.is_zero())
+        };
+        let (run_as_user, run_as_group) = security::user(&self.pod, container);
         Ok(ContainerSpec {
             pod_uid: self.pod.uid().to_string(),
             name: container.name.clone(),
@@ -151,8 +158,10 @@ impl Pass<'_> {
             tty: container.tty == Some(true),
             memory_limit_bytes: limit("memory").and_then(|a| u64::try_from(a.units()).ok()),
             cpu_limit_millicores: limit("cpu").and_then(|a| u64::try_from(a.millis()).ok()),
-            run_as_user: user.and_then(|id| u32::try_from(id).ok()),
-            run_as_group: group.and_then(|id| u32::try_from(id).ok()),
+            cpu_request_millicores: request("cpu").and_then(|a| u64::try_from(a.millis()).ok()),
+            run_as_user,
+            run_as_group,
+            security: security::security(&self.pod, container),
             stop_signal: container
                 .lifecycle
                 .as_ref()

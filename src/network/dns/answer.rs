@@ -139,9 +139,8 @@ impl Question<'_> {
                 _ => Answer::Nothing,
             },
             ["ns", "dns"] => addresses(self.name, self.type_, [self.index.server], STEADY),
-            ["svc" | "pod" | "dns"] => Answer::Nothing,
             [.., namespace, "svc" | "pod"] if !self.index.has_namespace(namespace) => Answer::NoName,
-            [_, "svc" | "pod"] => Answer::Nothing,
+            ["svc" | "pod" | "dns"] | [_, "svc" | "pod"] => Answer::Nothing,
             [ip, _, "pod"] => match undashed(ip) {
                 Some(ip) => addresses(self.name, self.type_, [ip], FLEETING),
                 None => Answer::NoName,

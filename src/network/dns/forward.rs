@@ -15,6 +15,7 @@ use tokio::net::{TcpStream, UdpSocket};
 
 use super::server::{read_framed, write_framed};
 use crate::base::clock::Clock;
+use crate::base::resolv_conf::ResolvConf;
 
 /// How long one resolver may take.
 const ANSWER: Duration = Duration::from_millis(1500);
@@ -65,16 +66,13 @@ impl Forwarder {
         };
         let turns = awake.into_iter().map(|s| (s, ANSWER)).chain(resting.into_iter().map(|s| (s, BRIEFLY)));
         for (server, patience) in turns {
-            match tokio::time::timeout(patience, exchange(server, request, packet, way)).await {
-                Ok(Ok(answer)) => {
-                    self.resting.lock().remove(&server);
-                    return Some(answer);
-                }
-                Ok(Err(_)) | Err(_) => {
-                    let until = self.clock.monotonic() + REST;
-                    self.resting.lock().insert(server, until);
-                }
+            let answer = tokio::time::timeout(patience, exchange(server, request, packet, way)).await;
+            if let Ok(Ok(answer)) = answer {
+                self.resting.lock().remove(&server);
+                return Some(answer);
             }
+            let until = self.clock.monotonic() + REST;
+            self.resting.lock().insert(server, until);
         }
         None
     }
@@ -82,17 +80,13 @@ impl Forwarder {
     fn servers(&self) -> Vec<SocketAddr> {
         let all = match &self.resolvers {
             Resolvers::Fixed(servers) => servers.clone(),
-            Resolvers::File(path) => servers_in(&std::fs::read_to_string(path).unwrap_or_default()),
+            Resolvers::File(path) => {
+                let text = std::fs::read_to_string(path).unwrap_or_default();
+                ResolvConf::parse(&text).servers().map(|ip| SocketAddr::new(ip, 53)).collect()
+            }
         };
         all.into_iter().filter(|server| server.ip() != self.own).take(SERVERS).collect()
     }
-}
-
-/// The servers that a resolv.conf names.
-fn servers_in(text: &str) -> Vec<SocketAddr> {
-    let named = text.lines().filter_map(|line| line.trim_start().strip_prefix("nameserver"));
-    let address = |rest: &str| rest.split_ascii_whitespace().next()?.parse().ok();
-    named.filter_map(address).map(|ip: IpAddr| SocketAddr::new(ip, 53)).collect()
 }
 
 async fn exchange(server: SocketAddr, request: &Message, packet: &[u8], way: Way) -> io::Result<Vec<u8>> {
@@ -150,12 +144,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resolv_conf_names_servers_net_3() {
-        let text = "# c\nsearch lan\nnameserver 192.0.2.1 # x\n nameserver\t2001:db8::1\nnameserver no\n\
-                    options ndots:2\nnameserver";
-        let servers = servers_in(text);
-        assert_eq!(servers, ["192.0.2.1:53".parse().unwrap(), "[2001:db8::1]:53".parse().unwrap()]);
-        let own = Forwarder::new(Resolvers::Fixed(servers), "192.0.2.1".parse().unwrap(), Clock::machine());
-        assert_eq!(own.servers().len(), 1, "never ourselves");
+    fn the_machines_servers_are_asked_but_never_ourselves_net_3() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("resolv.conf");
+        let forwarder =
+            Forwarder::new(Resolvers::File(file.clone()), "192.0.2.1".parse().unwrap(), Clock::machine());
+        assert_eq!(forwarder.servers(), []);
+        std::fs::write(&file, "nameserver 192.0.2.1\nnameserver 2001:db8::1\nnameserver no\n").unwrap();
+        assert_eq!(forwarder.servers(), ["[2001:db8::1]:53".parse().unwrap()]);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Kept up to date service by service, so that a query looks up and never searches.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::Ipv4Addr;
 
@@ -162,7 +163,8 @@ fn named(
         (_, Some(ip)) => Meaning::Address(ip.parse().ok()?),
         (_, None) => return None,
     };
-    let mut endpoints: Vec<NamedEndpoint> = Vec::new();
+    // Slices may name an endpoint twice while it moves from one to another.
+    let mut endpoints: BTreeMap<(Ipv4Addr, String), NamedEndpoint> = BTreeMap::new();
     if !matches!(meaning, Meaning::Alias(_)) {
         for slice in slices.values().filter(|slice| slice.address_type == "IPv4") {
             let ports = slice_ports(slice);
@@ -170,19 +172,20 @@ fn named(
             for endpoint in usable {
                 for ip in endpoint.addresses.iter().filter_map(|address| address.parse().ok()) {
                     let endpoint = named_endpoint(endpoint, ip, &ports);
-                    // Slices may name an endpoint twice while it moves from one to another.
-                    match endpoints.iter_mut().find(|known| known.ip == ip && known.name == endpoint.name) {
-                        Some(known) => known.ports.extend(endpoint.ports),
-                        None => endpoints.push(endpoint),
+                    match endpoints.entry((ip, endpoint.name.clone())) {
+                        Entry::Occupied(mut known) => known.get_mut().ports.extend(endpoint.ports),
+                        Entry::Vacant(room) => drop(room.insert(endpoint)),
                     }
                 }
             }
         }
-        for endpoint in &mut endpoints {
-            endpoint.ports.sort();
-            endpoint.ports.dedup();
-        }
     }
+    let endpoints = endpoints.into_values().map(|mut endpoint| {
+        endpoint.ports.sort();
+        endpoint.ports.dedup();
+        endpoint
+    });
+    let endpoints = endpoints.collect();
     let port = |p: &k8s_openapi::api::core::v1::ServicePort| {
         named_port(p.name.as_deref(), p.protocol.as_deref(), p.port)
     };

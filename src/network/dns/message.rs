@@ -38,10 +38,7 @@ pub enum Reaction {
 
 /// What to do about a packet.
 pub fn react(index: &Index, packet: &[u8]) -> Reaction {
-    let request = match Message::from_vec(packet) {
-        Ok(request) => request,
-        Err(_) => return malformed(packet),
-    };
+    let Ok(request) = Message::from_vec(packet) else { return malformed(packet) };
     if request.metadata.message_type != MessageType::Query {
         return Reaction::Silence;
     }

@@ -32,6 +32,9 @@ use server::Server;
 /// How long until a port that could not be had is tried again.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 
+/// Changes come in bursts, and each costs as much as its service has endpoints: several at once are one.
+const BURST: Duration = Duration::from_millis(20);
+
 /// How the server is set up.
 #[derive(Clone, Debug)]
 pub struct DnsConfig {
@@ -66,6 +69,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: DnsConfig) {
             for (key, joined) in following.take().await {
                 updated.write().update(&key, &joined);
             }
+            tokio::time::sleep(BURST).await;
         }
     });
     let (caches, recorder) = (caches.clone(), Recorder::new(api, "coredns"));

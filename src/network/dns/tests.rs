@@ -60,8 +60,12 @@ fn index() -> Index {
             json!([]),
             json!([]),
         ),
-        ("far", json!({"type": "ExternalName", "externalName": "out.default.svc.cluster.local"}),
-            json!([]), json!([])),
+        (
+            "far",
+            json!({"type": "ExternalName", "externalName": "out.default.svc.cluster.local"}),
+            json!([]),
+            json!([]),
+        ),
         ("wrong", json!({"type": "ExternalName", "externalName": "a..b"}), json!([]), json!([])),
     ] {
         index.update(&Key::new("default", name), &joined(name, &spec, &ports, &endpoints));

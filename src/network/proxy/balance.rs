@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn the_memory_of_clients_is_bounded_sec_2() {
-        let sticky = Balance { affinity: Some(Duration::from_secs(60)), ..balance(&[1, 2], &[]) };
+        let sticky = Balance { affinity: Some(Duration::from_mins(1)), ..balance(&[1, 2], &[]) };
         let mut balancer = Balancer::new(sticky);
         for n in 0..(2 * CLIENTS as u32) {
             let client = IpAddr::from(std::net::Ipv4Addr::from(0x7f00_0000 + n));

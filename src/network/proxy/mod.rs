@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Semaphore;
 
 use super::follow::Follower;
 use super::machine::{Machine, NodeFacts};
@@ -34,6 +35,8 @@ pub struct ProxyConfig {
     pub services: AddressRange,
     /// Which ports the proxy itself may not bind.
     pub low_ports: LowPorts,
+    /// Connections and flows at once: each takes two descriptors of this process. More wait.
+    pub connections: usize,
 }
 
 /// What every listener and connection shares.
@@ -42,6 +45,8 @@ struct Shared {
     machine: RwLock<Arc<Machine>>,
     /// Connections live here: longer than the listener they came through.
     connections: Tasks,
+    /// The API's own connections must always find room in this process.
+    room: Arc<Semaphore>,
 }
 
 /// One place's endpoints, as its listener and its connections see them.
@@ -54,6 +59,7 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
         clock: api.clock().clone(),
         machine: RwLock::new(Arc::new(machine)),
         connections: tasks.clone(),
+        room: Arc::new(Semaphore::new(config.connections)),
     });
     let follower = Follower::start(caches);
     let (of_nodes, marked) = (Arc::downgrade(&shared), Arc::downgrade(&follower));

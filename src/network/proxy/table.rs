@@ -134,8 +134,12 @@ pub fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec
                 all.push(Listener { place: Place { address, protocol }, declared, balance });
             }
         };
-        cluster_ips.iter().for_each(|ip| add(*ip, Some(port.port), inside.clone()));
-        external_ips.iter().for_each(|ip| add(*ip, Some(port.port), outside.clone()));
+        for ip in &cluster_ips {
+            add(*ip, Some(port.port), inside.clone());
+        }
+        for ip in &external_ips {
+            add(*ip, Some(port.port), outside.clone());
+        }
         if matches!(spec.type_.as_deref(), Some("NodePort" | "LoadBalancer")) {
             // 127.0.0.1 is the machine that all nodes share.
             add(Ipv4Addr::LOCALHOST, port.node_port, outside.clone());
@@ -214,7 +218,7 @@ fn backend(endpoint: &Endpoint, number: u16, machine: &Machine) -> Option<Backen
         return None;
     }
     // Through the proxy once more would be a loop.
-    if machine.services.contains(IpAddr::V4(ip)) || (is_of_node(ip, machine) && NODE_PORTS.contains(&number))
+    if machine.services.contains(IpAddr::V4(ip)) || (NODE_PORTS.contains(&number) && is_of_node(ip, machine))
     {
         return None;
     }
@@ -234,6 +238,9 @@ mod tests {
     use crate::api::AddressRange;
     use crate::network::machine::NodeFacts;
     use crate::object::{Key, Shared};
+
+    /// Ports and endpoints of each slice.
+    type Slices = Vec<(Value, Vec<Value>)>;
 
     fn machine() -> Machine {
         let node = |n: u8, start: u16| NodeFacts {
@@ -258,10 +265,10 @@ mod tests {
             "targetRef": {"kind": "Pod", "name": format!("p{host}")}})
     }
 
-    fn joined(spec: Value, slices: &[(Value, Vec<Value>)]) -> Joined {
+    fn joined(spec: &Value, slices: &[(Value, Vec<Value>)]) -> Joined {
         let mut base = json!({"type": "ClusterIP", "clusterIP": "127.32.1.5",
             "ports": [{"port": 80, "protocol": "TCP"}]});
-        json_patch::merge(&mut base, &spec);
+        json_patch::merge(&mut base, spec);
         let service = json!({"metadata": {"name": "web", "namespace": "default"}, "spec": base});
         let slices = slices.iter().enumerate().map(|(n, (ports, endpoints))| {
             let value = json!({"metadata": {"name": format!("web-{n}"), "namespace": "default"},
@@ -288,7 +295,7 @@ mod tests {
     fn a_service_is_served_where_and_by_whom_kube_proxy_would_svc_1_net_2() {
         let http = json!([{"name": "", "port": 8080, "protocol": "TCP"}]);
         let two = vec![endpoint(1, 2, 'r'), endpoint(2, 2, 'r')];
-        let cases: Vec<(&str, Value, Vec<(Value, Vec<Value>)>, &[&str])> = vec![
+        let cases: Vec<(&str, Value, Slices, &[&str])> = vec![
             (
                 "ready endpoints",
                 json!({}),
@@ -379,7 +386,7 @@ mod tests {
             ),
         ];
         for (rule, spec, slices, expected) in cases {
-            assert_eq!(told(&joined(spec, &slices), LowPorts::default()), expected, "{rule}");
+            assert_eq!(told(&joined(&spec, &slices), LowPorts::default()), expected, "{rule}");
         }
         assert_eq!(told(&Joined::default(), LowPorts::default()), [""; 0], "gone");
     }
@@ -388,7 +395,7 @@ mod tests {
     fn a_declared_port_comes_before_one_that_moved_net_1() {
         let ports = json!([{"name": "a", "port": 80, "protocol": "TCP"}, {"name": "b", "port": 8080, "protocol": "TCP"}]);
         let targets = json!([{"name": "a", "port": 9001, "protocol": "TCP"}, {"name": "b", "port": 9002, "protocol": "TCP"}]);
-        let joined = joined(json!({"ports": ports}), &[(targets, vec![endpoint(1, 2, 'r')])]);
+        let joined = joined(&json!({"ports": ports}), &[(targets, vec![endpoint(1, 2, 'r')])]);
         assert_eq!(
             told(&joined, LowPorts::below(1024)),
             ["127.32.1.5:8080/TCP -> 127.64.1.2:9002", "127.32.1.5:8080/TCP -> 127.64.1.2:9001",]
@@ -400,7 +407,7 @@ mod tests {
         let spec = json!({"internalTrafficPolicy": "Local", "sessionAffinity": "ClientIP",
             "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 7}}});
         let slices = [(json!([{"name": "", "port": 1, "protocol": "TCP"}]), vec![endpoint(1, 2, 'r')])];
-        let found = listeners(&joined(spec, &slices), &machine(), LowPorts::default());
+        let found = listeners(&joined(&spec, &slices), &machine(), LowPorts::default());
         assert!(found[0].balance.of_clients_node);
         assert_eq!(found[0].balance.affinity, Some(Duration::from_secs(7)));
     }

@@ -34,8 +34,13 @@ pub(super) async fn accept(listener: TcpListener, balancer: SharedBalancer, shar
     loop {
         match listener.accept().await {
             Ok((client, from)) => {
+                // Never closed.
+                let Ok(room) = shared.room.clone().acquire_owned().await else { return };
                 let serve = serve(client, from, balancer.clone(), shared.clone());
-                shared.connections.spawn("service connection", serve);
+                shared.connections.spawn("service connection", async move {
+                    serve.await;
+                    drop(room);
+                });
             }
             // Out of descriptors, most likely: others are about to be closed.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,

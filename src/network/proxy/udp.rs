@@ -16,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Shared, SharedBalancer};
 
 /// How long a flow may be silent.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 /// Flows of one place.
 const FLOWS: usize = 1024;
 /// The largest datagram there is.
@@ -60,7 +60,7 @@ pub(super) async fn forward(socket: UdpSocket, balancer: SharedBalancer, shared:
             let now = shared.clock.monotonic();
             let pick = balancer.lock().pick(client.ip(), node.as_deref(), &[], now);
             let Some(backend) = pick else { continue };
-            // Out of descriptors: datagrams may get lost.
+            // Out of descriptors or of room: datagrams may get lost.
             let Ok(flow) = open(backend, client, &socket, &shared).await else { continue };
             flows.insert(client, flow);
         }
@@ -97,6 +97,7 @@ async fn open(
     shared: &Arc<Shared>,
 ) -> io::Result<Flow> {
     let own = if backend.ip().is_loopback() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+    let room = shared.room.clone().try_acquire_owned().map_err(io::Error::other)?;
     let towards = Arc::new(UdpSocket::bind((own, 0)).await?);
     towards.connect(backend).await?;
     let last_used = Arc::new(AtomicU64::new(millis(shared)));
@@ -114,6 +115,7 @@ async fn open(
             () = ended.cancelled() => {}
             () = answers.pass_on() => ended.cancel(),
         }
+        drop(room);
     });
     Ok(Flow { backend, towards, last_used, over: over.clone(), _end: over.drop_guard() })
 }

@@ -1,6 +1,6 @@
 //! The journal: every kind of change is remembered with its kubectl command and taken back with one key (CON-15).
 
-use podium::console::action::Outcome;
+use podium::console::action::{Mutation, Outcome};
 use podium::console::edit;
 use podium::console::message::Message;
 use podium::console::model::Job;
@@ -100,4 +100,23 @@ fn con_15_what_could_not_be_taken_back_can_be_tried_again() {
     stage.send(Message::Acted(Box::new(Outcome { action: *action, error })));
     // The failure is the newest line; the change itself stands below it.
     assert_eq!(acted(&stage.press("j u")), ["kubectl uncordon node-1"]);
+}
+
+#[test]
+fn con_5_an_image_that_is_set_records_its_change_cause() {
+    let mut stage = shop();
+    let jobs = stage.press("d i ctrl-u \"nginx:1.28\" enter");
+    let body = jobs.iter().find_map(|job| match job {
+        Job::Act(action) => match &action.mutation {
+            Mutation::Patch { body, .. } => Some(body.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let body = body.expect("a patch");
+    assert_eq!(
+        body.pointer("/metadata/annotations/kubernetes.io~1change-cause"),
+        Some(&json!("kubectl set image deployment/api -n default main=nginx:1.28"))
+    );
+    assert_eq!(body.pointer("/spec/template/spec/containers/0/image"), Some(&json!("nginx:1.28")));
 }

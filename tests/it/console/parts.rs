@@ -183,6 +183,7 @@ fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
     stage.press("esc");
     shows(&stage.screen(), &["Nodes", "its result is kept"]);
     assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
+    stage.model.toasts.expire(now().saturating_add(jiff::SignedDuration::from_mins(1)).expect("in range"));
     stage.press(": \"jobs\" enter");
     shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone", "✔ evicted in 4s"]);
 }
@@ -214,7 +215,7 @@ fn con_6_a_stopped_drain_goes_on_and_keeps_what_is_gone() {
     shows(&stage.screen(), &["api-1-c starts on node-1"]);
 
     stage.press("x");
-    shows(&stage.screen(), &["Drain node-2 ── stopped, 1 of 3 gone, 1 refused"]);
+    shows(&stage.screen(), &["Drain node-2 ── stopped, 1 of 3 gone, 1 refused", "D resumes"]);
     let jobs = stage.press("D");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "it goes on");
     let rows = plan_now(&stage);

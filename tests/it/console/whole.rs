@@ -103,7 +103,7 @@ fn con_15_news_covers_neither_hints_nor_buttons() {
         assert_eq!(screen.lines().last(), Some(hints.as_str()));
     }
     // Where the last lines hold hints or the newest text, it stands at the top.
-    for script in ["p l", "d R", "n r"] {
+    for script in ["p l", "d R"] {
         let mut stage = Stage::new(80, 24);
         stage.feed(cluster());
         stage.press(script);
@@ -113,6 +113,26 @@ fn con_15_news_covers_neither_hints_nor_buttons() {
         assert!(after.lines().take(5).any(|line| line.contains("· news")), "{script}\n{after}");
         let end = |screen: &str| screen.lines().skip(12).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(end(&before), end(&after), "{script}");
+    }
+}
+
+#[test]
+fn con_15_news_leaves_the_options_of_a_drain_free() {
+    for (width, height) in [(80, 24), (120, 36)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        stage.press("n r");
+        let before = stage.screen();
+        stage.send(Message::Toast(Toast::note("news")));
+        let after = stage.screen();
+        shows(&after, &["· news"]);
+        let options = |screen: &str| {
+            let lines: Vec<String> = screen.lines().map(str::to_owned).collect();
+            let rule =
+                lines.iter().position(|line| line.starts_with("│ ──")).expect("a rule above the options");
+            lines[rule..].to_vec()
+        };
+        assert_eq!(options(&before), options(&after), "{after}");
     }
 }
 

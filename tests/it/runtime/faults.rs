@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use podium::kubelet::runtime::{ContainerSpec, Runtime, RuntimeError};
 
-use super::node::{Node, shell, soon, words};
+use super::node::{BOTH, Node, shell, soon, words};
 
 /// POD-3: what cannot start says why in runc's words.
 #[tokio::test]
@@ -15,25 +15,47 @@ async fn what_cannot_start_says_why() {
         ("/no/pe", r#"exec: "/no/pe": stat /no/pe: no such file or directory"#),
         ("/etc/passwd", r#"exec: "/etc/passwd": permission denied"#),
         ("/etc", r#"exec: "/etc": is a directory"#),
+        ("", r#"exec: "": executable file not found in $PATH"#),
     ] {
         let spec = ContainerSpec { command: words(&[program]), ..shell("main", "") };
         let result = node.runtime.start_container(spec).await;
         assert_eq!(result, Err(RuntimeError::StartFailed(expect.to_owned())));
     }
+    let garbage = node.directory.path().join("garbage");
+    std::fs::write(&garbage, "\u{7f}ELF, but not really").unwrap();
+    std::fs::set_permissions(&garbage, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // The machine's /tmp is hidden from other images.
+    let command = words(&[garbage.to_str().unwrap()]);
+    let spec = ContainerSpec { command, image: "host".to_owned(), ..shell("main", "") };
+    let expect = format!("exec {}: exec format error", garbage.display());
+    assert_eq!(node.runtime.start_container(spec).await, Err(RuntimeError::StartFailed(expect)));
+    let spec = ContainerSpec { working_dir: Some("/etc/passwd".into()), ..shell("main", "exit 0") };
+    let error = node.runtime.start_container(spec).await.unwrap_err();
+    assert!(error.to_string().contains("not a directory"), "{error}");
     assert!(node.runtime.inspect(&"pod".to_owned()).await.unwrap().unwrap().containers.is_empty());
     node.shutdown().await;
 }
 
-/// POD-12: over its memory limit a container is killed.
+/// POD-3: odd ends are still the main process' own.
 #[tokio::test]
-async fn memory_limits_kill() {
-    let mut node = Node::new(true).await;
-    let mut spec = shell("main", "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done");
-    spec.memory_limit_bytes = Some(32 << 20);
-    let record = node.start(spec).await;
-    let exit = node.exit(&record.id).await;
-    assert_eq!((exit.exit_code, exit.oom_killed), (137, true));
-    node.shutdown().await;
+async fn odd_programs_have_their_own_end() {
+    for namespaces in BOTH {
+        let mut node = Node::new(namespaces).await;
+        for (name, script, code, signal) in [
+            ("closes-its-streams", "exec <&- >&- 2>&-; sleep 0.01; exit 3", 3, None),
+            ("kills-itself", "kill -USR1 $$", 138, Some(10)),
+            ("leaves-a-child-with-the-log", "sleep 1000 & exit 4", 4, None),
+            ("stops-its-child", "sh -c 'kill -STOP $$' & sleep 0.01; exit 5", 5, None),
+            ("runs-another", "exec sh -c 'exit 6'", 6, None),
+            ("ignores-everything", "trap '' TERM INT HUP; kill -TERM $$; exit 7", 7, None),
+            ("writes-no-newline", "printf end; exit 8", 8, None),
+        ] {
+            let record = node.start(shell(name, script)).await;
+            let exit = node.exit(&record.id).await;
+            assert_eq!((exit.exit_code, exit.signal), (code, signal), "{name}, namespaces: {namespaces}");
+        }
+        node.shutdown().await;
+    }
 }
 
 /// A flood of logs rotates, and the host stays small and responsive.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use podium::kubelet::images::Catalogue;
 use podium::kubelet::runtime::{
-    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, ProcessConfig, ProcessRuntime,
-    Runtime, RuntimeEvent, SandboxSpec,
+    ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, HostShares, ProcessConfig,
+    ProcessRuntime, Runtime, RuntimeEvent, SandboxSpec, Security,
 };
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -38,7 +38,9 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
 
 pub(crate) async fn runtime(state_dir: &Path, life: HostLife, namespaces: bool) -> ProcessRuntime {
     let program = PathBuf::from(env!("CARGO_BIN_EXE_podium"));
-    let config = ProcessConfig { program, state_dir: state_dir.to_path_buf(), life, namespaces };
+    let state_dir = state_dir.to_path_buf();
+    let config =
+        ProcessConfig { program, state_dir, life, namespaces, cgroups: true, pod_pids_limit: Some(64) };
     let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
     soon("host", ProcessRuntime::start(config, catalogue)).await.unwrap()
 }
@@ -147,6 +149,7 @@ pub(crate) fn sandbox(uid: &str) -> SandboxSpec {
         hostname: "web-1".to_owned(),
         ip: [127, 1, 0, 9].into(),
         share_process_namespace: false,
+        host: HostShares::default(),
         resolv_conf: None,
         hosts: None,
     }
@@ -168,9 +171,11 @@ pub(crate) fn shell(name: &str, script: &str) -> ContainerSpec {
         tty: false,
         memory_limit_bytes: None,
         cpu_limit_millicores: None,
+        cpu_request_millicores: None,
         run_as_user: None,
         run_as_group: None,
         stop_signal: None,
+        security: Security::default(),
         termination_message_path: "/dev/termination-log".into(),
         target: None,
     }

@@ -1,11 +1,10 @@
 //! What a container sees: its machine, its network, its built-in image.
 
 use std::path::Path;
-use std::time::Duration;
 
-use podium::kubelet::runtime::{ContainerSpec, Mount, Runtime};
+use podium::kubelet::runtime::{ContainerSpec, HostShares, Mount, Runtime, RuntimeError, SandboxSpec};
 
-use super::node::{Node, shell, soon, words};
+use super::node::{BOTH, Node, sandbox, shell, soon};
 
 /// NET-4, POD-14: own host name, own processes, volumes at their mount path, nothing on the machine touched.
 #[tokio::test]
@@ -37,67 +36,107 @@ async fn a_pod_sees_its_own_machine() {
     node.shutdown().await;
 }
 
-async fn request(address: std::net::SocketAddr, request: &str) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut stream = soon("connect", async {
-        loop {
-            match tokio::net::TcpStream::connect(address).await {
-                Ok(stream) => return stream,
-                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
-            }
+/// POD-14, POD-16: what a pod's containers share, and what each has alone.
+#[tokio::test]
+async fn a_pods_containers_share_memory_and_nothing_else() {
+    let mut node = Node::new(true).await;
+    if !node.namespaces {
+        eprintln!("skipped: no namespaces on this machine");
+        return node.shutdown().await;
+    }
+    node.sh("echo shared > /dev/shm/word; echo mine > /tmp/word; echo mine > /word; sleep 1000").await;
+    let script = "until cat /dev/shm/word; do sleep 0.01; done 2>/dev/null; ls /tmp/word /word; \
+                  echo $(tr '\\0' ' ' < /proc/1/cmdline); echo null > /dev/null; ls -l /dev/null; stat -c %a /tmp";
+    let second = node.start(shell("second", script)).await;
+    node.exit(&second.id).await;
+    let log = node.log(&second.id).await;
+    for text in ["F shared\n", "F pause\n", "crw-rw-rw-", "F 1777\n"] {
+        assert!(log.contains(text), "{text} in {log}");
+    }
+    assert!(!log.contains("F /word") && !log.contains("F /tmp/word"), "{log}");
+    node.shutdown().await;
+}
+
+/// POD-16: readOnlyRootFilesystem leaves volumes and shared memory writable.
+#[tokio::test]
+async fn a_read_only_root_cannot_be_written() {
+    let mut node = Node::new(true).await;
+    if !node.namespaces {
+        eprintln!("skipped: no namespaces on this machine");
+        return node.shutdown().await;
+    }
+    let volume = node.directory.path().join("volume");
+    std::fs::create_dir(&volume).unwrap();
+    let script = "for f in /x /etc/x /usr/x /tmp/x /work-x/x /dev/x; do touch $f 2>/dev/null && echo wrote $f; done; \
+                  touch /data/deep/in /dev/shm/in && echo fine; echo end > /dev/termination-log; pwd";
+    let mut spec = shell("main", script);
+    spec.security.read_only_root = true;
+    spec.working_dir = Some("/app/here".into());
+    spec.mounts =
+        vec![Mount { host_path: volume.clone(), container_path: "/data/deep".into(), read_only: false }];
+    let record = node.start(spec).await;
+    let exit = node.exit(&record.id).await;
+    let log = node.log(&record.id).await;
+    assert!(log.contains("F fine\n") && log.contains("F /app/here\n") && !log.contains("wrote"), "{log}");
+    assert_eq!((exit.exit_code, exit.message.as_deref()), (0, Some("end\n")));
+    assert!(volume.join("in").exists());
+    node.shutdown().await;
+}
+
+/// POD-16: users, groups and rights, as far as the one who runs the test may give them.
+#[tokio::test]
+async fn processes_are_whom_their_security_context_says() {
+    for namespaces in BOTH {
+        let mut node = Node::new(namespaces).await;
+        let root = rustix::process::geteuid().is_root();
+        let mut spec =
+            shell("main", "id -u; id -g; id -G; grep -E 'NoNewPrivs|CapBnd|CapEff' /proc/self/status");
+        (spec.run_as_user, spec.run_as_group) = (Some(4321), Some(77));
+        spec.security.groups = vec![5, 2000];
+        spec.security.no_new_privileges = true;
+        spec.security.non_root = true;
+        spec.security.drop_capabilities = vec!["ALL".to_owned()];
+        let record = node.start(spec).await;
+        assert_eq!(node.exit(&record.id).await.exit_code, 0);
+        let log = node.log(&record.id).await;
+        assert!(log.contains("NoNewPrivs:\t1\n") && log.contains("CapEff:\t0000000000000000\n"), "{log}");
+        if root {
+            assert!(log.contains("CapBnd:\t0000000000000000\n"), "{log}");
+            assert!(log.contains("F 4321\n") && log.contains("F 77 5 2000\n"), "{log}");
+        }
+        let mut refused = shell("refused", "exit 0");
+        refused.run_as_user = Some(0);
+        refused.security.non_root = true;
+        let error = node.runtime.start_container(refused).await.unwrap_err();
+        let text = "container's runAsUser breaks non-root policy";
+        assert_eq!(error, RuntimeError::InvalidConfig(text.to_owned()));
+        node.shutdown().await;
+    }
+}
+
+/// POD-14: a pod that shares the machine's names and processes.
+#[tokio::test]
+async fn a_pod_of_the_machine_sees_the_machine() {
+    let mut node = Node::new(true).await;
+    let host = HostShares { pid: true, ipc: true, network: true };
+    node.runtime.run_sandbox(SandboxSpec { host, ..sandbox("machine") }).await.unwrap();
+    let script = format!("hostname; tr '\\0' ' ' < /proc/{}/cmdline | head -c 40", std::process::id());
+    let spec =
+        ContainerSpec { pod_uid: "machine".to_owned(), ..shell("main", &format!("{script}; sleep 1000")) };
+    let record = node.start(spec).await;
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    node.log_has(&record.id, &format!("F {name}\n")).await;
+    node.runtime.kill_container(&record.id).await.unwrap();
+    soon("exit", async {
+        while node.runtime.inspect(&"machine".to_owned()).await.unwrap().unwrap().containers[0].exit.is_none()
+        {
+            node.events.recv().await.unwrap();
         }
     })
     .await;
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
-}
-
-/// IMG-2: the built-in nginx answers on the pod's address with its version, serves its own directory or the
-/// volume mounted there, and ends when asked.
-#[tokio::test]
-async fn nginx_is_built_in() {
-    for (namespaces, last) in [(true, 71), (false, 72)] {
-        let mut node = Node::new(namespaces).await;
-        let ip = format!("127.9.{}.{last}", std::process::id() % 250);
-        let image = |name: &str, image: &str| ContainerSpec {
-            command: Vec::new(),
-            image: image.to_owned(),
-            env: vec![("POD_IP".to_owned(), ip.clone())],
-            ..shell(name, "")
-        };
-        let web = node.start(image("web", "nginx:1.9.1")).await;
-        let port = if rustix::process::geteuid().is_root() { 80 } else { 8080 };
-        let address: std::net::SocketAddr = format!("{ip}:{port}").parse().unwrap();
-        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-        let page = request(address, &get("/")).await;
-        assert!(page.starts_with("HTTP/1.1 200") && page.contains("Welcome to nginx!"), "{page}");
-        assert!(page.to_ascii_lowercase().contains("\r\nserver: nginx/1.9.1\r\n"), "{page}");
-        assert!(request(address, &get("/none")).await.starts_with("HTTP/1.1 404"));
-        assert!(request(address, &get("/../../etc/passwd")).await.starts_with("HTTP/1.1 400"));
-        let head = request(address, "HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
-        assert!(head.ends_with("\r\n\r\n"), "{head}");
-        node.log_has(&web.id, "\"GET /none HTTP/1.1\" 404").await;
-        let version = node.runtime.exec_sync(&web.id, words(&["nginx", "-v"]), Duration::from_mins(1));
-        assert_eq!(version.await.unwrap().output, b"nginx version: nginx/1.9.1\n");
-        node.runtime.terminate_container(&web.id).await.unwrap();
-        assert_eq!(node.exit(&web.id).await.exit_code, 0);
-
-        let volume = node.directory.path().join("html");
-        std::fs::create_dir(&volume).unwrap();
-        let mut spec = image("own", "nginx:1.7.9");
-        spec.mounts = vec![Mount {
-            host_path: volume.clone(),
-            container_path: "/usr/share/nginx/html".into(),
-            read_only: true,
-        }];
-        let own = node.start(spec).await;
-        assert!(request(address, &get("/")).await.starts_with("HTTP/1.1 403"));
-        std::fs::write(volume.join("index.html"), "mine").unwrap();
-        assert!(request(address, &get("/")).await.ends_with("\r\n\r\nmine"));
-        node.runtime.kill_container(&own.id).await.unwrap();
-        node.exit(&own.id).await;
-        node.shutdown().await;
-    }
+    let own = std::fs::read("/proc/self/cmdline").unwrap();
+    let own = String::from_utf8_lossy(own.split(|byte| *byte == 0).next().unwrap()).into_owned();
+    let log = node.log(&record.id).await;
+    assert!(log.contains(&own[..own.len().min(39)]), "{own} in {log}");
+    node.shutdown().await;
 }

@@ -103,8 +103,20 @@ pub(in crate::api::http) fn served() -> &'static [Served] {
             verbs: &["get", "list"],
             parts: Vec::new(),
         });
+        let verdicts = std::iter::once(Resource {
+            group: super::super::verdicts::GROUP,
+            version: super::super::verdicts::VERSION,
+            kind: super::super::verdicts::KIND,
+            plural: super::super::verdicts::PLURAL,
+            singular: "schedulingverdict",
+            namespaced: true,
+            short_names: &["verdict"],
+            categories: &[],
+            verbs: &["get", "list"],
+            parts: Vec::new(),
+        });
         let mut all: Vec<Served> = Vec::new();
-        for resource in stored.chain(reviews).chain(metrics) {
+        for resource in stored.chain(reviews).chain(metrics).chain(verdicts) {
             match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
                 Some(served) => served.resources.push(resource),
                 None => all.push(Served {
@@ -139,6 +151,7 @@ fn stored(info: &'static KindInfo) -> Resource {
 
 fn subresource(of: &'static KindInfo, part: Subresource) -> ResourcePart {
     const STREAM: &[&str] = &["create", "get"];
+    const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
     let (group, version, kind, verbs): (_, _, _, &'static [&'static str]) = match part {
         Subresource::Status | Subresource::EphemeralContainers => (of.group, of.version, of.name, CHANGE),
         Subresource::Scale => ("autoscaling", "v1", "Scale", CHANGE),
@@ -150,6 +163,8 @@ fn subresource(of: &'static KindInfo, part: Subresource) -> ResourcePart {
         Subresource::Exec => ("", "v1", "PodExecOptions", STREAM),
         Subresource::Attach => ("", "v1", "PodAttachOptions", STREAM),
         Subresource::PortForward => ("", "v1", "PodPortForwardOptions", STREAM),
+        Subresource::Proxy if of.kind == Kind::Pod => ("", "v1", "PodProxyOptions", PROXY),
+        Subresource::Proxy => ("", "v1", "ServiceProxyOptions", PROXY),
     };
     ResourcePart { name: part.path(), group, version, kind, verbs }
 }

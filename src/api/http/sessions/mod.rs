@@ -97,6 +97,11 @@ pub(super) async fn answer(
 trait Inward: Send {
     /// The client's next input; none when it has left. Cancelling loses nothing.
     fn next(&mut self) -> impl Future<Output = Option<SessionInput>> + Send;
+
+    /// Ends when the client has left, without taking its input: the process may not want any.
+    fn gone(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
 }
 
 /// Where a session's output goes.
@@ -135,7 +140,12 @@ async fn carry(mut inward: impl Inward, mut outward: impl Outward, session: Sess
         let mut taken = true;
         while let Some(message) = inward.next().await {
             // A process that takes no more may still say something; what comes for it is thrown away.
-            taken = taken && input.send(message).await.is_ok();
+            if taken {
+                taken = tokio::select! {
+                    sent = input.send(message) => sent.is_ok(),
+                    () = inward.gone() => return,
+                };
+            }
         }
     };
     let outbound = async {

@@ -144,6 +144,12 @@ impl Inward for In {
             }
         }
     }
+
+    async fn gone(&mut self) {
+        while let Some(late) = self.streams.next().await {
+            drop(late);
+        }
+    }
 }
 
 async fn read(reader: &mut Option<Reader>) -> Result<Option<bytes::Bytes>, Gone> {

@@ -266,6 +266,14 @@ impl Connection {
         self.forget_if_over(id);
     }
 
+    /// Asks for a sign of life; what matters is that writing it fails when the peer is gone.
+    pub(super) fn ping(&mut self) {
+        if self.output.is_empty() {
+            // The server's own pings have even numbers.
+            self.put(&Frame::Ping { id: 2 });
+        }
+    }
+
     /// No new streams; `broken` when the peer is at fault.
     pub(super) fn go_away(&mut self, broken: bool) {
         self.put(&Frame::GoAway { last: self.highest, status: u32::from(broken) });

@@ -17,6 +17,9 @@ use super::headers::Headers;
 
 const READ_BYTES: usize = 32 << 10;
 
+/// How long a peer is not read before it is pinged.
+const PING_AFTER: Duration = Duration::from_secs(5);
+
 /// How long the peer may take to read the end and hang up. Closing before it has, while its own bytes still
 /// come in, would make the kernel throw away what it has not read.
 const LINGER: Duration = Duration::from_secs(10);
@@ -193,6 +196,8 @@ impl Driver {
             let (reads, writes) = (self.connection.wants_input(), !self.connection.output().is_empty());
             self.acknowledge();
             tokio::select! {
+                // A peer that is not read is asked whether it is there: only writing finds out that it is not.
+                () = tokio::time::sleep(PING_AFTER), if !reads => self.connection.ping(),
                 command = inbox.recv() => match command {
                     Some(command) => self.command(command),
                     None => break,

@@ -1,5 +1,7 @@
 //! What references mean: the user's entries, loaded images, built-in ones, and errors (IMG-1, IMG-2).
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::*;
 
 fn catalogue() -> Catalogue {

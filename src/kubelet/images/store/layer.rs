@@ -78,7 +78,7 @@ impl<'a> Unpacking<'a> {
             allowance.set(size.saturating_add(ENTRY_HEAD_BYTES));
             let path = safe_path(&entry.path_bytes(), name)?;
             let shown = path.display().to_string();
-            self.entry(&mut entry, path, &mut own, name).map_err(|error| {
+            self.entry(&mut entry, &path, &mut own, name).map_err(|error| {
                 error.unwrap_or_else(|error| LoadError::io(format!("layer {name}: {shown}"))(error))
             })?;
             io::copy(&mut entry, &mut io::sink()).map_err(damaged)?;
@@ -89,7 +89,7 @@ impl<'a> Unpacking<'a> {
     fn entry<R: Read>(
         &mut self,
         entry: &mut Entry<'_, R>,
-        path: PathBuf,
+        path: &Path,
         own: &mut BTreeSet<PathBuf>,
         layer: &str,
     ) -> Result<(), Refused> {
@@ -110,26 +110,26 @@ impl<'a> Unpacking<'a> {
                 return Ok(());
             }
             if matches!(gone, "" | "." | "..") {
-                return Err(LoadError::unsafe_path(layer, &path, "it takes away no file").into());
+                return Err(LoadError::unsafe_path(layer, path, "it takes away no file").into());
             }
             return Ok(self.take_away(&path.with_file_name(gone), own)?);
         }
-        let place = self.root.place(&path)?;
+        let place = self.root.place(path)?;
         let replaces = place.stat()?.is_some();
         if !(kind.is_dir() && place.is_directory()?) {
             if replaces {
                 place.remove()?;
             }
-            self.directories.retain(|known, _| !known.starts_with(&path));
+            self.directories.retain(|known, _| !known.starts_with(path));
         }
         match kind {
-            EntryType::Directory => self.directory(entry, &place, &path)?,
+            EntryType::Directory => self.directory(entry, &place, path)?,
             EntryType::Symlink => {
                 let target = entry.link_name_bytes().unwrap_or_default().into_owned();
                 rustix::fs::symlinkat(target.as_slice(), &place.directory, &place.name)?;
                 self.own(entry, &place)?;
             }
-            EntryType::Link => self.hard_link(entry, &place, &path, layer)?,
+            EntryType::Link => self.hard_link(entry, &place, path, layer)?,
             EntryType::Fifo => {
                 let kind = FileType::Fifo;
                 rustix::fs::mknodat(

@@ -20,6 +20,7 @@ mod platform;
 mod remove;
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,18 +83,17 @@ impl ImageStore {
     /// The loaded image that a reference means: by its tag, or by its manifest's or configuration's digest.
     pub fn find(&self, reference: &ImageReference) -> Option<StoredImage> {
         let index = self.index();
-        let found = match &reference.digest {
-            Some(digest) => index.images.values().find(|image| {
+        let found = if let Some(digest) = &reference.digest {
+            index.images.values().find(|image| {
                 let is_it = image.id == *digest || image.manifest_digest.as_ref() == Some(digest);
                 is_it && index.names(&image.id).any(|name| reference.name() == name.name())
-            }),
-            None => {
-                let id = index.tags.get(&reference.to_string());
-                // Images built with podman and buildah are called localhost/NAME.
-                let local = || index.tags.get(&format!("localhost/{reference}"));
-                let id = id.or_else(|| local().filter(|_| reference.registry.is_none()));
-                id.and_then(|id| index.images.get(id))
-            }
+            })
+        } else {
+            let id = index.tags.get(&reference.to_string());
+            // Images built with podman and buildah are called localhost/NAME.
+            let local = || index.tags.get(&format!("localhost/{reference}"));
+            let id = id.or_else(|| local().filter(|_| reference.registry.is_none()));
+            id.and_then(|id| index.images.get(id))
         };
         found.filter(|image| self.root_of(&image.id).is_dir()).cloned()
     }

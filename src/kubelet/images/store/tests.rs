@@ -432,7 +432,7 @@ fn too_much_is_refused_img_3() {
     ];
     for limits in table {
         let scene = Scene::new();
-        let archive = docker(&["big:1"], &[layer.clone()], &json!({}));
+        let archive = docker(&["big:1"], std::slice::from_ref(&layer), &json!({}));
         let error = scene.load_as(&gzip(&archive), &limited(limits)).unwrap_err();
         assert!(matches!(error, LoadError::TooLarge(_)), "{error}");
         assert!(scene.lies().is_empty());
@@ -487,7 +487,7 @@ fn what_is_damaged_is_refused_img_3() {
 fn a_shared_layer_may_be_a_link_img_3() {
     let scene = Scene::new();
     let layer = tar_of(&[("file", Plain("x", 0o644))]);
-    let configuration = configuration(&[layer.clone()], &json!({}));
+    let configuration = configuration(std::slice::from_ref(&layer), &json!({}));
     let mut builder = Builder::new(Vec::new());
     let mut add = |name: &str, bytes: &[u8]| {
         let mut header = Header::new_gnu();

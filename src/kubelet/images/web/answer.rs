@@ -147,9 +147,8 @@ impl Site {
     fn failed(&self, path: &Path, error: &io::Error) -> Answer {
         use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
         let status = match error.kind() {
-            NotFound | NotADirectory => StatusCode::NOT_FOUND,
+            NotFound | NotADirectory | io::ErrorKind::InvalidFilename => StatusCode::NOT_FOUND,
             PermissionDenied => StatusCode::FORBIDDEN,
-            kind if kind == io::ErrorKind::InvalidFilename => StatusCode::NOT_FOUND,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let number = error.raw_os_error().map(|number| format!("{number}: ")).unwrap_or_default();

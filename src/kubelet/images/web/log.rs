@@ -2,7 +2,8 @@
 //! error as each of them words it.
 #![expect(clippy::disallowed_methods, reason = "a program in a container lives in real time")]
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::SocketAddr;
 
 use http::{HeaderName, Method, Request, StatusCode, header};
@@ -80,8 +81,10 @@ fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
-            '"' | '\\' => out.push_str(&format!("\\x{:02X}", letter as u32)),
-            letter if letter.is_control() => out.push_str(&format!("\\x{:02X}", letter as u32)),
+            letter if letter.is_control() || matches!(letter, '"' | '\\') => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\x{:02X}", letter as u32);
+            }
             letter => out.push(letter),
         }
     }

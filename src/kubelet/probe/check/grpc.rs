@@ -6,7 +6,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::api::core::v1::GRPCAction;
 use tokio::net::TcpStream;
 
-use super::{ProbeOutcome, connect_error};
+use super::ProbeOutcome;
+use crate::base::dial_error::dial_error;
 
 /// Asks once; the caller limits the time.
 pub(super) async fn check(address: &str, action: &GRPCAction) -> ProbeOutcome {
@@ -15,7 +16,7 @@ pub(super) async fn check(address: &str, action: &GRPCAction) -> ProbeOutcome {
         Err(error) => {
             return ProbeOutcome::Failure(format!(
                 "timeout: failed to connect service \"{address}\" within 1s: dial tcp {address}: {}",
-                connect_error(&error)
+                dial_error(&error)
             ));
         }
     };

@@ -8,7 +8,9 @@ use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Place, connect_error};
+use super::Place;
+use crate::base::any_certificate;
+use crate::base::dial_error::dial_error;
 use crate::kubelet::spec;
 
 /// The head of an answer is never read beyond this.
@@ -61,13 +63,13 @@ pub async fn http_get(
     let failed = |text: String| format!("Get \"{}\": {text}", url(place, container, get));
     let stream = TcpStream::connect((host.as_str(), port))
         .await
-        .map_err(|error| failed(format!("dial tcp {host}:{port}: {}", connect_error(&error))))?;
+        .map_err(|error| failed(format!("dial tcp {host}:{port}: {}", dial_error(&error))))?;
     let request = request(get, &host, port, agent);
     if !is_tls(get) {
         return status(stream, &request).await.map_err(failed);
     }
     let name = ServerName::try_from(host.clone()).map_err(|error| failed(error.to_string()))?;
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(tls_config().map_err(failed)?));
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(any_certificate::config().map_err(|error| failed(error.to_string()))?));
     let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
     status(stream, &request).await.map_err(failed)
 }
@@ -94,7 +96,7 @@ fn request(get: &HTTPGetAction, host: &str, port: u16, agent: &str) -> String {
 }
 
 async fn status(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Result<u16, String> {
-    stream.write_all(request.as_bytes()).await.map_err(|error| connect_error(&error))?;
+    stream.write_all(request.as_bytes()).await.map_err(|error| dial_error(&error))?;
     let mut head = Vec::new();
     let mut buffer = [0u8; 1024];
     loop {
@@ -107,7 +109,7 @@ async fn status(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) 
         match stream.read(&mut buffer).await {
             Ok(0) => return Err("EOF".into()),
             Ok(n) => head.extend_from_slice(&buffer[..n]),
-            Err(error) => return Err(connect_error(&error)),
+            Err(error) => return Err(dial_error(&error)),
         }
     }
 }
@@ -121,66 +123,6 @@ fn code(line: &[u8]) -> Result<u16, String> {
         _ => {
             Err(format!("net/http: HTTP/1.x transport connection broken: malformed HTTP response \"{text}\""))
         }
-    }
-}
-
-fn tls_config() -> Result<rustls::ClientConfig, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        .with_no_client_auth();
-    Ok(config)
-}
-
-/// Probes ask whether somebody answers, not who: Kubernetes skips certificate checks here too.
-#[derive(Debug)]
-struct AnyCertificate(Arc<rustls::crypto::CryptoProvider>);
-
-impl rustls::client::danger::ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &rustls::pki_types::CertificateDer<'_>,
-        _intermediates: &[rustls::pki_types::CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: rustls::pki_types::UnixTime,
-    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-        Ok(rustls::client::danger::ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &rustls::pki_types::CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &rustls::pki_types::CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
 

@@ -9,8 +9,11 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use rustix::thread::LinkNameSpaceType;
+use rustix::thread::{CapabilitySet, LinkNameSpaceType};
+
+use super::super::Security;
 
 use super::image_root;
 use super::mounts::{self, View};
@@ -41,6 +44,8 @@ pub(super) enum Stdio {
 pub(super) struct User {
     pub(super) uid: u32,
     pub(super) gid: u32,
+    /// Further groups.
+    pub(super) groups: Vec<u32>,
 }
 
 /// Everything a child needs to know.
@@ -56,6 +61,9 @@ pub(super) struct Plan<'a> {
     pub(super) files: Files,
     pub(super) stdio: Stdio,
     pub(super) user: Option<User>,
+    pub(super) security: &'a Security,
+    /// What the process writes `0` to for getting into its control groups.
+    pub(super) doors: &'a [PathBuf],
     pub(super) open_files_limit: Rlimit,
     /// Becomes readable when the host dies.
     pub(super) host: Option<&'a OwnedFd>,
@@ -96,6 +104,10 @@ fn prepare_and_exec(plan: &Plan<'_>) -> String {
 fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     let at = |what: &'static str| move |error: std::io::Error| format!("{what}: {}", os_text(&error));
     rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
+    for door in plan.doors {
+        // Before anything of its own is done, so that it counts for the group.
+        std::fs::write(door, "0").map_err(at("control group"))?;
+    }
     // Standard streams last: the descriptors they replace may be in use until then.
     let of_files = match &plan.files {
         Files::Of(pid) => Some(open_namespace(*pid, "mnt").map_err(at("mount namespace"))?),
@@ -124,10 +136,18 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     // Best effort: a lower limit than the machine's default is nothing to fail for.
     let _ = rustix::process::setrlimit(Resource::Nofile, plan.open_files_limit);
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    // Once as who we are: another user may not be able to walk there, only to be there.
+    let there = rustix::process::chdir(plan.working_dir).is_ok();
     if let Some(user) = &plan.user {
-        os::become_user(user.uid, user.gid, &[]).map_err(at("user"))?;
+        drop_capabilities(&plan.security.drop_capabilities).map_err(at("capabilities"))?;
+        os::become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
         // Changing the user forgot who to die with.
         die_with_host(plan.host);
+    } else {
+        drop_capabilities(&plan.security.drop_capabilities).map_err(at("capabilities"))?;
+    }
+    if plan.security.no_new_privileges {
+        rustix::thread::set_no_new_privs(true).map_err(|error| at("no new privileges")(error.into()))?;
     }
     // Last: what this process may do to the others' namespaces ends here.
     if let Some(user) = seems {
@@ -140,16 +160,41 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
         die_with_host(plan.host);
     }
     let working_dir = plan.working_dir.to_path_buf();
-    rustix::process::chdir(&working_dir).map_err(|error| {
-        let text = os_text(&error.into());
-        format!("chdir to cwd ({:?}) set in config.json failed: {text}", working_dir.display().to_string())
-    })?;
+    match rustix::process::chdir(&working_dir) {
+        Err(Errno::ACCESS) if there => {}
+        Err(error) => {
+            let (text, path) = (os_text(&error.into()), working_dir.display().to_string());
+            return Err(format!("chdir to cwd ({path:?}) set in config.json failed: {text}"));
+        }
+        Ok(()) => {}
+    }
     let name = plan.argv.first().map(String::as_str).unwrap_or_default();
     if plan.argv.is_empty() {
         return Err("no command specified".to_owned());
     }
     let search_path = plan.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
     Ok((program::find(name, search_path.unwrap_or_default(), plan.programs)?, working_dir))
+}
+
+/// Takes capabilities away from whatever program this process becomes. One that has none keeps none.
+fn drop_capabilities(names: &[String]) -> std::io::Result<()> {
+    for name in names {
+        let name = name.to_ascii_uppercase();
+        let name = name.strip_prefix("CAP_").unwrap_or(&name);
+        let dropped = match CapabilitySet::from_name(name) {
+            Some(capability) => capability,
+            None if name == "ALL" => CapabilitySet::all(),
+            None => return Err(std::io::Error::other(format!("unknown capability {name}"))),
+        };
+        for capability in dropped.iter() {
+            match rustix::thread::remove_capability_from_bounding_set(capability) {
+                // Who may not has none that a program could get; a kernel that does not know it neither.
+                Ok(()) | Err(Errno::PERM | Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
 }
 
 fn connect(stdio: &Stdio) -> std::io::Result<()> {

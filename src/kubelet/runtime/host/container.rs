@@ -13,6 +13,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::super::protocol::Launch;
 use super::super::{ContainerExit, ContainerId, ContainerRecord, PodUid};
+use super::cgroup::Group;
 use super::io::Streams;
 use super::keeper::Keeper;
 use super::pod::{Init, store};
@@ -24,6 +25,8 @@ pub(super) struct Container {
     pub(super) id: ContainerId,
     pub(super) pod: PodUid,
     pub(super) dir: PathBuf,
+    /// Where its private root lies: in memory where there are namespaces, else its directory.
+    pub(super) private: PathBuf,
     pub(super) launch: Launch,
     pub(super) record: RefCell<ContainerRecord>,
     /// It has not become its program yet.
@@ -40,6 +43,8 @@ pub(super) struct Container {
     /// The keepers of commands that ran in it, as long as they keep something.
     pub(super) exec_keepers: RefCell<Vec<Rc<Keeper>>>,
     pub(super) streams: Streams,
+    /// Its control group, when the kernel limits something of it.
+    pub(super) group: Option<Group>,
     pub(super) out_of_memory: Cell<bool>,
     pub(super) gone: watch::Sender<bool>,
 }
@@ -78,8 +83,9 @@ struct Stored {
 
 impl Container {
     /// Reads one that a host before this one ran; if it was running, it died with that host.
-    pub(super) fn load(pod: &PodUid, dir: PathBuf) -> io::Result<Self> {
+    pub(super) fn load(pod: &PodUid, dir: PathBuf, pod_private: &Path) -> io::Result<Self> {
         let mut stored: Stored = serde_json::from_slice(&fs::read(dir.join("record.json"))?)?;
+        let private = pod_private.join(&stored.record.id.0);
         if stored.record.exit.is_none() {
             stored.record.pid = None;
             stored.record.exit = Some(ContainerExit {
@@ -95,6 +101,7 @@ impl Container {
             id: stored.record.id.clone(),
             pod: pod.clone(),
             dir,
+            private,
             launch: stored.launch,
             record: RefCell::new(stored.record),
             starting: Cell::new(false),
@@ -106,6 +113,7 @@ impl Container {
             execs: RefCell::default(),
             exec_keepers: RefCell::default(),
             streams: Streams::closed(),
+            group: None,
             out_of_memory: Cell::new(false),
             gone: watch::Sender::new(true),
         })
@@ -128,6 +136,9 @@ impl Container {
 
     /// Kills every process; the watching task sees to the rest.
     pub(super) fn kill(&self) {
+        if let Some(group) = &self.group {
+            group.kill();
+        }
         if let Some(holder) = &*self.holder.borrow() {
             holder.kill();
         }
@@ -145,19 +156,28 @@ impl Container {
         pids.map(|pid| pid.as_raw_nonzero().get()).collect()
     }
 
-    /// Kills the container if its processes hold more memory than they may.
-    pub(super) fn enforce_memory_limit(&self) {
-        let Some(limit) = self.launch.spec.memory_limit_bytes.filter(|_| self.is_running()) else { return };
+    /// Kills the container if its processes hold more memory than they may; whether it must be watched at all.
+    pub(super) fn watch_memory(&self) -> bool {
+        let kernel_does = self.group.as_ref().is_some_and(Group::limits_memory);
+        let limit = self.launch.spec.memory_limit_bytes.filter(|_| self.is_running() && !kernel_does);
+        let Some(limit) = limit else { return false };
         if process_tree::memory_of_tree(&self.roots()) > limit {
             self.out_of_memory.set(true);
             self.kill();
         }
+        true
     }
 
     /// Resolves once every process is dead and the exit is recorded.
     pub(super) async fn wait_gone(&self) {
         // The sender lives as long as the container.
         let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
+    }
+
+    /// Removes what it left in files.
+    pub(super) fn remove_directories(&self) -> io::Result<()> {
+        super::pod::remove_directory(&self.private)?;
+        super::pod::remove_directory(&self.dir)
     }
 
     pub(super) fn save(&self) {
@@ -193,7 +213,12 @@ impl Container {
             keeper.wait_gone().await;
         }
         self.streams.finish().await;
-        let oom_killed = self.out_of_memory.get();
+        let killed = ended.signal == Some(libc::SIGKILL);
+        let by_kernel = killed && self.group.as_ref().is_some_and(Group::out_of_memory);
+        let oom_killed = self.out_of_memory.get() || by_kernel;
+        if let Some(group) = &self.group {
+            group.remove();
+        }
         {
             let mut record = self.record.borrow_mut();
             record.pid = None;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::RuntimeError;
 use super::super::protocol::Launch;
 use super::child::User;
 use super::process_tree::MARKER;
@@ -63,7 +64,12 @@ pub(super) struct Account {
 }
 
 /// Whom a container runs as: the spec's numbers, else the image's user. Only root may become another.
-pub(super) fn account(launch: &Launch, passwd: &str, group: &str, own_uid: u32) -> Result<Account, String> {
+pub(super) fn account(
+    launch: &Launch,
+    passwd: &str,
+    group: &str,
+    own_uid: u32,
+) -> Result<Account, RuntimeError> {
     let lines =
         || passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).filter(|line| line.len() > 5);
     let mut uid = launch.spec.run_as_user;
@@ -76,7 +82,8 @@ pub(super) fn account(launch: &Launch, passwd: &str, group: &str, own_uid: u32) 
         let named = lines().find(|line| line[0] == user);
         uid = user.parse().ok().or_else(|| named.as_ref()?[2].parse().ok());
         if uid.is_none() {
-            return Err(format!("unable to find user {user}: no matching entries in passwd file"));
+            let text = format!("unable to find user {user}: no matching entries in passwd file");
+            return Err(RuntimeError::StartFailed(text));
         }
         let number = |name: &str| {
             let line =
@@ -89,11 +96,21 @@ pub(super) fn account(launch: &Launch, passwd: &str, group: &str, own_uid: u32) 
     let entry = lines().find(|line| line[2].parse() == Ok(effective));
     let home = entry.as_ref().map_or_else(|| PathBuf::from("/"), |line| PathBuf::from(line[5]));
     let group_of_user = entry.and_then(|line| line[3].parse().ok());
-    if own_uid != 0 || (uid.is_none() && gid.is_none()) {
+    if effective == 0 && launch.spec.security.non_root {
+        let what = if launch.spec.run_as_user.is_some() {
+            "container's runAsUser breaks non-root policy"
+        } else {
+            "container has runAsNonRoot and image will run as root"
+        };
+        return Err(RuntimeError::InvalidConfig(what.to_owned()));
+    }
+    let asked = uid.is_some() || gid.is_some() || !launch.spec.security.groups.is_empty();
+    if own_uid != 0 || !asked {
         return Ok(Account { user: None, home });
     }
     let gid = gid.or(group_of_user).unwrap_or(0);
-    Ok(Account { user: Some(User { uid: effective, gid }), home })
+    let groups = launch.spec.security.groups.clone();
+    Ok(Account { user: Some(User { uid: effective, gid, groups }), home })
 }
 
 #[cfg(test)]

@@ -19,9 +19,10 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use super::child::User;
-use super::mounts::{Show, View, build_dev, hold, link, lock_read_only};
+use super::mounts::{Show, View, hold, link, lock_read_only};
 use super::os;
 use super::program::os_text;
+use super::skeleton::build_dev;
 use crate::kubelet::images::Beneath;
 
 /// An image with files of its own.
@@ -55,6 +56,9 @@ pub(super) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
     root.directory(&view.working_dir)
         .map_err(|error| format!("working directory {}: {}", view.working_dir.display(), os_text(&error)))?;
     drop(root);
+    if view.read_only {
+        lock_read_only(&view.root).map_err(at("read-only root"))?;
+    }
     let change = || -> rustix::io::Result<()> {
         rustix::process::chdir(&view.root)?;
         rustix::process::pivot_root(".", ".")?;
@@ -68,7 +72,8 @@ pub(super) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
 
 /// Puts the image's files at the container's root, writable for it alone.
 fn layer(view: &View, image: &ImageRoot) -> io::Result<()> {
-    let (upper, work) = (view.layers.join(UPPER), view.layers.join("work-root"));
+    let layers = view.dir.join("layers");
+    let (upper, work) = (layers.join(UPPER), layers.join("work-root"));
     fs::create_dir_all(&upper)?;
     fs::create_dir_all(&work)?;
     let about = fs::metadata(&image.files)?;
@@ -135,6 +140,7 @@ fn own_directories(root: &Path) -> io::Result<()> {
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", &proc, "proc", flags, None)?;
+    mount("tmpfs", &dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
     build_dev(&dev)?;
     // Programs look there for processors and devices, and do without where it is not allowed. The machine's
     // control groups, which root could write, stay out; in a user namespace nobody can, and nobody may part them.

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
+use std::path::Path;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::WaitOptions;
 use rustix::thread::UnshareFlags;
 
+use super::cgroup::Cgroups;
 use super::os;
 
 /// How containers are kept apart.
@@ -20,7 +23,7 @@ pub(super) struct Isolation {
 
 impl Isolation {
     /// Tries in a child, then enters a user namespace if that is what makes it work.
-    pub(super) fn choose(no_namespaces: bool) -> Self {
+    pub(super) fn choose(no_namespaces: bool, cgroups: &Cgroups) -> Self {
         let root = rustix::process::geteuid().is_root();
         let namespaces = !no_namespaces && works(root) && (root || enter_own_namespaces().is_ok());
         let kinds = if namespaces { "pid,mount,uts,ipc" } else { "none" };
@@ -29,8 +32,12 @@ impl Isolation {
             (true, false) => "user-namespace",
             (false, _) => "processes",
         };
-        let facts = [("podium.dev/isolation", how), ("podium.dev/namespaces", kinds)];
-        let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let facts = [
+            ("podium.dev/isolation", how.to_owned()),
+            ("podium.dev/namespaces", kinds.to_owned()),
+            ("podium.dev/limits", cgroups.facts()),
+        ];
+        let facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
         Self { namespaces, facts }
     }
 }
@@ -72,6 +79,24 @@ fn succeeded(pid: rustix::process::Pid) -> bool {
 fn enter_own_namespaces() -> std::io::Result<()> {
     enter_user_namespace()?;
     os::unshare(UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
+}
+
+/// A file system in memory that only this host and its containers see, and that is gone with them: what a
+/// container's start makes costs no disk there. A plain directory where it cannot be had.
+pub(super) fn private_memory(place: &Path) -> io::Result<()> {
+    let made = || {
+        os::unshare(UnshareFlags::NEWNS)?;
+        // What is mounted on the machine later shall still be seen; what is mounted here only here.
+        mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+        mount("tmpfs", place, "tmpfs", MountFlags::NOSUID, c"mode=700,size=20%")?;
+        io::Result::Ok(())
+    };
+    super::pod::remove_directory(place)?;
+    fs::create_dir(place)?;
+    if let Err(error) = made() {
+        eprintln!("{}: {error}: on disk instead", place.display());
+    }
+    Ok(())
 }
 
 /// A user namespace in which we are who we are, but may make the other namespaces.

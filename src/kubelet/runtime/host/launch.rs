@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::super::protocol::Launch;
 use super::super::{ContainerRecord, RuntimeError};
+use super::cgroup::Limits;
 use super::child::User;
 use super::container::{Container, Holder};
 use super::environment::Account;
@@ -31,17 +32,17 @@ fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
     let Some(root) = &launch.image_root else {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let account = environment::account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid);
-        return Ok((account.map_err(RuntimeError::StartFailed)?, None));
+        return Ok((account?, None));
     };
     let files = Beneath::new(root).map_err(os_error("image"))?;
     let read = |path: &str| files.read(Path::new(path)).unwrap_or_default();
     // Images expect to start as root, and to become whom they like.
     let account = environment::account(launch, &read("etc/passwd"), &read("etc/group"), 0);
-    let account = account.map_err(RuntimeError::StartFailed)?;
+    let account = account?;
     if own_uid == 0 {
         return Ok((account, None));
     }
-    let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0 });
+    let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0, groups: Vec::new() });
     Ok((Account { user: None, home: account.home }, Some(seems)))
 }
 
@@ -90,7 +91,7 @@ impl Host {
         container.wait_gone().await;
         pod.containers.borrow_mut().retain(|known| known.id != container.id);
         // The attempt never was; what it leaves is only litter.
-        let _ = super::pod::remove_directory(&container.dir);
+        let _ = container.remove_directories();
         Err(RuntimeError::StartFailed(reason))
     }
 
@@ -103,19 +104,26 @@ impl Host {
         if launch.image_root.is_some() && !self.isolation.namespaces {
             return Err(no_root_here(&launch.spec.image));
         }
-        let id = self.new_id();
-        let dir = pod.dir.join(&id.0);
-        for name in ["root", "tmp", "layers"] {
-            fs::create_dir_all(dir.join(name)).map_err(os_error("container directory"))?;
-        }
-        fs::write(dir.join("termination-log"), "").map_err(os_error("termination log"))?;
-        let (account, seems) = who(&launch)?;
         let target = launch.spec.target.as_ref().and_then(|name| {
             pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
         });
+        // An image's files are nobody else's, not even a debugger's: that looks at them by TARGET_ROOT.
+        let of_image = |target: &&Rc<Container>| target.launch.image_root.is_some();
+        let beside = target.as_ref().filter(|target| !of_image(target) && launch.image_root.is_none());
+        let id = self.new_id();
+        let dir = pod.dir.join(&id.0);
+        let private = pod.private.join(&id.0);
+        let root = beside.map_or(&private, |target| &target.private).join("root");
+        let tmp = beside.map_or(&dir, |target| &target.dir).join("tmp");
+        for path in [&dir, &root, &tmp] {
+            // Only a target's are there: of a host that died, perhaps not even those.
+            fs::create_dir_all(path).map_err(os_error("container directory"))?;
+        }
+        fs::write(dir.join("termination-log"), "").map_err(os_error("termination log"))?;
+        let (account, seems) = who(&launch)?;
         let (mut shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
         if let Some(user) = &account.user {
-            let own = ["root", "tmp", "termination-log"].map(|name| dir.join(name));
+            let own = [private.join("root"), dir.join("tmp"), dir.join("termination-log")];
             // The image's program fills its own directories.
             let image = (0..launch.directories.len()).map(|n| dir.join("directories").join(n.to_string()));
             let image = image.flat_map(|path| [path.join(IMAGE_DIRECTORY), path]);
@@ -145,17 +153,14 @@ impl Host {
             }
             (None, None) => launch.working_dir.clone(),
         };
-        // An image's files are nobody else's, not even a debugger's: that looks at them by TARGET_ROOT.
-        let of_image = |target: &&Rc<Container>| target.launch.image_root.is_some();
-        let shared = target.as_ref().filter(|target| !of_image(target) && launch.image_root.is_none());
-        let shared = shared.map_or(&dir, |target| &target.dir);
         let view = self.isolation.namespaces.then(|| View {
-            root: shared.join("root"),
-            tmp: shared.join("tmp"),
-            layers: dir.join("layers"),
+            root: root.clone(),
+            tmp,
+            dir: dir.clone(),
             shows,
             working_dir: working_dir.clone(),
             of_machine: launch.host_view,
+            read_only: launch.spec.security.read_only_root,
             image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),
         });
         if view.is_none() {
@@ -165,7 +170,7 @@ impl Host {
             {
                 working_dir = mount.host_path.join(rest);
             } else if !working_dir.is_dir() || working_dir == Path::new("/") {
-                working_dir = dir.join("root");
+                working_dir = root;
             }
         }
 
@@ -173,10 +178,18 @@ impl Host {
         let (streams, stdio) = streams;
         let (report_read, report_write) = super::wire::pipe().map_err(os_error("pipe"))?;
 
+        let limits = Limits {
+            memory_bytes: launch.spec.memory_limit_bytes,
+            cpu_millicores: launch.spec.cpu_limit_millicores,
+            cpu_request_millicores: launch.spec.cpu_request_millicores,
+            pod_pids: self.pod_pids_limit,
+        };
+        let group =
+            self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?;
         let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
         let shared =
             shared.or_else(|| target.as_ref().filter(|target| target.is_running())?.pid_namespace.clone());
-        let init = if self.isolation.namespaces && shared.is_none() {
+        let init = if self.isolation.namespaces && shared.is_none() && !pod.spec.host.pid {
             Some(self.make_init().map_err(os_error("PID namespace"))?)
         } else {
             None
@@ -195,6 +208,8 @@ impl Host {
             files: view.map_or(super::child::Files::Machine, super::child::Files::Own),
             stdio,
             user: account.user.clone(),
+            security: &launch.spec.security,
+            group: group.as_ref(),
             report: report_write,
             place,
         };
@@ -228,6 +243,7 @@ impl Host {
             id,
             pod: pod.spec.pod_uid.clone(),
             dir,
+            private,
             launch,
             record: RefCell::new(record),
             starting: Cell::new(true),
@@ -239,10 +255,12 @@ impl Host {
             execs: RefCell::default(),
             exec_keepers: RefCell::default(),
             streams,
+            group,
             out_of_memory: Cell::new(false),
             gone: watch::Sender::new(false),
         });
         pod.containers.borrow_mut().push(Rc::clone(&container));
+        self.watching.notify_one();
         tokio::task::spawn_local(Rc::clone(&container).bury(Rc::clone(self), born.ended, init));
         let report = super::wire::Wire::new(report_read).map_err(os_error("report"))?;
         Ok((container, report))

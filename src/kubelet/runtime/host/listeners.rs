@@ -1,7 +1,7 @@
 //! Where a pod's processes listen, by /proc: pods share the machine's network, so that an address alone does
 //! not tell whose a listener is.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -28,12 +28,10 @@ impl Host {
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        let processes = process_tree::all();
-        let mut members = BTreeSet::new();
-        for container in pod.containers.borrow().iter().filter(|container| container.is_running()) {
-            members.extend(process_tree::tree(&processes, &container.roots()));
-        }
-        let sockets: HashSet<u64> = members.into_iter().flat_map(sockets).collect();
+        let containers = pod.containers.borrow();
+        let roots: Vec<i32> = containers.iter().filter(|c| c.is_running()).flat_map(|c| c.roots()).collect();
+        let members = process_tree::below(&roots).into_iter().chain(roots);
+        let sockets: HashSet<u64> = members.flat_map(sockets).collect();
         let own = pod.spec.ip;
         let held = |listener: &&Listener| sockets.contains(&listener.inode);
         let mut addresses: Vec<SocketAddr> = found.iter().filter(held).map(|held| held.address).collect();

@@ -7,6 +7,7 @@
 //! Architecture Invariant: nothing here blocks for longer than a system call on a local file takes, and
 //! nothing here starts a thread.
 
+mod cgroup;
 mod child;
 mod container;
 mod environment;
@@ -26,6 +27,7 @@ mod program;
 mod reaper;
 mod server;
 mod session;
+mod skeleton;
 mod view;
 mod wire;
 
@@ -47,11 +49,12 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::protocol::FromHost;
-use super::{ContainerId, PodUid, RuntimeError};
+use super::{ContainerId, PodUid, RuntimeError, Security};
 use crate::kubelet::images::Program;
+use cgroup::{Cgroups, Group};
 use child::{Files, Plan, Stdio, User};
 use container::Container;
 use isolation::Isolation;
@@ -65,6 +68,8 @@ const SAMPLE_PERIOD: Duration = Duration::from_millis(200);
 /// The host of one node.
 struct Host {
     dir: PathBuf,
+    /// Where private roots and pods' files lie, where there are namespaces.
+    memory: Option<PathBuf>,
     isolation: Isolation,
     /// This binary, for programs inside it; also after the file was replaced.
     own_program: OwnedFd,
@@ -73,6 +78,11 @@ struct Host {
     /// None where it could not be entered again: in a user namespace.
     own_pid_namespace: Option<OwnedFd>,
     open_files_limit: Rlimit,
+    cgroups: Cgroups,
+    /// How many processes a pod may have, where the kernel limits it.
+    pod_pids_limit: Option<u64>,
+    /// A container whose memory must be watched was started.
+    watching: Notify,
     /// How all container ids of this host begin: finds what a dead host left.
     id_prefix: String,
     reaper: Reaper,
@@ -91,6 +101,8 @@ struct Spawn<'a> {
     files: Files,
     stdio: Stdio,
     user: Option<User>,
+    security: &'a Security,
+    group: Option<&'a Group>,
     report: OwnedFd,
     place: Place<'a>,
 }
@@ -136,6 +148,7 @@ impl Host {
 
     /// Forks a process of a pod.
     fn spawn(self: &Rc<Self>, spawn: Spawn<'_>) -> std::io::Result<Born> {
+        let doors = spawn.group.map(Group::doors).unwrap_or_default();
         let plan = Plan {
             argv: spawn.argv,
             env: spawn.env,
@@ -146,6 +159,8 @@ impl Host {
             files: spawn.files,
             stdio: spawn.stdio,
             user: spawn.user,
+            security: spawn.security,
+            doors: &doors,
             open_files_limit: self.open_files_limit,
             host: self.alive.as_ref(),
             report: spawn.report,
@@ -166,14 +181,12 @@ impl Host {
         let mut ticks = tokio::time::interval(SAMPLE_PERIOD);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
             let pods: Vec<Rc<Pod>> = self.pods.borrow().values().cloned().collect();
-            for pod in pods {
-                let containers = pod.containers.borrow().clone();
-                for container in containers {
-                    container.enforce_memory_limit();
-                }
+            let containers = pods.iter().flat_map(|pod| pod.containers.borrow().clone());
+            if containers.filter(|container| container.watch_memory()).count() == 0 {
+                self.watching.notified().await;
             }
+            ticks.tick().await;
         }
     }
 }
@@ -184,26 +197,35 @@ struct Arguments {
     socket: PathBuf,
     lifeline: bool,
     no_namespaces: bool,
+    no_cgroups: bool,
+    pod_pids_limit: Option<u64>,
 }
 
 fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, String> {
     let mut arguments = arguments.into_iter();
-    let (mut state, mut socket, mut lifeline, mut no_namespaces) = (None, None, false, false);
+    let (mut state, mut socket, mut pod_pids_limit) = (None, None, None);
+    let (mut lifeline, mut no_namespaces, mut no_cgroups) = (false, false, false);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             Some("--state") => state = arguments.next().map(PathBuf::from),
             Some("--socket") => socket = arguments.next().map(PathBuf::from),
             Some("--lifeline") => lifeline = true,
             Some("--no-namespaces") => no_namespaces = true,
+            Some("--no-cgroups") => no_cgroups = true,
+            Some("--pod-pids-limit") => {
+                let number = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+                pod_pids_limit = Some(number.ok_or("--pod-pids-limit needs a number")?);
+            }
             _ => return Err(format!("unknown argument {}", argument.display())),
         }
     }
     let state = state.ok_or("--state DIR is missing")?;
     let socket = socket.ok_or("--socket PATH is missing")?;
-    Ok(Arguments { state, socket, lifeline, no_namespaces })
+    Ok(Arguments { state, socket, lifeline, no_namespaces, no_cgroups, pod_pids_limit })
 }
 
-/// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]`.
+/// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
+/// [--no-cgroups] [--pod-pids-limit NUMBER]`.
 ///
 /// Prints one line on standard output: `ready`, or why not. Must be called while the process has one thread.
 pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -237,9 +259,16 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     // A lower limit only means fewer containers.
     let _ = rustix::process::setrlimit(Resource::Nofile, all);
 
+    let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
+    let mut id_prefix = format!("{digest:x}");
+    id_prefix.truncate(16);
+    process_tree::bury_marked(&id_prefix);
+    // Before a user namespace may be entered, whose root could write none of it.
+    let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };
+
     let own = rustix::process::getpid();
     let alive = rustix::process::pidfd_open(own, PidfdFlags::empty()).ok();
-    let isolation = Isolation::choose(arguments.no_namespaces);
+    let isolation = Isolation::choose(arguments.no_namespaces, &cgroups);
     let own_pid_namespace = if isolation.namespaces && rustix::process::geteuid().is_root() {
         Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
     } else {
@@ -248,13 +277,13 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
     let own_program = rustix::fs::open("/proc/self/exe", flags, rustix::fs::Mode::empty())
         .map_err(|error| format!("own program: {error}"))?;
-    let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
-    let mut id_prefix = format!("{digest:x}");
-    id_prefix.truncate(16);
-    process_tree::bury_marked(&id_prefix);
+    let memory = isolation.namespaces.then(|| dir.join("memory"));
+    if let Some(memory) = &memory {
+        isolation::private_memory(memory).map_err(at("memory"))?;
+    }
     let mut pods = BTreeMap::new();
     for entry in fs::read_dir(dir.join("pods")).into_iter().flatten().flatten() {
-        match Pod::load(entry.path()) {
+        match Pod::load(entry.path(), memory.as_deref()) {
             Ok(pod) => {
                 pods.insert(pod.spec.pod_uid.clone(), Rc::new(pod));
             }
@@ -266,11 +295,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     }
     let host = Rc::new(Host {
         dir,
+        memory,
         isolation,
         own_program,
         alive,
         own_pid_namespace,
         open_files_limit,
+        cgroups,
+        pod_pids_limit: arguments.pod_pids_limit,
+        watching: Notify::new(),
         id_prefix,
         reaper: Reaper::default(),
         pods: RefCell::new(pods),
@@ -316,6 +349,7 @@ impl Host {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         }
+        self.cgroups.remove();
         let _ = fs::remove_file(&socket.path);
         Ok(())
     }

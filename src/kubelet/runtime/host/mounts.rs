@@ -1,4 +1,4 @@
-//! A container's view of the files: the machine's programs, its own root, /tmp, /dev and volumes.
+//! A container's view of the files: its root (`skeleton`) with volumes and other things shown in it.
 //!
 //! Runs in the forked child, in a mount namespace of its own. Nothing on the machine changes: mount points
 //! that do not exist are made in the container's private directory, or in a private layer over the machine's.
@@ -6,7 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
@@ -19,6 +19,7 @@ use rustix::thread::UnshareFlags;
 use super::image_root::{self, ImageRoot};
 use super::os;
 use super::program::os_text;
+use super::skeleton::{self, make_directory};
 
 /// One thing to show at a path of the container's.
 #[derive(Clone, Debug)]
@@ -33,24 +34,24 @@ pub(super) struct Show {
 /// What a container is to see.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    /// The container's private root directory.
+    /// The container's private root directory, in memory.
     pub(super) root: PathBuf,
-    /// Its /tmp.
+    /// Its /tmp, on disk.
     pub(super) tmp: PathBuf,
-    /// Where private layers over the machine's directories go; never shared between containers.
-    pub(super) layers: PathBuf,
+    /// Its own directory on disk: private layers over the machine's directories, and a working directory that
+    /// is not there, are made below it when they are needed. Never shared between containers.
+    pub(super) dir: PathBuf,
     /// Beside the usual, in order of mounting.
     pub(super) shows: Vec<Show>,
     /// A directory that must exist, the working directory.
     pub(super) working_dir: PathBuf,
     /// The machine's own /tmp and /dev are shown.
     pub(super) of_machine: bool,
+    /// Only what is shown may be written.
+    pub(super) read_only: bool,
     /// An image's files are the root, instead of the machine's.
     pub(super) image: Option<ImageRoot>,
 }
-
-/// Directories under `/` that the container gets anew.
-const OWN: &[&str] = &["proc", "dev", "tmp"];
 
 /// Gives this process the view, for good.
 pub(super) fn enter(view: &View) -> Result<(), String> {
@@ -65,9 +66,9 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
         return image_root::enter(view, image);
     }
     let root = &view.root;
-    let mut own = build_root(view, root).map_err(|error| format!("root: {}", os_text(&error)))?;
+    let mounted = skeleton::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
-    let layers = hold(&view.layers).map_err(at("layers"))?;
+    let dir = hold(&view.dir).map_err(at("container directory"))?;
     let sources = view.shows.iter().map(|show| {
         hold(&show.source).map_err(|error| {
             format!("error mounting {:?}: {}", show.source.display(), os_text(&error.into()))
@@ -79,109 +80,99 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     rustix::process::pivot_root(".", ".").map_err(at("pivot_root"))?;
     mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
 
-    let mut layer_count = 0;
+    let mut own = Own::new(dir, &mounted);
+    if view.read_only {
+        // Mount points must be there before nothing can be made any more.
+        for (show, source) in view.shows.iter().zip(&sources) {
+            let inside = |other: &Show| other.target != show.target && show.target.starts_with(&other.target);
+            if !view.shows.iter().any(inside) {
+                place(show, source, |is_directory| prepare(&show.target, is_directory, &mut own))?;
+            }
+        }
+        working_dir(view, &mut own)?;
+        own.close(&mounted).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
+    }
     for (show, source) in view.shows.iter().zip(&sources) {
-        let place = |error: io::Error| {
-            format!(
-                "error mounting {:?} to rootfs at {:?}: {}",
-                show.source.display().to_string(),
-                show.target.display().to_string(),
-                os_text(&error)
-            )
-        };
-        let is_directory = fs::metadata(link(source)).map_err(place)?.is_dir();
-        prepare(&show.target, is_directory, &mut own, &layers, &mut layer_count).map_err(place)?;
-        bind(source, &show.target, show.read_only).map_err(place)?;
+        place(show, source, |is_directory| {
+            prepare(&show.target, is_directory, &mut own)?;
+            bind(source, &show.target, show.read_only)
+        })?;
         own.add(&show.target, !show.read_only);
     }
-    prepare(&view.working_dir, true, &mut own, &layers, &mut layer_count)
-        .map_err(|error| format!("working directory {}: {}", view.working_dir.display(), os_text(&error)))?;
+    working_dir(view, &mut own)?;
     // The old root lies over the new one at `.`: from here on it is out of reach.
     unmount(".", UnmountFlags::DETACH).map_err(at("old root"))?;
     rustix::process::chdir("/").map_err(at("chdir"))
 }
 
+/// Does something about showing a thing, with a failure told as runc does.
+fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
+    fs::metadata(link(source)).and_then(|about| act(about.is_dir())).map_err(|error| {
+        format!(
+            "error mounting {:?} to rootfs at {:?}: {}",
+            show.source.display().to_string(),
+            show.target.display().to_string(),
+            os_text(&error)
+        )
+    })
+}
+
+/// Makes sure that the working directory is there: on disk, since a program may write much into it.
+fn working_dir(view: &View, own: &mut Own) -> Result<(), String> {
+    let path = &view.working_dir;
+    let mut made = || {
+        if !path.exists() {
+            prepare(path, true, own)?;
+            let source = link(&own.dir).join("working-dir");
+            make_directory(&source)?;
+            return mount_bind_recursive(source, path).map_err(Into::into);
+        }
+        prepare(path, true, own)
+    };
+    made().map_err(|error| format!("working directory {}: {}", path.display(), os_text(&error)))
+}
+
 /// Which parts of the view are the container's own to make mount points in: the longest prefix decides.
-struct Own(Vec<(PathBuf, bool)>);
+struct Own {
+    places: Vec<(PathBuf, bool)>,
+    /// The container's own directory on disk.
+    dir: OwnedFd,
+    layer_count: usize,
+}
 
 impl Own {
+    fn new(dir: OwnedFd, mounted: &[PathBuf]) -> Self {
+        let of_machine = mounted.iter().map(|path| (path.clone(), false));
+        Self { places: [("/".into(), true)].into_iter().chain(of_machine).collect(), dir, layer_count: 0 }
+    }
+
     fn add(&mut self, path: &Path, own: bool) {
-        self.0.push((path.to_path_buf(), own));
+        self.places.push((path.to_path_buf(), own));
     }
 
     /// Later entries are mounted over earlier ones.
     fn is_own(&self, path: &Path) -> bool {
-        let covering = self.0.iter().filter(|(prefix, _)| path.starts_with(prefix));
+        let covering = self.places.iter().filter(|(prefix, _)| path.starts_with(prefix));
         covering.max_by_key(|(prefix, _)| prefix.components().count()).is_some_and(|(_, own)| *own)
     }
-}
 
-/// Puts the machine's top-level directories, and own /proc, /dev and /tmp, under `root`.
-fn build_root(view: &View, root: &Path) -> io::Result<Own> {
-    let mut own = Own(vec![(PathBuf::from("/"), true)]);
-    fs::create_dir_all(root)?;
-    mount_bind_recursive(root, root)?;
-    // Unbindable: showing the directory that our own root lies in must not show the root in itself.
-    mount_change(root, MountPropagationFlags::UNBINDABLE)?;
-    for entry in fs::read_dir("/")? {
-        let entry = entry?;
-        let (name, kind) = (entry.file_name(), entry.file_type()?);
-        let place = root.join(&name);
-        let renewed = OWN.iter().any(|own| name == *own) && !(view.of_machine && name != "proc");
-        if renewed {
-        } else if kind.is_symlink() {
-            let _ = symlink(fs::read_link(entry.path())?, &place);
-        } else if kind.is_dir() {
-            make_directory(&place)?;
-            mount_bind_recursive(entry.path(), &place)?;
-            own.add(&Path::new("/").join(&name), false);
+    /// From here on nothing that is there may be written.
+    fn close(&mut self, mounted: &[PathBuf]) -> io::Result<()> {
+        let layers: Vec<PathBuf> =
+            self.places.iter().filter(|(_, own)| *own).map(|(path, _)| path.clone()).collect();
+        for path in mounted.iter().filter(|path| *path != Path::new("/proc")).chain(&layers) {
+            lock_read_only(path)?;
         }
-    }
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    make_directory(&root.join("proc"))?;
-    mount("proc", root.join("proc"), "proc", flags, None)?;
-    own.add(Path::new("/proc"), false);
-    if !view.of_machine {
-        fs::set_permissions(&view.tmp, fs::Permissions::from_mode(0o1777))?;
-        make_directory(&root.join("tmp"))?;
-        mount_bind_recursive(&view.tmp, root.join("tmp"))?;
-        build_dev(&root.join("dev"))?;
-    }
-    Ok(own)
-}
-
-/// A small /dev: the harmless devices, terminals and shared memory.
-pub(super) fn build_dev(dev: &Path) -> io::Result<()> {
-    make_directory(dev)?;
-    mount("tmpfs", dev, "tmpfs", MountFlags::NOSUID, c"mode=755,size=65536k")?;
-    for device in ["null", "zero", "full", "random", "urandom", "tty", "ptmx"] {
-        let (source, place) = (Path::new("/dev").join(device), dev.join(device));
-        if source.exists() {
-            fs::File::create(&place)?;
-            mount_bind_recursive(&source, &place)?;
+        if Path::new("/tmp").exists() && !mounted.iter().any(|path| path == Path::new("/tmp")) {
+            lock_read_only(Path::new("/tmp"))?;
         }
+        self.places.iter_mut().for_each(|(_, own)| *own = false);
+        Ok(())
     }
-    make_directory(&dev.join("pts"))?;
-    if Path::new("/dev/pts").exists() {
-        mount_bind_recursive("/dev/pts", dev.join("pts"))?;
-    }
-    make_directory(&dev.join("shm"))?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("shm", dev.join("shm"), "tmpfs", flags, c"mode=1777,size=65536k")?;
-    for (link, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
-        symlink(format!("/proc/self/fd{target}"), dev.join(link))?;
-    }
-    Ok(())
 }
 
 /// Makes sure that something of the right kind is at `target`, without touching the machine's files.
-fn prepare(
-    target: &Path,
-    is_directory: bool,
-    own: &mut Own,
-    layers: &OwnedFd,
-    layer_count: &mut usize,
-) -> io::Result<()> {
+fn prepare(target: &Path, is_directory: bool, own: &mut Own) -> io::Result<()> {
     match fs::metadata(target) {
         Ok(about) if about.is_dir() == is_directory => return Ok(()),
         Ok(_) if is_directory => return Err(io::ErrorKind::NotADirectory.into()),
@@ -191,8 +182,8 @@ fn prepare(
     let nearest = target.ancestors().skip(1).find(|path| path.exists()).unwrap_or(Path::new("/"));
     let nearest = fs::canonicalize(nearest)?;
     if !own.is_own(&nearest) {
-        cover(&nearest, layers, *layer_count)?;
-        *layer_count += 1;
+        cover(&nearest, &own.dir, own.layer_count)?;
+        own.layer_count += 1;
         own.add(&nearest, true);
     }
     if is_directory {
@@ -204,20 +195,21 @@ fn prepare(
 }
 
 /// Covers a directory of the machine's with a private layer that shows it and takes new entries.
-fn cover(directory: &Path, layers: &OwnedFd, number: usize) -> io::Result<()> {
-    let (upper, work) = (format!("upper-{number}"), format!("work-{number}"));
-    let layers = link(layers);
-    make_directory(&layers.join(&upper))?;
-    make_directory(&layers.join(&work))?;
+fn cover(directory: &Path, dir: &OwnedFd, number: usize) -> io::Result<()> {
+    let layers = link(dir).join("layers");
+    make_directory(&layers)?;
+    let (upper, work) = (layers.join(format!("upper-{number}")), layers.join(format!("work-{number}")));
+    make_directory(&upper)?;
+    make_directory(&work)?;
     let original = hold(directory)?;
     let about = fs::metadata(link(&original))?.permissions();
-    fs::set_permissions(layers.join(&upper), about)?;
+    fs::set_permissions(&upper, about)?;
     let rights = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
     let options = format!(
         "lowerdir={},upperdir={},workdir={}{rights}",
         link(&original).display(),
-        layers.join(&upper).display(),
-        layers.join(&work).display()
+        upper.display(),
+        work.display()
     );
     let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
     if mount("overlay", directory, "overlay", MountFlags::empty(), options.as_c_str()).is_ok() {
@@ -279,11 +271,4 @@ pub(super) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
 /// A path that means what the descriptor holds.
 pub(super) fn link(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
-}
-
-fn make_directory(path: &Path) -> io::Result<()> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -24,6 +25,8 @@ pub(super) struct Pod {
     pub(super) created_at: Timestamp,
     pub(super) ready: Cell<bool>,
     pub(super) dir: PathBuf,
+    /// Where its files for containers lie: in memory where there are namespaces, else its directory.
+    pub(super) private: PathBuf,
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
     /// Host name and IPC namespaces; none without namespaces, or when the sandbox is a dead one.
     pub(super) namespaces: Vec<(OwnedFd, LinkNameSpaceType)>,
@@ -49,16 +52,14 @@ impl Pod {
     /// Makes the sandbox.
     pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
         let dir = host.dir.join("pods").join(&spec.pod_uid);
+        let private = match &host.memory {
+            Some(memory) => memory.join(&spec.pod_uid),
+            None => dir.clone(),
+        };
         fs::create_dir_all(&dir)?;
-        for (name, text) in [("resolv.conf", &spec.resolv_conf), ("hosts", &spec.hosts)] {
-            if let Some(text) = text {
-                fs::write(dir.join(name), text)?;
-            }
-        }
-        fs::write(dir.join("hostname"), format!("{}\n", spec.hostname))?;
-        let namespaces =
-            if host.isolation.namespaces { Host::make_namespaces(&spec.hostname)? } else { Vec::new() };
-        let init = if host.isolation.namespaces && spec.share_process_namespace {
+        write_files(&private, &spec)?;
+        let namespaces = if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
+        let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
             Some(host.make_init()?)
         } else {
             None
@@ -70,6 +71,7 @@ impl Pod {
             created_at,
             ready: Cell::new(true),
             dir,
+            private,
             containers: RefCell::default(),
             namespaces,
             init: RefCell::new(init),
@@ -77,13 +79,14 @@ impl Pod {
     }
 
     /// Reads what a host before this one left: a dead sandbox with ended containers.
-    pub(super) fn load(dir: PathBuf) -> io::Result<Self> {
+    pub(super) fn load(dir: PathBuf, memory: Option<&Path>) -> io::Result<Self> {
         let stored: Stored = serde_json::from_slice(&fs::read(dir.join("sandbox.json"))?)?;
+        let private = memory.map_or_else(|| dir.clone(), |memory| memory.join(&stored.spec.pod_uid));
         let mut containers = Vec::new();
         for entry in fs::read_dir(&dir)? {
             let entry = entry?;
             if entry.file_type()?.is_dir()
-                && let Ok(container) = Container::load(&stored.spec.pod_uid, entry.path())
+                && let Ok(container) = Container::load(&stored.spec.pod_uid, entry.path(), &private)
             {
                 containers.push(Rc::new(container));
             }
@@ -94,6 +97,7 @@ impl Pod {
             created_at: stored.created_at,
             ready: Cell::new(false),
             dir,
+            private,
             containers: RefCell::new(containers),
             namespaces: Vec::new(),
             init: RefCell::new(None),
@@ -127,27 +131,47 @@ impl Pod {
             // The kernel reports its end only after everything in its namespace is gone.
             let _ = init.end.await;
         }
+        host.cgroups.remove_pod(&self.spec.pod_uid);
         host.pod_changed(&self.spec.pod_uid);
     }
 }
 
+/// What all containers of the pod see: names, resolvers, and shared memory.
+fn write_files(private: &Path, spec: &SandboxSpec) -> io::Result<()> {
+    let shared_memory = private.join("shm");
+    fs::create_dir_all(&shared_memory)?;
+    fs::set_permissions(&shared_memory, fs::Permissions::from_mode(0o1777))?;
+    for (name, text) in [("resolv.conf", &spec.resolv_conf), ("hosts", &spec.hosts)] {
+        if let Some(text) = text {
+            fs::write(private.join(name), text)?;
+        }
+    }
+    if !spec.host.network {
+        fs::write(private.join("hostname"), format!("{}\n", spec.hostname))?;
+    }
+    Ok(())
+}
+
 impl Host {
     /// Namespaces are made by stepping into new ones for a moment and keeping a descriptor of them.
-    fn make_namespaces(hostname: &str) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
+    fn make_namespaces(spec: &SandboxSpec) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
         let own = rustix::process::getpid();
         let kinds = [
-            ("uts", LinkNameSpaceType::HostNameAndNISDomainName),
-            ("ipc", LinkNameSpaceType::InterProcessCommunication),
+            ("uts", LinkNameSpaceType::HostNameAndNISDomainName, UnshareFlags::NEWUTS, spec.host.network),
+            ("ipc", LinkNameSpaceType::InterProcessCommunication, UnshareFlags::NEWIPC, spec.host.ipc),
         ];
-        let before = kinds.map(|(name, kind)| (child::open_namespace(own, name), kind));
-        os::unshare(UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)?;
-        let named = rustix::system::sethostname(hostname.as_bytes());
-        let made = kinds.map(|(name, kind)| (child::open_namespace(own, name), kind));
+        let kinds: Vec<_> = kinds.into_iter().filter(|(.., of_machine)| !of_machine).collect();
+        let here = || kinds.iter().map(|(name, kind, ..)| Ok((child::open_namespace(own, name)?, *kind)));
+        let before = here().collect::<io::Result<Vec<_>>>()?;
+        os::unshare(kinds.iter().fold(UnshareFlags::empty(), |all, (_, _, flag, _)| all | *flag))?;
+        let named =
+            if spec.host.network { Ok(()) } else { rustix::system::sethostname(spec.hostname.as_bytes()) };
+        let made = here().collect();
         for (namespace, kind) in before {
-            rustix::thread::move_into_link_name_space(namespace?.as_fd(), Some(kind))?;
+            rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(kind))?;
         }
         named?;
-        made.into_iter().map(|(namespace, kind)| Ok((namespace?, kind))).collect()
+        made
     }
 
     /// Makes a PID namespace with its init.
@@ -213,7 +237,6 @@ pub(super) fn store(path: &Path, value: &impl Serialize) -> io::Result<()> {
 /// Removes a directory with everything in it; layers leave directories behind that not even their owner
 /// may list.
 pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}

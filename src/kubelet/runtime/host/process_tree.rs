@@ -72,7 +72,7 @@ pub(super) fn tree(processes: &[Process], roots: &[i32]) -> BTreeSet<i32> {
 }
 
 /// Processes whose environment carries a marker that begins so.
-fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
+pub(super) fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
     let needle = format!("{MARKER}={prefix}");
     let carries = |process: &&Process| {
         fs::read(format!("/proc/{}/environ", process.pid))

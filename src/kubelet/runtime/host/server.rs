@@ -140,7 +140,7 @@ impl Host {
                 if container.record.borrow().exit.is_none() {
                     return Err(RuntimeError::Os(format!("container {} is running", id.0)));
                 }
-                remove_directory(&container.dir).map_err(|error| RuntimeError::Os(error.to_string()))?;
+                container.remove_directories().map_err(|error| RuntimeError::Os(error.to_string()))?;
                 if let Some(pod) = self.pod(&container.pod) {
                     pod.containers.borrow_mut().retain(|known| known.id != id);
                 }
@@ -189,7 +189,8 @@ impl Host {
     async fn remove_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
         let Some(pod) = self.pod(uid) else { return Ok(()) };
         pod.stop(self).await;
-        remove_directory(&pod.dir).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
+        let removed = remove_directory(&pod.private).and_then(|()| remove_directory(&pod.dir));
+        removed.map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
         self.pods.borrow_mut().remove(uid);
         Ok(())
     }
@@ -217,7 +218,11 @@ impl Host {
 fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usage> {
     let of = |container: &Rc<Container>| {
         let members = process_tree::tree(processes, &container.roots());
-        (container.record.borrow().name.clone(), process_tree::usage(processes, &members))
+        let mut usage = process_tree::usage(processes, &members);
+        if let Some(group) = &container.group {
+            group.improve(&mut usage);
+        }
+        (container.record.borrow().name.clone(), usage)
     };
     pod.containers.borrow().iter().filter(|container| container.is_running()).map(of).collect()
 }

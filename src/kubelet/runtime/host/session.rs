@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::process::Pid;
+use tokio::io::Interest;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -113,6 +114,8 @@ impl Host {
             files: if self.isolation.namespaces { Files::Of(main) } else { Files::Machine },
             stdio,
             user: container.account.clone(),
+            security: &container.launch.spec.security,
+            group: container.group.as_ref(),
             report,
             place: match (&*container.holder.borrow(), &container.pid_namespace) {
                 (Some(Holder::Init(_)), Some(namespace)) => Place::Own(namespace),
@@ -273,11 +276,16 @@ async fn feed_input(
     while let Ok(Some(message)) = protocol::read_input(&mut reader).await {
         match message {
             SessionInput::Stdin(bytes) => {
-                if let Some(wire) = &input
-                    && wire.write_all(&bytes).await.is_err()
-                {
-                    // The program closed its input; what else comes is for nobody.
-                    input = None;
+                if let Some(wire) = &input {
+                    // A program that reads nothing must not keep us from seeing that its client is gone.
+                    let written = tokio::select! {
+                        written = wire.write_all(&bytes) => written,
+                        () = hung_up(&reader) => return,
+                    };
+                    if written.is_err() {
+                        // The program closed its input; what else comes is for nobody.
+                        input = None;
+                    }
                 }
             }
             SessionInput::StdinClosed => {
@@ -296,4 +304,10 @@ async fn feed_input(
             }
         }
     }
+}
+
+/// Ends when the other side has closed, whatever it has sent before that is still to be read.
+async fn hung_up(reader: &OwnedReadHalf) {
+    // A socket has no urgent bytes: of what this waits for only the end ever comes.
+    let _ = reader.ready(Interest::PRIORITY).await;
 }

@@ -29,6 +29,7 @@ impl Host {
         let own_mounts = launch.spec.mounts.iter();
         let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
         let mounts: Vec<_> = mounts.collect();
+        // A volume at the same place goes before what would be there.
         let covered = |path: &Path| mounts.iter().any(|mount| mount.container_path == path);
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
             let source = dir.join("directories").join(number.to_string());
@@ -37,7 +38,7 @@ impl Host {
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
             shows.push(Show { source, target: path.clone(), read_only: false });
         }
-        for mount in mounts {
+        for mount in &mounts {
             let (source, target) = (mount.host_path.clone(), mount.container_path.clone());
             shows.push(Show { source, target, read_only: mount.read_only });
         }
@@ -49,10 +50,17 @@ impl Host {
         } else {
             env.push(("PODIUM_TERMINATION_LOG".to_owned(), termination_log.display().to_string()));
         }
-        for (name, place) in
-            [("resolv.conf", "/etc/resolv.conf"), ("hosts", "/etc/hosts"), ("hostname", "/etc/hostname")]
-        {
-            let (source, machines) = (pod.dir.join(name), Path::new(place));
+        for (name, place) in [
+            ("resolv.conf", "/etc/resolv.conf"),
+            ("hosts", "/etc/hosts"),
+            ("hostname", "/etc/hostname"),
+            ("shm", "/dev/shm"),
+        ] {
+            let (source, machines) = (pod.private.join(name), Path::new(place));
+            let memory = name == "shm";
+            if (memory && launch.host_view) || covered(machines) {
+                continue;
+            }
             if !self.isolation.namespaces && source.exists() {
                 // The machine's files stay what programs see; the built-in nslookup looks here.
                 let variable = name.to_ascii_uppercase().replace('.', "_");
@@ -60,7 +68,8 @@ impl Host {
             }
             // An image has none of its own that would be right here.
             let of_image = launch.image_root.is_some();
-            let source = if of_image && !source.exists() { machines.to_path_buf() } else { source };
+            let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
+            let source = if of_machine { machines.to_path_buf() } else { source };
             if source.exists() && (of_image || machines.exists()) {
                 shows.push(Show { source, target: place.into(), read_only: false });
             }
@@ -70,7 +79,9 @@ impl Host {
         let hidden = |target: &&Container| launch.image_root.is_some() || target.dir.starts_with("/tmp");
         if let Some(target) = target.filter(hidden) {
             // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
-            shows.push(Show { source: target.dir.clone(), target: target.dir.clone(), read_only: false });
+            for path in [&target.dir, &target.private] {
+                shows.push(Show { source: path.clone(), target: path.clone(), read_only: false });
+            }
         }
         // Outer mount points first: they would hide inner ones.
         shows.sort_by_key(|show| show.target.components().count());
@@ -81,7 +92,7 @@ impl Host {
 /// EPH-3: where a debugger finds what it looks at.
 pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     let mut variables = vec![("TARGET_LOG".to_owned(), target.log_path().display().to_string())];
-    let mut root = target.dir.join("root");
+    let mut root = target.private.join("root");
     // What an image's container has written lies in its layer.
     let written = target.dir.join("layers").join(UPPER);
     if target.launch.image_root.is_some() && written.exists() {

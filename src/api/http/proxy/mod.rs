@@ -1,0 +1,240 @@
+//! The proxy subresource: an HTTP request passed on to a port of a pod, or to one of a service's endpoints.
+//!
+//! Bodies stream both ways and are never held; upgraded connections are carried to their end. Unlike a real
+//! API server this one leaves links in HTML as they are: only `Location` is rewritten.
+
+mod place;
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use http::header::{
+    AUTHORIZATION, CONNECTION, HOST, HeaderName, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+
+use super::Server;
+use crate::api::ApiError;
+use crate::api::node_access::Duplex;
+use crate::base::any_certificate;
+use crate::base::dial_error::dial_error;
+use crate::object::{Key, Kind};
+use place::Place;
+
+/// Headers that are about one connection and not about what travels.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    CONNECTION,
+    UPGRADE,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("keep-alive"),
+];
+
+pub(super) async fn answer(
+    server: &Server,
+    kind: Kind,
+    key: &Key,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (prefix, path) = split(request.uri().path());
+    let (prefix, path) = (prefix.to_string(), path.to_string());
+    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    if path.is_empty() && matches!(*request.method(), Method::GET | Method::HEAD) {
+        // Relative links must lead below it.
+        return moved(&format!("{prefix}/{query}"));
+    }
+    let place = Place::find(server.api(), kind, key)?;
+    let unreachable = |why: String| ApiError::Unavailable(format!("error trying to reach service: {why}"));
+    let socket = connect(&place).await.map_err(unreachable)?;
+    let path = if path.is_empty() { "/" } else { &path };
+    let uri = format!("{path}{query}").parse().map_err(|e| ApiError::BadRequest(format!("{e}")))?;
+    let response = send(server, socket, onward(request, uri, &place)).await.map_err(unreachable)?;
+    Ok(homeward(response, &prefix, &place))
+}
+
+/// A request's path up to `proxy`, and what comes after as it was sent.
+fn split(path: &str) -> (&str, &str) {
+    let (mut at, mut segments) = (0, 0);
+    // api, v1, namespaces, NAMESPACE, KIND, NAME, proxy.
+    for segment in path.split_inclusive('/') {
+        at += segment.len();
+        segments += usize::from(segment != "/");
+        if segments == 7 {
+            let end = at - usize::from(segment.ends_with('/'));
+            return path.split_at(end);
+        }
+    }
+    (path, "")
+}
+
+fn moved(to: &str) -> Result<Response, ApiError> {
+    let location = HeaderValue::try_from(to).map_err(|e| ApiError::BadRequest(e.to_string()))?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    response.headers_mut().insert(LOCATION, location);
+    Ok(response)
+}
+
+async fn connect(place: &Place) -> Result<Box<dyn Duplex>, String> {
+    let address = place.address;
+    let stream = TcpStream::connect(address).await;
+    let stream = stream.map_err(|error| format!("dial tcp {address}: {}", dial_error(&error)))?;
+    // Small writes are somebody's keystrokes.
+    let _ = stream.set_nodelay(true);
+    if !place.tls {
+        return Ok(Box::new(stream));
+    }
+    let config = any_certificate::config().map_err(|error| error.to_string())?;
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let stream = connector.connect(ServerName::from(address.ip()), stream).await;
+    stream.map(|stream| Box::new(stream) as Box<dyn Duplex>).map_err(|error| error.to_string())
+}
+
+/// The request as the pod sees it.
+fn onward(mut request: Request, uri: Uri, place: &Place) -> Request {
+    *request.uri_mut() = uri;
+    *request.version_mut() = Version::HTTP_11;
+    let upgrade = upgrade_of(request.headers());
+    let headers = request.headers_mut();
+    strip(headers);
+    // The API's credential is nobody else's.
+    headers.remove(AUTHORIZATION);
+    if !headers.contains_key(HOST)
+        && let Ok(host) = HeaderValue::try_from(place.address.to_string())
+    {
+        headers.insert(HOST, host);
+    }
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, upgrade);
+    }
+    request
+}
+
+/// The protocol that a message wants to go on with.
+fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    headers.get(UPGRADE).filter(|_| headers.contains_key(CONNECTION)).cloned()
+}
+
+/// Removes what is about this connection, and what the message says is.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in HOP_BY_HOP.into_iter().chain(named) {
+        headers.remove(name);
+    }
+}
+
+/// Sends a request on a connection of its own and gives the answer, whose body still streams.
+async fn send(server: &Server, socket: Box<dyn Duplex>, mut request: Request) -> Result<Response, String> {
+    let ours = request.extensions_mut().remove::<OnUpgrade>();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake::<_, Body>(TokioIo::new(socket))
+        .await
+        .map_err(|error| error.to_string())?;
+    let stopping = server.inner.stopping.clone();
+    // Ends with the answer's body; an error is seen by whoever reads that.
+    tokio::spawn(stopping.clone().run_until_cancelled_owned(connection.with_upgrades()));
+    let mut response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS
+        && let Some(ours) = ours
+    {
+        let theirs = hyper::upgrade::on(&mut response);
+        tokio::spawn(stopping.run_until_cancelled_owned(async move {
+            if let Ok((ours, theirs)) = tokio::try_join!(ours, theirs) {
+                let (mut ours, mut theirs) = (TokioIo::new(ours), TokioIo::new(theirs));
+                // Whoever hangs up ends both.
+                let _ = tokio::io::copy_bidirectional(&mut ours, &mut theirs).await;
+            }
+        }));
+    }
+    Ok(response.map(Body::new))
+}
+
+/// The answer as the client sees it.
+fn homeward(mut response: Response, prefix: &str, place: &Place) -> Response {
+    let upgrade =
+        upgrade_of(response.headers()).filter(|_| response.status() == StatusCode::SWITCHING_PROTOCOLS);
+    let headers = response.headers_mut();
+    strip(headers);
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, upgrade);
+    }
+    let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    if let Some(location) = location.and_then(|location| below(location, prefix, place))
+        && let Ok(location) = HeaderValue::try_from(location)
+    {
+        headers.insert(LOCATION, location);
+    }
+    response
+}
+
+/// Where a pod's own path is found from outside; none when a location is not the pod's own.
+fn below(location: &str, prefix: &str, place: &Place) -> Option<String> {
+    let scheme = if place.tls { "https" } else { "http" };
+    let path = match location.strip_prefix(&format!("{scheme}://{}", place.address)) {
+        Some("") => "/",
+        Some(path) => path,
+        None => location,
+    };
+    let own = path.starts_with('/') && !path.starts_with("//") && !path.starts_with(prefix);
+    own.then(|| format!("{prefix}{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_passed_on_as_they_were_sent_api_3() {
+        let root = "/api/v1/namespaces/a/pods/b:80/proxy";
+        for (path, rest) in
+            [("", ""), ("/", "/"), ("/x%2Fy//z/", "/x%2Fy//z/"), ("/proxy/proxy", "/proxy/proxy")]
+        {
+            assert_eq!(split(&format!("{root}{path}")), (root, rest), "{path}");
+        }
+    }
+
+    #[test]
+    fn locations_of_the_pod_are_found_below_the_proxy_api_3() {
+        let place = Place { address: "127.72.0.2:80".parse().unwrap(), tls: false };
+        let check = |location, expected: Option<&str>| {
+            assert_eq!(below(location, "/p/proxy", &place).as_deref(), expected, "{location}");
+        };
+        check("/login?x=1", Some("/p/proxy/login?x=1"));
+        check("http://127.72.0.2:80/login", Some("/p/proxy/login"));
+        check("http://127.72.0.2:80", Some("/p/proxy/"));
+        check("https://127.72.0.2:80/login", None);
+        check("http://elsewhere/login", None);
+        check("//elsewhere/login", None);
+        check("login", None);
+        check("/p/proxy/login", None);
+    }
+
+    #[test]
+    fn what_is_about_a_connection_stays_there_api_3() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in
+            [("connection", "close, x-own"), ("x-own", "1"), ("te", "trailers"), ("accept", "*/*")]
+        {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        strip(&mut headers);
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
+    }
+}

@@ -1,0 +1,159 @@
+//! Which address a proxied request goes to: `[SCHEME:]NAME[:PORT]` of a pod or a service.
+
+use std::net::{IpAddr, SocketAddr};
+
+use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
+use rand::seq::IndexedRandom;
+
+use crate::api::{Api, ApiError};
+use crate::object::low_ports::LowPorts;
+use crate::object::{Key, Kind};
+
+/// Somebody who listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) address: SocketAddr,
+    pub(super) tls: bool,
+}
+
+impl Place {
+    /// The place that a pod's or service's name in a path stands for.
+    pub(super) fn find(api: &Api, kind: Kind, key: &Key) -> Result<Self, ApiError> {
+        let word = if kind == Kind::Pod { "pod" } else { "service" };
+        let invalid = || ApiError::BadRequest(format!("invalid {word} request \"{}\"", key.name));
+        let named = Named::parse(&key.name).ok_or_else(invalid)?;
+        let real = Key::new(key.namespace.clone(), named.name.to_string());
+        let address = match kind {
+            Kind::Pod => of_pod(api, &real, named.port).and_then(|address| address.ok_or_else(invalid))?,
+            _ => of_service(api, &real, &key.name, named.port)?,
+        };
+        if !may_be_reached(address.ip()) {
+            return Err(ApiError::BadRequest("address not allowed".into()));
+        }
+        Ok(Self { address, tls: named.tls })
+    }
+}
+
+/// The parts of a name in a path.
+#[derive(Debug, PartialEq, Eq)]
+struct Named<'a> {
+    tls: bool,
+    name: &'a str,
+    port: &'a str,
+}
+
+impl<'a> Named<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let (scheme, name, port) = match parts[..] {
+            [name] => ("", name, ""),
+            [name, port] if name != "http" && name != "https" => ("", name, port),
+            // `http:name` has an empty port as its own form: `http:name:`.
+            [scheme @ ("http" | "https" | ""), name, port] => (scheme, name, port),
+            _ => return None,
+        };
+        (!name.is_empty()).then_some(Self { tls: scheme == "https", name, port })
+    }
+}
+
+/// The pod's address and port; none when the port is no port.
+fn of_pod(api: &Api, key: &Key, port: &str) -> Result<Option<SocketAddr>, ApiError> {
+    let pod = api.get_as::<Pod>(key)?;
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let first = || containers.flat_map(|c| c.ports.iter().flatten()).map(|p| p.container_port).next();
+    let port = if port.is_empty() {
+        first().and_then(|port| u16::try_from(port).ok()).or(Some(80))
+    } else {
+        port.parse().ok()
+    };
+    let Some(port) = port.filter(|port| *port > 0) else { return Ok(None) };
+    let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse::<IpAddr>().ok());
+    let Some(ip) = ip else {
+        return Err(ApiError::Unavailable(format!("no address known for pod \"{}\"", key.name)));
+    };
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    Ok(Some(SocketAddr::new(ip, served(api, node, port))))
+}
+
+/// One of a service's ready endpoints.
+fn of_service(api: &Api, key: &Key, asked: &str, port: &str) -> Result<SocketAddr, ApiError> {
+    let service = api.get_as::<Service>(key)?;
+    let none = |name: &str| ApiError::Unavailable(format!("no endpoints available for service \"{name}\""));
+    let mut port_name = port.to_string();
+    if let Ok(number) = port.parse::<i64>() {
+        let mut ports = service.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
+        let known = ports.find(|known| i64::from(known.port) == number).ok_or_else(|| {
+            ApiError::Unavailable(format!("no service port {number} found for service \"{}\"", key.name))
+        })?;
+        port_name = known.name.clone().unwrap_or_default();
+    }
+    let endpoints = api.get_as::<Endpoints>(key)?;
+    let subsets = endpoints.subsets.as_deref().unwrap_or_default();
+    if subsets.is_empty() {
+        return Err(none(&key.name));
+    }
+    let mut found = Vec::new();
+    for subset in subsets {
+        let port = subset.ports.iter().flatten().find(|p| p.name.clone().unwrap_or_default() == port_name);
+        if let Some(port) = port.and_then(|port| u16::try_from(port.port).ok()) {
+            found.extend(subset.addresses.iter().flatten().map(|address| (address, port)));
+        }
+    }
+    let (address, port) = found.choose(&mut rand::rng()).ok_or_else(|| none(asked))?;
+    let ip = address.ip.parse().map_err(|_| none(asked))?;
+    Ok(SocketAddr::new(ip, served(api, address.node_name.as_deref(), *port)))
+}
+
+/// The port where a pod's port is served on its node.
+fn served(api: &Api, node: Option<&str>, port: u16) -> u16 {
+    let node = node.and_then(|name| api.get_as::<Node>(&Key::new("", name)).ok());
+    node.map_or(LowPorts::default(), |node| LowPorts::of_node(&node)).served(port)
+}
+
+/// Whether a pod or endpoint may be there: what is written in a status must not open the machine's own
+/// services to those who may only write statuses.
+fn may_be_reached(ip: IpAddr) -> bool {
+    let local = match ip {
+        IpAddr::V4(ip) => ip == std::net::Ipv4Addr::LOCALHOST || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unicast_link_local(),
+    };
+    !(local || ip.is_unspecified() || ip.is_multicast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_a_scheme_and_a_port_api_3() {
+        let check = |text: &str, expected: Option<(bool, &str, &str)>| {
+            let named = Named::parse(text).map(|named| (named.tls, named.name, named.port));
+            assert_eq!(named, expected, "{text}");
+        };
+        check("web", Some((false, "web", "")));
+        check("web:80", Some((false, "web", "80")));
+        check("web:http", Some((false, "web", "http")));
+        check("http:web:80", Some((false, "web", "80")));
+        check("https:web:", Some((true, "web", "")));
+        check(":web:80", Some((false, "web", "80")));
+        check("", None);
+        check("ftp:web:80", None);
+        check("https::80", None);
+        check("a:b:c:d", None);
+    }
+
+    #[test]
+    fn only_pods_addresses_are_reached_sec_2() {
+        for (ip, may) in [
+            ("127.72.0.2", true),
+            ("10.1.2.3", true),
+            ("127.0.0.1", false),
+            ("::1", false),
+            ("0.0.0.0", false),
+            ("169.254.169.254", false),
+            ("224.0.0.1", false),
+        ] {
+            assert_eq!(may_be_reached(ip.parse().unwrap()), may, "{ip}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! podium.dev: what only this control plane can tell. Read only: `schedulingverdicts` says of every pod that
+//! waits for a node what the scheduler found, node by node, and what would make it fit (SCH-9, CON-9).
+
+use axum::response::Response;
+use http::{Method, StatusCode};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+use super::Server;
+use super::negotiate::Form;
+use super::request::Wanted;
+use super::respond::Answer;
+use crate::api::ApiError;
+use crate::api::verdicts::{FilterRefusal, SchedulingVerdict};
+use crate::base::clock::time;
+use crate::object::time::human_age;
+use crate::object::{Key, Kind, Shared};
+
+/// The API group.
+pub(super) const GROUP: &str = "podium.dev";
+/// The version of the group.
+pub(super) const VERSION: &str = "v1alpha1";
+/// The resource.
+pub(super) const PLURAL: &str = "schedulingverdicts";
+/// Its kind.
+pub(super) const KIND: &str = "SchedulingVerdict";
+
+/// What a path below the group names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct VerdictTarget {
+    namespace: Option<String>,
+    pod: Option<String>,
+}
+
+impl VerdictTarget {
+    /// Reads the part of the path after the version.
+    pub(super) fn parse(rest: &[&str]) -> Option<Self> {
+        let (namespace, pod) = match rest {
+            [PLURAL] => (None, None),
+            ["namespaces", namespace, PLURAL] => (Some(*namespace), None),
+            ["namespaces", namespace, PLURAL, pod] => (Some(*namespace), Some(*pod)),
+            _ => return None,
+        };
+        Some(Self { namespace: namespace.map(Into::into), pod: pod.map(Into::into) })
+    }
+}
+
+/// Answers a request below the group.
+pub(super) fn answer(
+    server: &Server,
+    target: &VerdictTarget,
+    method: &Method,
+    wanted: &Wanted,
+) -> Result<Response, ApiError> {
+    if method != Method::GET || wanted.query.flag("watch") {
+        return Err(ApiError::MethodNotAllowed(
+            "the server does not allow this method on the requested resource".into(),
+        ));
+    }
+    let api = server.api();
+    let found: Vec<(Shared<Pod>, SchedulingVerdict)> = match &target.pod {
+        Some(name) => {
+            let namespace = target.namespace.clone().unwrap_or_default();
+            let pod = api.get_as::<Pod>(&Key::new(&namespace, name)).ok();
+            let verdict = pod.and_then(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?)));
+            let missing =
+                || ApiError::NotKnown { resource: PLURAL, group: GROUP, name: format!("{namespace}/{name}") };
+            vec![verdict.ok_or_else(missing)?]
+        }
+        None => {
+            let selection = wanted.query.selection(Kind::Pod)?;
+            let pods = api.list_as::<Pod>(target.namespace.as_deref());
+            let selected = pods.into_iter().filter(|pod| selection.matches(pod.object()));
+            selected.filter_map(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?))).collect()
+        }
+    };
+    let body = match wanted.form {
+        Form::Table => table(server, &found),
+        _ if target.pod.is_some() => whole(&found[0].0, &found[0].1),
+        // A list leaves the nodes out: pods times nodes times filters is more than anybody reads.
+        _ => json!({"kind": format!("{KIND}List"), "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": {},
+            "items": found.iter().map(|(pod, verdict)| summary(pod, verdict)).collect::<Vec<_>>()}),
+    };
+    Answer::json(StatusCode::OK, &body)
+}
+
+fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
+    let advice: Vec<Value> =
+        verdict.advice.iter().map(|(node, changes)| json!({"node": node, "changes": changes})).collect();
+    json!({
+        "kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"),
+        "metadata": {"name": pod.name(), "namespace": pod.namespace(), "uid": pod.uid(),
+            "creationTimestamp": pod.metadata.creation_timestamp, "labels": pod.metadata.labels},
+        "attemptedAt": time(verdict.attempted_at), "message": verdict.message, "advice": advice,
+    })
+}
+
+fn whole(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
+    let refusal = |refusal: &FilterRefusal| json!({"plugin": refusal.plugin, "reasons": refusal.reasons});
+    let nodes: Vec<Value> = verdict
+        .nodes
+        .iter()
+        .map(|(node, refusals)| json!({"name": node, "refusals": refusals.iter().map(refusal).collect::<Vec<_>>()}))
+        .collect();
+    let mut value = summary(pod, verdict);
+    value["filters"] = json!(verdict.filters);
+    value["nodes"] = json!(nodes);
+    value
+}
+
+fn table(server: &Server, found: &[(Shared<Pod>, SchedulingVerdict)]) -> Value {
+    let column = |name: &str, format: &str| {
+        json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0})
+    };
+    let now = server.api().clock().now();
+    let rows: Vec<Value> = found
+        .iter()
+        .map(|(pod, verdict)| {
+            let advice = verdict.advice.first().map_or_else(
+                || "<none>".to_string(),
+                |(node, changes)| format!("{node}: {}", changes.join(" and ")),
+            );
+            json!({
+                "cells": [pod.name(), human_age(verdict.attempted_at, now), advice],
+                "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": {"name": pod.name(), "namespace": pod.namespace()}},
+            })
+        })
+        .collect();
+    json!({
+        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
+        "columnDefinitions": [column("Name", "name"), column("Attempted", ""), column("Would fit", "")],
+        "rows": rows,
+    })
+}

@@ -1,0 +1,52 @@
+//! Why pods wait: what the scheduler found at its last attempt, asked of it when somebody wants to know.
+//!
+//! Never stored: the scheduler keeps the last verdict of each pod that has no node.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::Api;
+
+/// The scheduler's last attempt at a pod that found no node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulingVerdict {
+    /// When it was.
+    pub attempted_at: Timestamp,
+    /// What the pod's event says.
+    pub message: String,
+    /// What would make it fit, the least first: nodes, and everything to change there.
+    pub advice: Vec<(String, Vec<String>)>,
+    /// The filters that had something to say about the pod, in the order in which they are asked.
+    pub filters: Vec<&'static str>,
+    /// Every node, with the filters that refused it and why.
+    pub nodes: Vec<(String, Vec<FilterRefusal>)>,
+}
+
+/// Why one filter refuses a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterRefusal {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// Its reasons, as in events.
+    pub reasons: Vec<String>,
+}
+
+/// Whoever knows verdicts: the scheduler.
+pub trait SchedulingVerdicts: Send + Sync {
+    /// The last verdict of the pod with this uid; none when it has a node or was not tried.
+    fn verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict>;
+}
+
+impl Api {
+    /// Says whom to ask for verdicts.
+    pub fn set_scheduling_verdicts(&self, verdicts: Arc<dyn SchedulingVerdicts>) {
+        *self.inner.verdicts.write() = Some(verdicts);
+    }
+
+    /// Why the pod with this uid waits.
+    pub fn scheduling_verdict(&self, pod_uid: &str) -> Option<SchedulingVerdict> {
+        let verdicts = self.inner.verdicts.read().clone()?;
+        verdicts.verdict(pod_uid)
+    }
+}

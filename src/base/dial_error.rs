@@ -1,0 +1,11 @@
+//! Errors of connections in the words users know from Kubernetes, which are Go's.
+
+/// What went wrong with a connection, as it stands behind `dial tcp HOST:PORT: `.
+pub fn dial_error(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => "connect: connection refused".into(),
+        std::io::ErrorKind::ConnectionReset => "read: connection reset by peer".into(),
+        std::io::ErrorKind::HostUnreachable => "connect: no route to host".into(),
+        _ => error.to_string(),
+    }
+}

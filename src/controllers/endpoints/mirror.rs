@@ -1,0 +1,240 @@
+//! Endpoints that people write by hand, for services that select nothing, as EndpointSlices: whoever follows
+//! slices sees them too (endpointslicemirroring-controller).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{EndpointAddress, EndpointSubset, Endpoints, Service};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::slices::SERVICE_NAME;
+use crate::api::{Api, ApiError, DeleteOptions};
+use crate::controllers::context::Context;
+use crate::controllers::seen::Written;
+use crate::object::owner::{controller_reference, is_terminating};
+use crate::object::{Key, Kind, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
+const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
+/// Old elections kept their leader in Endpoints.
+const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+/// More addresses of one subset are left out.
+const MAX_PER_SUBSET: usize = 1000;
+
+/// Starts the controller.
+pub(in crate::controllers) fn start(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let endpoints = context.caches.of::<Endpoints>();
+    let services = context.caches.of::<Service>();
+    let slices = context.caches.of::<EndpointSlice>();
+    for kind in [Kind::Endpoints, Kind::Service] {
+        let handler = queue.clone();
+        context.caches.on_any_change(kind, move |change| handler.add(change.object.key()));
+    }
+    // What others change or delete is put right.
+    let handler = queue.clone();
+    slices.on_change(move |change| {
+        let labels = change.object.meta().labels.as_ref();
+        let is_ours = labels.and_then(|l| l.get(MANAGED_BY)).is_some_and(|by| by == CONTROLLER);
+        if let Some(service) = labels.and_then(|l| l.get(SERVICE_NAME)).filter(|_| is_ours) {
+            handler.add(Key::new(change.object.namespace(), service.as_str()));
+        }
+    });
+    let mirror =
+        Mirror { api: context.api.clone(), endpoints, services, slices, written: Written::default() };
+    let caches =
+        vec![context.synced::<Endpoints>(), context.synced::<Service>(), context.synced::<EndpointSlice>()];
+    context.run(Arc::new(mirror), queue, caches);
+}
+
+struct Mirror {
+    api: Api,
+    endpoints: Cache<Endpoints>,
+    services: Cache<Service>,
+    slices: Cache<EndpointSlice>,
+    /// Slices this controller wrote.
+    written: Written,
+}
+
+impl Reconciler for Mirror {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "endpointslicemirroring"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        // Without the Endpoints their slices are collected with their owner.
+        let Some(endpoints) = self.endpoints.get(key) else { return Ok(()) };
+        if !self.written.is_seen(endpoints.uid(), &self.slices, &self.api) {
+            return Ok(());
+        }
+        let wanted = match self.services.get(key) {
+            Some(service) if is_mirrored(&service, &endpoints) => slices(&endpoints),
+            _ => Vec::new(),
+        };
+        match self.write(&endpoints, wanted) {
+            // Into a namespace that goes nothing is written any more.
+            Err(ApiError::Forbidden { .. }) => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
+
+fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
+    let labels = endpoints.metadata.labels.as_ref();
+    let annotations = endpoints.metadata.annotations.as_ref();
+    super::selector(service).is_none()
+        && service.spec.as_ref().is_none_or(|spec| spec.type_.as_deref() != Some("ExternalName"))
+        && !super::legacy::is_ours(endpoints)
+        && labels.and_then(|l| l.get(SKIP)).is_none_or(|skip| skip != "true")
+        && !annotations.is_some_and(|a| a.contains_key(LEADER))
+        && !is_terminating(&endpoints.metadata)
+}
+
+impl Mirror {
+    /// The least writes: a slice with the same ports is changed, not replaced.
+    fn write(&self, endpoints: &Shared<Endpoints>, wanted: Vec<EndpointSlice>) -> Result<(), ApiError> {
+        let mut existing = self.slices.controlled_by(endpoints.uid());
+        existing.sort_by_key(Shared::key);
+        for wanted in wanted {
+            let same =
+                |s: &Shared<EndpointSlice>| s.ports == wanted.ports && s.address_type == wanted.address_type;
+            let Some(place) = existing.iter().position(same) else {
+                self.written.note(endpoints.uid(), &self.api.create_as(wanted)?);
+                continue;
+            };
+            let known = existing.swap_remove(place);
+            if known.endpoints != wanted.endpoints || known.metadata.labels != wanted.metadata.labels {
+                let updated = self.api.modify::<EndpointSlice>(&known.key(), |fresh| {
+                    fresh.metadata.labels.clone_from(&wanted.metadata.labels);
+                    fresh.endpoints.clone_from(&wanted.endpoints);
+                    Ok(())
+                })?;
+                self.written.note(endpoints.uid(), &updated);
+            }
+        }
+        for left in existing {
+            match self.api.delete(Kind::EndpointSlice, &left.key(), &DeleteOptions::default()) {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The slices that say what the Endpoints say: one for each subset and kind of address.
+fn slices(endpoints: &Shared<Endpoints>) -> Vec<EndpointSlice> {
+    let mut labels = endpoints.metadata.labels.clone().unwrap_or_default();
+    labels.insert(SERVICE_NAME.into(), endpoints.name().to_string());
+    labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+    let metadata = ObjectMeta {
+        generate_name: Some(format!("{}-", endpoints.name())),
+        namespace: Some(endpoints.namespace().to_string()),
+        labels: Some(labels),
+        owner_references: Some(vec![controller_reference(endpoints.object())]),
+        ..ObjectMeta::default()
+    };
+    let mut all = Vec::new();
+    for subset in endpoints.subsets.iter().flatten() {
+        for (address_type, members) in members(subset) {
+            all.push(EndpointSlice {
+                metadata: metadata.clone(),
+                address_type: address_type.into(),
+                endpoints: Some(members),
+                ports: ports(subset),
+            });
+        }
+    }
+    all
+}
+
+fn members(subset: &EndpointSubset) -> BTreeMap<&'static str, Vec<Endpoint>> {
+    let ready = subset.addresses.iter().flatten().map(|address| (address, true));
+    let others = subset.not_ready_addresses.iter().flatten().map(|address| (address, false));
+    let mut all: BTreeMap<&str, Vec<Endpoint>> = BTreeMap::new();
+    for (address, ready) in ready.chain(others).take(MAX_PER_SUBSET) {
+        let type_ = if address.ip.contains(':') { "IPv6" } else { "IPv4" };
+        all.entry(type_).or_default().push(member(address, ready));
+    }
+    all
+}
+
+fn member(address: &EndpointAddress, ready: bool) -> Endpoint {
+    Endpoint {
+        addresses: vec![address.ip.clone()],
+        conditions: Some(EndpointConditions { ready: Some(ready), ..EndpointConditions::default() }),
+        hostname: address.hostname.clone(),
+        node_name: address.node_name.clone(),
+        target_ref: address.target_ref.clone(),
+        ..Endpoint::default()
+    }
+}
+
+fn ports(subset: &EndpointSubset) -> Option<Vec<EndpointPort>> {
+    let port = |p: &k8s_openapi::api::core::v1::EndpointPort| EndpointPort {
+        app_protocol: p.app_protocol.clone(),
+        name: Some(p.name.clone().unwrap_or_default()),
+        port: Some(p.port),
+        protocol: Some(p.protocol.clone().unwrap_or_else(|| "TCP".into())),
+    };
+    subset.ports.as_ref().map(|ports| ports.iter().map(port).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn endpoints(labels: &serde_json::Value) -> Shared<Endpoints> {
+        let value = json!({"metadata": {"name": "db", "namespace": "default", "uid": "e", "labels": labels},
+            "subsets": [
+                {"addresses": [{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}],
+                    "notReadyAddresses": [{"ip": "192.0.2.2", "hostname": "h"}],
+                    "ports": [{"port": 5432, "protocol": "TCP"}]},
+                {"addresses": [{"ip": "192.0.2.3"}], "ports": [{"name": "admin", "port": 1, "protocol": "TCP"}]}]});
+        Shared::from_value(serde_json::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn endpoints_by_hand_become_slices_svc_1() {
+        let told: Vec<String> = slices(&endpoints(&json!({"a": "b"})))
+            .iter()
+            .map(|slice| {
+                let one = |e: &Endpoint| {
+                    let ready = e.conditions.as_ref().unwrap().ready == Some(true);
+                    format!("{}{}", e.addresses[0], if ready { "" } else { "!" })
+                };
+                let members: Vec<_> = slice.endpoints.iter().flatten().map(one).collect();
+                let port = &slice.ports.as_ref().unwrap()[0];
+                let name = port.name.as_deref().unwrap();
+                format!("{} {name}:{} {}", slice.address_type, port.port.unwrap(), members.join(" "))
+            })
+            .collect();
+        assert_eq!(
+            told,
+            ["IPv4 :5432 192.0.2.1 192.0.2.2!", "IPv6 :5432 2001:db8::1", "IPv4 admin:1 192.0.2.3"]
+        );
+    }
+
+    #[test]
+    fn only_what_nobody_else_writes_is_mirrored_svc_1() {
+        let service = |spec: serde_json::Value| -> Service {
+            serde_json::from_value(json!({"metadata": {"name": "db"}, "spec": spec})).unwrap()
+        };
+        let plain = service(json!({"clusterIP": "127.32.1.1"}));
+        for (rule, service, labels, expected) in [
+            ("by hand", &plain, json!({}), true),
+            ("selected", &service(json!({"selector": {"a": "b"}})), json!({}), false),
+            ("elsewhere", &service(json!({"type": "ExternalName"})), json!({}), false),
+            ("asked not to", &plain, json!({SKIP: "true"}), false),
+        ] {
+            assert_eq!(is_mirrored(service, &endpoints(&labels)), expected, "{rule}");
+        }
+    }
+}

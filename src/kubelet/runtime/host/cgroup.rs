@@ -1,0 +1,207 @@
+//! Control groups: limits that the kernel keeps, where this host may make groups of its own.
+//!
+//! It may where it is at the top of what it sees of a hierarchy, or in a group that was handed to it
+//! (systemd's `Delegate=yes`). What somebody else manages is left alone: then limits are watched, not kept.
+//!
+//! Architecture Invariant: nothing above this host's own group is changed, save that a handed-over group passes
+//! its controllers on.
+
+mod group;
+mod place;
+
+pub(super) use group::Group;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use place::Place;
+
+/// What can be limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Controller {
+    Cpu,
+    Memory,
+    Pids,
+}
+
+impl Controller {
+    const ALL: [Self; 3] = [Self::Cpu, Self::Memory, Self::Pids];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Memory => "memory",
+            Self::Pids => "pids",
+        }
+    }
+}
+
+/// One tree of groups with some controllers.
+#[derive(Clone, Debug)]
+struct Hierarchy {
+    /// This host's own group in it.
+    base: PathBuf,
+    /// Version 2, which has its own files and rules.
+    unified: bool,
+    controllers: BTreeSet<Controller>,
+}
+
+/// What a container is held to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Limits {
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) cpu_millicores: Option<u64>,
+    /// What it asked for: its share when all want more than there is.
+    pub(super) cpu_request_millicores: Option<u64>,
+    /// Of its whole pod.
+    pub(super) pod_pids: Option<u64>,
+}
+
+impl Limits {
+    fn wants(&self, controller: Controller) -> bool {
+        match controller {
+            Controller::Cpu => self.cpu_millicores.is_some() || self.cpu_request_millicores.is_some(),
+            Controller::Memory => self.memory_bytes.is_some(),
+            Controller::Pids => self.pod_pids.is_some(),
+        }
+    }
+}
+
+/// The groups of one host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cgroups {
+    hierarchies: Vec<Hierarchy>,
+}
+
+impl Cgroups {
+    /// Looks where groups may be made, and clears what a dead host of the same name left.
+    pub(super) fn find(name: &str) -> Self {
+        let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+        let places = place::places(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+        let hierarchies: Vec<Hierarchy> = places.iter().filter_map(|place| settle(place, name)).collect();
+        let own = |hierarchy: &Hierarchy| hierarchy.controllers.iter().copied().collect::<Vec<_>>();
+        // Without anything to limit, groups would only be for killing, which works without.
+        if hierarchies.iter().all(|hierarchy| own(hierarchy).is_empty()) {
+            return Self::default();
+        }
+        Self { hierarchies }
+    }
+
+    /// How limits are kept here, for people: `cgroup v2: cpu,memory,pids`, or what happens instead.
+    pub(super) fn facts(&self) -> String {
+        let own = |unified: bool| -> BTreeSet<Controller> {
+            let hierarchies = self.hierarchies.iter().filter(|hierarchy| hierarchy.unified == unified);
+            hierarchies.flat_map(|hierarchy| hierarchy.controllers.iter().copied()).collect()
+        };
+        let (two, one) = (own(true), own(false));
+        let mut parts = Vec::new();
+        for (version, controllers) in [("v2", &two), ("v1", &one)] {
+            let names: Vec<&str> = controllers.iter().copied().map(Controller::name).collect();
+            if !names.is_empty() {
+                parts.push(format!("cgroup {version}: {}", names.join(",")));
+            }
+        }
+        for controller in Controller::ALL.iter().filter(|own| !two.contains(own) && !one.contains(own)) {
+            parts.push(match controller {
+                Controller::Memory => "memory is watched".to_owned(),
+                Controller::Cpu | Controller::Pids => format!("{} not limited", controller.name()),
+            });
+        }
+        parts.join("; ")
+    }
+
+    /// A group for a container that has something to limit.
+    pub(super) fn make(&self, pod: &str, container: &str, limits: &Limits) -> io::Result<Option<Group>> {
+        let wanted = |hierarchy: &Hierarchy| hierarchy.controllers.iter().any(|own| limits.wants(*own));
+        if !self.hierarchies.iter().any(wanted) {
+            return Ok(None);
+        }
+        let hierarchies = self.hierarchies.iter().filter(|h| h.unified || wanted(h));
+        Group::make(hierarchies, pod, container, limits).map(Some)
+    }
+
+    /// Removes a pod's groups, now that its processes are gone. One that is still in use goes with the host's.
+    pub(super) fn remove_pod(&self, pod: &str) {
+        for hierarchy in &self.hierarchies {
+            remove_directories(&hierarchy.base.join(pod));
+        }
+    }
+
+    /// Removes every group of this host.
+    pub(super) fn remove(&self) {
+        for hierarchy in &self.hierarchies {
+            remove_tree(&hierarchy.base);
+        }
+    }
+}
+
+/// Makes this host's group at a place, if it may be used.
+fn settle(place: &Place, name: &str) -> Option<Hierarchy> {
+    let parent = if place.unified { place::hand_on(place)? } else { place.directory.clone() };
+    if rustix::fs::access(parent.join("cgroup.procs"), rustix::fs::Access::WRITE_OK).is_err() {
+        return None;
+    }
+    let base = parent.join(format!("podium-{name}"));
+    remove_tree(&base);
+    fs::create_dir(&base).ok()?;
+    let mut controllers = place.controllers.clone();
+    if place.unified {
+        let given = fs::read_to_string(base.join("cgroup.controllers")).unwrap_or_default();
+        controllers.retain(|own| given.split_ascii_whitespace().any(|name| name == own.name()));
+        if pass_on(&base, &controllers).is_err() {
+            // A kernel that refuses has none for us.
+            remove_tree(&base);
+            return None;
+        }
+    }
+    Some(Hierarchy { base, unified: place.unified, controllers })
+}
+
+/// Lets the groups below a version 2 group have controllers.
+fn pass_on(group: &Path, controllers: &BTreeSet<Controller>) -> io::Result<()> {
+    if controllers.is_empty() {
+        return Ok(());
+    }
+    let text = controllers.iter().map(|own| format!("+{}", own.name())).collect::<Vec<_>>().join(" ");
+    fs::write(group.join("cgroup.subtree_control"), text)
+}
+
+/// Kills what is in a group and below, and removes it. The kernel needs a moment to let go of the dead.
+fn remove_tree(group: &Path) {
+    for _ in 0..100 {
+        kill_tree(group);
+        if remove_directories(group) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    eprintln!("{}: its processes do not end", group.display());
+}
+
+fn children(group: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
+}
+
+/// Whether nothing of it is left.
+fn remove_directories(group: &Path) -> bool {
+    let below = children(group).filter(|child| !remove_directories(child)).count();
+    below == 0
+        && match fs::remove_dir(group) {
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            Ok(()) => true,
+        }
+}
+
+fn kill_tree(group: &Path) {
+    if fs::write(group.join("cgroup.kill"), "1").is_ok() {
+        return;
+    }
+    for pid in group::processes(group) {
+        super::os::signal(pid, libc::SIGKILL);
+    }
+    children(group).for_each(|child| kill_tree(&child));
+}

@@ -1,0 +1,166 @@
+//! Where in the machine's hierarchies of control groups this process may make its own.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Controller, pass_on};
+
+/// The leaf into which a handed-over group's own processes go: only groups without processes may pass
+/// controllers on.
+const CONTROL: &str = "podium-control";
+
+/// A group that may be ours to divide.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) directory: PathBuf,
+    pub(super) unified: bool,
+    /// This process is at the top of what it sees of the hierarchy.
+    pub(super) top: bool,
+    /// What version 1 has here; of version 2, everything that may be there.
+    pub(super) controllers: BTreeSet<Controller>,
+}
+
+/// Every hierarchy with something for us, by `/proc/self/mountinfo` and `/proc/self/cgroup`. In version 1 only
+/// hierarchies in which nobody has put us anywhere: there is no way to hand a group over.
+pub(super) fn places(mountinfo: &str, cgroup: &str) -> Vec<Place> {
+    let own_path = |names: &dyn Fn(&str) -> bool| {
+        cgroup.lines().find_map(|line| {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (fields.next()?, fields.next()?);
+            names(controllers).then(|| path.to_owned())
+        })
+    };
+    let mut places = Vec::new();
+    for line in mountinfo.lines() {
+        let Some((mount, source)) = line.split_once(" - ") else { continue };
+        let (mount, source): (Vec<&str>, Vec<&str>) =
+            (mount.split(' ').collect(), source.split(' ').collect());
+        let (Some(root), Some(point), Some(kind)) = (mount.get(3), mount.get(4), source.first()) else {
+            continue;
+        };
+        let options: Vec<&str> = source.get(2).into_iter().flat_map(|options| options.split(',')).collect();
+        let known = |own: &Controller| options.contains(&own.name());
+        let (unified, controllers, path) = match *kind {
+            "cgroup2" => (true, Controller::ALL.into(), own_path(&|names| names.is_empty())),
+            "cgroup" => {
+                let own: BTreeSet<Controller> = Controller::ALL.into_iter().filter(known).collect();
+                let path =
+                    own_path(&|names| own.iter().any(|c| names.split(',').any(|name| name == c.name())));
+                (false, own, path)
+            }
+            _ => continue,
+        };
+        let Some(path) = path.filter(|_| !controllers.is_empty()) else { continue };
+        // Where only a part of the hierarchy is mounted, what is above it cannot be seen.
+        let Ok(below) = Path::new(&path).strip_prefix(root) else { continue };
+        let top = below.as_os_str().is_empty();
+        if unified || top {
+            places.push(Place { directory: Path::new(point).join(below), unified, top, controllers });
+        }
+    }
+    places
+}
+
+/// Makes a version 2 group ready to have groups below it; none if it is not ours to divide.
+pub(super) fn hand_on(place: &Place) -> Option<PathBuf> {
+    let mut directory = place.directory.clone();
+    if directory.file_name().is_some_and(|name| name == CONTROL) {
+        // An earlier start of ours went there.
+        directory.pop();
+    } else if !place.top && !is_delegated(&directory) {
+        return None;
+    }
+    let given = fs::read_to_string(directory.join("cgroup.controllers")).ok()?;
+    let has = |own: &Controller| given.split_ascii_whitespace().any(|name| name == own.name());
+    let controllers: BTreeSet<Controller> = place.controllers.iter().copied().filter(has).collect();
+    // Only the real root may have processes and pass controllers on; it is the one without a type.
+    if directory.join("cgroup.type").exists() && !controllers.is_empty() {
+        let control = directory.join(CONTROL);
+        let _ = fs::create_dir(&control);
+        for pid in super::group::processes(&directory) {
+            // One that ended meanwhile is no matter.
+            let _ = fs::write(control.join("cgroup.procs"), pid.as_raw_nonzero().to_string());
+        }
+    }
+    let passed = fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
+    let missing = |own: &Controller| !passed.split_ascii_whitespace().any(|name| name == own.name());
+    let missing: BTreeSet<Controller> = controllers.into_iter().filter(missing).collect();
+    pass_on(&directory, &missing).ok()?;
+    Some(directory)
+}
+
+/// systemd marks what it hands over.
+fn is_delegated(directory: &Path) -> bool {
+    ["user.delegate", "trusted.delegate"].iter().any(|name| {
+        let mut value = [0; 8];
+        rustix::fs::getxattr(directory, *name, &mut value).is_ok_and(|count| value[..count] == *b"1")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(directory: &str, unified: bool, top: bool, controllers: &[Controller]) -> Place {
+        Place {
+            directory: directory.into(),
+            unified,
+            top,
+            controllers: controllers.iter().copied().collect(),
+        }
+    }
+
+    /// POD-12: the hierarchies of four kinds of machines.
+    #[test]
+    fn places_are_where_nobody_else_manages() {
+        use Controller::{Cpu, Memory, Pids};
+        let v2 = "30 24 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
+        let v1 = "30 24 0:26 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
+                  31 24 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                  32 24 0:28 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n\
+                  33 24 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+        let inside = "30 24 0:26 /docker/1 /sys/fs/cgroup/pids ro - cgroup cgroup rw,pids\n";
+        let table: &[(&str, &str, Vec<Place>)] = &[
+            (
+                v2,
+                "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope\n",
+                vec![place(
+                    "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/run-1.scope",
+                    true,
+                    false,
+                    &[Cpu, Memory, Pids],
+                )],
+            ),
+            (v2, "0::/\n", vec![place("/sys/fs/cgroup/", true, true, &[Cpu, Memory, Pids])]),
+            (
+                v1,
+                "4:memory:/managed/7\n3:freezer:/\n2:cpu,cpuacct:/\n0::/\n",
+                vec![
+                    place("/sys/fs/cgroup/cpu,cpuacct/", false, true, &[Cpu]),
+                    place("/sys/fs/cgroup/unified/", true, true, &[Cpu, Memory, Pids]),
+                ],
+            ),
+            (inside, "2:pids:/docker/1\n", vec![place("/sys/fs/cgroup/pids/", false, true, &[Pids])]),
+            ("nonsense\n", "more\n", Vec::new()),
+        ];
+        for (mountinfo, cgroup, expect) in table {
+            assert_eq!(places(mountinfo, cgroup), *expect, "{mountinfo}{cgroup}");
+        }
+    }
+
+    /// What systemd did not hand over is left alone, whoever owns it.
+    #[test]
+    fn a_group_that_was_not_handed_over_is_not_divided() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("cgroup.controllers"), "cpu memory pids").unwrap();
+        let place = Place {
+            directory: directory.path().to_path_buf(),
+            unified: true,
+            top: false,
+            controllers: Controller::ALL.into(),
+        };
+        assert_eq!(hand_on(&place), None);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,307 @@
+//! What would make a pod fit: for each node the changes that would turn every refusal, the smallest first.
+//!
+//! Advice is found by looking at what was refused, not by trying: it names what stands in the way on a node,
+//! completely, and how much of it.
+
+use std::fmt;
+
+use k8s_openapi::api::core::v1::Taint;
+
+use super::framework::PluginId;
+use super::node_info::{NodeInfo, NodeName};
+use super::pod_info::PodInfo;
+use super::reason::{Reason, ResourceName};
+use super::snapshot::Snapshot;
+use super::verdict::{Row, VerdictTable};
+use crate::object::taint::untolerated;
+
+/// So many nodes are advised about.
+const ADVICE_KEPT: usize = 3;
+
+/// Everything that would have to change for one node to take the pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The node.
+    pub node: NodeName,
+    /// What to change there: at least one thing.
+    pub changes: Vec<Remedy>,
+}
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Take the cordon off.
+    Uncordon,
+    /// Remove the taint, or tolerate it.
+    RemoveTaint(String),
+    /// Pods that request this much of a resource must go, or the pod must request less.
+    Free(ResourceName, i64),
+    /// The node as a whole has too little: by this much.
+    Enlarge(ResourceName, i64),
+    /// One of the node's pods must go: it takes no more of them.
+    RemoveAnyPod,
+    /// The pod that has this host port must go.
+    FreePort(i32),
+    /// The node's labels must meet the pod's node selector or affinity, or the other way round.
+    MeetNodeAffinity,
+    /// The constraint on this topology must allow this skew.
+    RaiseMaxSkew(String, i64),
+    /// The node needs a label that spreading goes by.
+    Label(String),
+    /// A pod that the affinity asks for must run in the node's domain of this topology.
+    BringSoughtPod(String),
+    /// The pods that shun the pod, or that it shuns, must leave the node's domain of this topology.
+    RemoveShunnedPods(String),
+    /// The pod names another node.
+    ChangeNodeName,
+}
+
+impl Remedy {
+    /// How hard it is to do: smaller is better.
+    fn effort(&self) -> u32 {
+        match self {
+            Self::Uncordon | Self::RaiseMaxSkew(..) => 1,
+            Self::RemoveTaint(_) | Self::Label(_) | Self::MeetNodeAffinity => 2,
+            Self::Free(..) | Self::RemoveAnyPod | Self::FreePort(_) => 3,
+            Self::BringSoughtPod(_) | Self::RemoveShunnedPods(_) | Self::ChangeNodeName => 4,
+            Self::Enlarge(..) => 6,
+        }
+    }
+
+    /// How much of it, of things that have an amount.
+    fn amount(&self) -> i64 {
+        match self {
+            Self::Free(_, amount) | Self::Enlarge(_, amount) | Self::RaiseMaxSkew(_, amount) => *amount,
+            _ => 0,
+        }
+    }
+}
+
+/// As an operator would say it.
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Uncordon => f.write_str("uncordon it"),
+            Self::RemoveTaint(taint) => write!(f, "remove the taint {taint}, or tolerate it"),
+            Self::Free(resource, amount) => write!(f, "free {} {resource}", shown(resource, *amount)),
+            Self::Enlarge(resource, amount) => {
+                write!(f, "request {} {resource} less: the node as a whole has not more", shown(resource, *amount))
+            }
+            Self::RemoveAnyPod => f.write_str("remove a pod: it takes no more of them"),
+            Self::FreePort(port) => write!(f, "free host port {port}"),
+            Self::MeetNodeAffinity => f.write_str("label it as the pod's node selector or affinity asks"),
+            Self::RaiseMaxSkew(key, skew) => write!(f, "raise maxSkew of {key} to {skew}"),
+            Self::Label(key) => write!(f, "give it the label {key}"),
+            Self::BringSoughtPod(key) => write!(f, "run a pod that the affinity asks for in its {key}"),
+            Self::RemoveShunnedPods(key) => write!(f, "remove the pods that anti-affinity keeps apart from its {key}"),
+            Self::ChangeNodeName => f.write_str("name this node in the pod's spec"),
+        }
+    }
+}
+
+fn shown(resource: &ResourceName, amount: i64) -> String {
+    match resource {
+        ResourceName::Cpu if amount % 1000 == 0 => format!("{}", amount / 1000),
+        ResourceName::Cpu => format!("{amount}m"),
+        ResourceName::Extended(_) => amount.to_string(),
+        _ => {
+            const MIB: i64 = 1 << 20;
+            if amount % MIB == 0 || amount > 10 * MIB { format!("{}Mi", (amount + MIB - 1) / MIB) } else { amount.to_string() }
+        }
+    }
+}
+
+/// The nodes that need the least, with what they need.
+pub fn advise(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Advice> {
+    let mut found: Vec<(u32, i64, usize)> = table
+        .rows()
+        .enumerate()
+        .filter_map(|(position, row)| {
+            let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
+            let effort = changes.iter().map(Remedy::effort).sum();
+            (!changes.is_empty()).then(|| (effort, changes.iter().map(Remedy::amount).sum(), position))
+        })
+        .collect();
+    found.sort_unstable();
+    found.truncate(ADVICE_KEPT);
+    let rows: Vec<Row<'_>> = table.rows().collect();
+    let advice = |(_, _, position): &(u32, i64, usize)| {
+        let node = &snapshot.nodes()[*position];
+        Advice { node: node.name.clone(), changes: changes(pod, snapshot, node, rows[*position]) }
+    };
+    found.iter().map(advice).collect()
+}
+
+fn changes(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, row: Row<'_>) -> Vec<Remedy> {
+    let mut changes = Vec::new();
+    for (plugin, refusal) in row.verdicts() {
+        for reason in refusal.iter().flat_map(|refusal| refusal.reasons.as_slice()) {
+            match reason {
+                Reason::Spread => changes.extend(skews(pod, snapshot, node)),
+                reason => changes.extend(change(pod, snapshot, node, plugin, reason)),
+            }
+        }
+    }
+    changes.dedup();
+    changes
+}
+
+fn change(
+    pod: &PodInfo,
+    snapshot: &Snapshot,
+    node: &NodeInfo,
+    plugin: PluginId,
+    reason: &Reason,
+) -> Option<Remedy> {
+    Some(match reason {
+        Reason::Unschedulable => Remedy::Uncordon,
+        Reason::Taint { .. } => Remedy::RemoveTaint(taint_text(untolerated(&node.taints, pod.tolerations())?)),
+        Reason::Insufficient(resource) => {
+            let (asked, has) = (pod.requests.amount(resource), node.allocatable.amount(resource));
+            if asked > has {
+                Remedy::Enlarge(resource.clone(), asked - has)
+            } else {
+                Remedy::Free(resource.clone(), asked - (has - node.requested.amount(resource)))
+            }
+        }
+        Reason::TooManyPods => Remedy::RemoveAnyPod,
+        Reason::Ports => {
+            let taken = pod.ports.iter().find(|port| node.ports.iter().any(|other| port.conflicts(other)))?;
+            Remedy::FreePort(taken.port)
+        }
+        Reason::NodeAffinity | Reason::EnforcedNodeAffinity | Reason::AffinityConflict => Remedy::MeetNodeAffinity,
+        Reason::SpreadLabelMissing => {
+            let missing = pod.spread.iter().filter(|s| s.required && node.label(&s.topology_key).is_none());
+            Remedy::Label(missing.map(|spread| spread.topology_key.clone()).next()?)
+        }
+        Reason::PodAffinity => {
+            let keys = || pod.affinity.required.iter().map(|key| key.topology.clone());
+            if let Some(missing) = keys().find(|key| node.label(key).is_none()) {
+                Remedy::Label(missing)
+            } else {
+                Remedy::BringSoughtPod(keys().next()?)
+            }
+        }
+        Reason::PodAntiAffinity => {
+            let counts = snapshot.counts();
+            let crowded = pod.affinity.forbidden.iter().find(|key| {
+                let tally = counts.tally(key);
+                node.domains.get(tally.topology()).is_some_and(|domain| tally.pods_in(domain) > 0)
+            });
+            Remedy::RemoveShunnedPods(crowded?.topology.clone())
+        }
+        Reason::ExistingAntiAffinity => {
+            let counts = snapshot.counts();
+            let shunning = counts.carried().iter().find(|carriers| {
+                carriers.carried.term.matches(pod, counts.namespaces())
+                    && node.domains.get(carriers.topology).is_some_and(|domain| carriers.pods_in(domain) > 0)
+            });
+            Remedy::RemoveShunnedPods(shunning?.carried.topology.clone())
+        }
+        Reason::NodeName => Remedy::ChangeNodeName,
+        Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => Remedy::MeetNodeAffinity,
+        Reason::NotNamedBy(_) | Reason::Spread | Reason::PreemptionNotHelpful | Reason::NoVictims => return None,
+    })
+}
+
+/// For every constraint that the pod would break on the node the skew it would make there.
+fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<Remedy> {
+    let required = pod.spread.iter().filter(|spread| spread.required);
+    let broken = required.filter_map(|spread| {
+        let tally = snapshot.counts().tally(&spread.tally);
+        let there = tally.pods_in(node.domains.get(tally.topology())?);
+        let enough = tally.domain_count() >= spread.min_domains;
+        let fewest = if enough { tally.suppose().fewest() } else { 0 };
+        let skew = there + i64::from(spread.counts_itself) - fewest;
+        (skew > spread.max_skew).then(|| Remedy::RaiseMaxSkew(spread.topology_key.clone(), skew))
+    });
+    broken.collect()
+}
+
+/// `key=value:Effect`, as kubectl writes taints.
+fn taint_text(taint: &Taint) -> String {
+    match taint.value.as_deref().filter(|value| !value.is_empty()) {
+        Some(value) => format!("{}={value}:{}", taint.key, taint.effect),
+        None => format!("{}:{}", taint.key, taint.effect),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::test_cluster::Cluster;
+    use super::super::test_objects::{asking, node, sized_node};
+
+    /// The advice for the pod `p` after its attempt: `node: change and change`.
+    fn advice(cluster: &mut Cluster, spec: Value) -> Vec<String> {
+        cluster.pod("p", spec);
+        assert!(cluster.step().starts_with("p: 0/"));
+        let verdict = cluster.verdicts.lock().get("p").unwrap();
+        let told = |advice: &super::Advice| {
+            let changes: Vec<String> = advice.changes.iter().map(ToString::to_string).collect();
+            format!("{}: {}", advice.node, changes.join(" and "))
+        };
+        verdict.advice.iter().map(told).collect()
+    }
+
+    #[test]
+    fn the_smallest_change_that_would_make_it_fit_comes_first_con_9() {
+        let cordoned = node(json!({"metadata": {"name": "cordoned"}, "spec": {"unschedulable": true},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}));
+        let tainted = node(json!({"metadata": {"name": "tainted"},
+            "spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}));
+        let mut cluster = Cluster::new(&[sized_node("small", "1"), sized_node("busy", "2"), cordoned, tainted]);
+        cluster.placed("there", "busy", json!({"spec": asking("1500m")}));
+        assert_eq!(
+            advice(&mut cluster, asking("2")),
+            [
+                "cordoned: uncordon it",
+                "tainted: remove the taint gpu=yes:NoSchedule, or tolerate it",
+                "busy: free 1500m cpu",
+            ]
+        );
+        // Several things at once on one node are all named; a node that is too small as a whole comes last.
+        let mut cluster = Cluster::new(&[sized_node("small", "1")]);
+        let mut spec = asking("1500m");
+        spec["nodeSelector"] = json!({"disk": "ssd"});
+        assert_eq!(
+            advice(&mut cluster, spec),
+            ["small: label it as the pod's node selector or affinity asks and request 500m cpu less: the node \
+              as a whole has not more"]
+        );
+    }
+
+    #[test]
+    fn spreading_and_shunning_say_by_how_much_and_where_con_9() {
+        let labelled = |name: &str, zone: &str| {
+            node(json!({"metadata": {"name": name, "labels": {"zone": zone}},
+                "spec": {"unschedulable": zone == "b"},
+                "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}))
+        };
+        let mut cluster = Cluster::new(&[labelled("a1", "a"), labelled("b1", "b")]);
+        let web = json!({"metadata": {"labels": {"app": "web"}}});
+        for name in ["w1", "w2"] {
+            cluster.placed(name, "a1", web.clone());
+        }
+        let selector = json!({"matchLabels": {"app": "web"}});
+        let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+            "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]});
+        // Zone b has none: two in a is a skew of 2 already, for a pod that does not count itself.
+        assert_eq!(advice(&mut cluster, spread), ["b1: uncordon it", "a1: raise maxSkew of zone to 2"]);
+        let mut cluster = Cluster::new(&[labelled("a1", "a")]);
+        cluster.placed("w1", "a1", web);
+        let term = json!([{"topologyKey": "zone", "labelSelector": selector}]);
+        let mut shuns = json!({});
+        shuns["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = term;
+        assert_eq!(
+            advice(&mut cluster, shuns),
+            ["a1: remove the pods that anti-affinity keeps apart from its zone"]
+        );
+        let mut seeks = json!({});
+        seeks["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+            json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]);
+        assert_eq!(advice(&mut cluster, seeks), ["a1: run a pod that the affinity asks for in its zone"]);
+    }
+}

@@ -1,0 +1,30 @@
+//! A verdict as the API shows it: plain texts in place of the scheduler's own types.
+
+use super::advice::Remedy;
+use super::framework::PluginId;
+use super::reason::Refusal;
+use super::verdict::{Row, Verdict};
+use crate::api::verdicts::{FilterRefusal, SchedulingVerdict};
+use crate::base::clock::Clock;
+
+/// What the API shows of a verdict now.
+pub(super) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
+    let ago = clock.monotonic().saturating_sub(verdict.at);
+    let texts = |changes: &[Remedy]| changes.iter().map(ToString::to_string).collect();
+    SchedulingVerdict {
+        attempted_at: clock.now() - ago,
+        message: verdict.message.clone(),
+        advice: verdict.advice.iter().map(|a| (a.node.to_string(), texts(&a.changes))).collect(),
+        filters: verdict.table.filters().iter().map(|filter| filter.name()).collect(),
+        nodes: verdict.table.rows().map(|row| (row.node().to_string(), refusals(row))).collect(),
+    }
+}
+
+fn refusals(row: Row<'_>) -> Vec<FilterRefusal> {
+    let refused = row.verdicts().filter_map(|(plugin, refusal)| Some((plugin, refusal?)));
+    let told = |(plugin, refusal): (PluginId, &Refusal)| FilterRefusal {
+        plugin: plugin.name(),
+        reasons: refusal.reasons.as_slice().iter().map(ToString::to_string).collect(),
+    };
+    refused.map(told).collect()
+}

@@ -1,0 +1,163 @@
+//! Questions over datagrams and connections, for the cluster's names and for the world's (NET-3).
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use hickory_proto::op::{Message, Query, ResponseCode};
+use hickory_proto::rr::rdata::A;
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+use podium::api::DeleteOptions;
+use podium::network::dns::{DnsConfig, Resolvers, start};
+use podium::object::Key;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+
+use super::{Net, until};
+
+/// A cluster's DNS with these other servers.
+fn running(resolvers: Vec<SocketAddr>) -> (Net, SocketAddr) {
+    let net = Net::new();
+    let address = SocketAddr::from((net.services.at(10), 8053));
+    let config = DnsConfig {
+        address,
+        domain: "cluster.local".into(),
+        resolvers: Resolvers::Fixed(resolvers),
+        service: Key::new("kube-system", "kube-dns"),
+    };
+    start(&net.api, &net.caches, &net.tasks, config);
+    (net, address)
+}
+
+fn question(name: &str, type_: RecordType) -> Message {
+    let mut message = Message::query();
+    message.queries = vec![Query::query(Name::from_ascii(name).unwrap(), type_)];
+    message
+}
+
+/// One datagram there and one back; none when nobody answers in time.
+async fn ask(server: SocketAddr, name: &str, type_: RecordType) -> Option<Message> {
+    let asked = question(name, type_);
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    socket.connect(server).await.unwrap();
+    socket.send(&asked.to_vec().unwrap()).await.ok()?;
+    let mut buffer = vec![0; 4096];
+    let wait = Duration::from_secs(10);
+    let length = tokio::time::timeout(wait, socket.recv(&mut buffer)).await.ok()?.ok()?;
+    assert!(length <= 512, "a client that says nothing takes no more");
+    let answer = Message::from_vec(&buffer[..length]).unwrap();
+    assert_eq!((answer.metadata.id, &answer.queries), (asked.metadata.id, &asked.queries));
+    Some(answer)
+}
+
+fn addresses(answer: &Message) -> Vec<Ipv4Addr> {
+    let ip = |record: &Record| if let RData::A(ip) = record.data { Some(ip.0) } else { None };
+    answer.answers.iter().filter_map(ip).collect()
+}
+
+/// A server of the world that knows one name.
+async fn world() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buffer = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut buffer).await {
+            let request = Message::from_vec(&buffer[..length]).unwrap();
+            let mut reply = Message::response(request.metadata.id, request.metadata.op_code);
+            reply.queries.clone_from(&request.queries);
+            if request.queries[0].name().to_ascii() == "example.org." {
+                let name = request.queries[0].name().clone();
+                reply.answers = vec![Record::from_rdata(name, 60, RData::A(A([192, 0, 2, 7].into())))];
+            } else {
+                reply.metadata.response_code = ResponseCode::NXDomain;
+            }
+            let packet = reply.to_vec().unwrap();
+            // First what a stranger might send: the wrong id.
+            let mut wrong = packet.clone();
+            wrong[0] ^= 0xff;
+            let _ = socket.send_to(&wrong, from).await;
+            let _ = socket.send_to(&packet, from).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn names_appear_and_go_with_their_services_net_3() {
+    let (net, server) = running(Vec::new());
+    let name = "web.default.svc.cluster.local.";
+    let missing = until("the server", || ask(server, name, RecordType::A)).await;
+    assert_eq!(missing.metadata.response_code, ResponseCode::NXDomain);
+    let service = net.service("web", &json!({"ports": [{"port": 80}]}));
+    let found = until("the name", || async {
+        ask(server, name, RecordType::A).await.filter(|answer| !answer.answers.is_empty())
+    })
+    .await;
+    assert_eq!(addresses(&found), [service]);
+    net.api
+        .delete(podium::object::Kind::Service, &Key::new("default", "web"), &DeleteOptions::default())
+        .unwrap();
+    until("no name", || async {
+        let answer = ask(server, name, RecordType::A).await?;
+        (answer.metadata.response_code == ResponseCode::NXDomain).then_some(())
+    })
+    .await;
+    net.tasks.stop().await;
+}
+
+#[tokio::test]
+async fn what_does_not_fit_a_datagram_comes_over_a_connection_net_3() {
+    let (net, server) = running(Vec::new());
+    net.service("many", &json!({"clusterIP": "None", "ports": [{"port": 80}]}));
+    let all: Vec<_> = (1..=100)
+        .map(|n| json!({"addresses": [net.backend(n).to_string()], "conditions": {"ready": true}}))
+        .collect();
+    net.endpoints("many", &json!([{"name": "", "port": 80, "protocol": "TCP"}]), &json!(all));
+    let name = "many.default.svc.cluster.local.";
+    let cut = until("the set", || async {
+        ask(server, name, RecordType::A).await.filter(|answer| !answer.answers.is_empty())
+    })
+    .await;
+    assert!(cut.metadata.truncation && cut.answers.len() < 100);
+
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    // Two questions on one connection.
+    for _ in 0..2 {
+        let packet = question(name, RecordType::A).to_vec().unwrap();
+        stream.write_u16(u16::try_from(packet.len()).unwrap()).await.unwrap();
+        stream.write_all(&packet).await.unwrap();
+        let mut answer = vec![0; usize::from(stream.read_u16().await.unwrap())];
+        stream.read_exact(&mut answer).await.unwrap();
+        let whole = Message::from_vec(&answer).unwrap();
+        let mut ips = addresses(&whole);
+        ips.sort_unstable();
+        assert_eq!(ips, (1..=100).map(|n| net.backend(n)).collect::<Vec<_>>());
+        assert!(!whole.metadata.truncation);
+    }
+    net.tasks.stop().await;
+}
+
+#[tokio::test]
+async fn other_names_are_asked_of_the_machines_servers_net_3() {
+    // The first one does not answer: nobody listens there.
+    let deaf = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (net, server) = running(vec![deaf, world().await]);
+    net.service("out", &json!({"type": "ExternalName", "externalName": "example.org"}));
+    let found = until("the world", || ask(server, "example.org.", RecordType::A)).await;
+    assert_eq!(addresses(&found), [Ipv4Addr::new(192, 0, 2, 7)]);
+    let missing = ask(server, "no.example.org.", RecordType::A).await.unwrap();
+    assert_eq!(missing.metadata.response_code, ResponseCode::NXDomain);
+    let name = "out.default.svc.cluster.local.";
+    let followed = until("the alias", || async {
+        ask(server, name, RecordType::A).await.filter(|answer| !answer.answers.is_empty())
+    })
+    .await;
+    assert_eq!(followed.answers[0].record_type(), RecordType::CNAME);
+    assert_eq!(addresses(&followed), [Ipv4Addr::new(192, 0, 2, 7)]);
+    net.tasks.stop().await;
+
+    let (net, server) = running(vec![deaf]);
+    let failed = until("the server", || ask(server, "example.org.", RecordType::A)).await;
+    assert_eq!(failed.metadata.response_code, ResponseCode::ServFail);
+    net.tasks.stop().await;
+}

@@ -1,0 +1,84 @@
+//! Programs that misbehave, as the API tells of them: state, reason, event; and the node stays ready (POD-3, POD-12,
+//! POD-16).
+
+use serde_json::{Value, json};
+
+use crate::instance::{Home, wait_for};
+
+/// A pod of one container that is not started again.
+fn pod(name: &str, command: &Value, more: &Value) -> Value {
+    let mut container = json!({"name": "c", "image": "busybox", "command": command});
+    container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"restartPolicy": "Never", "containers": [container]}})
+}
+
+#[test]
+fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16() {
+    let home = Home::new();
+    let instance = home.start(&["--nodes", "1"]);
+    let shell = |script: &str| json!(["sh", "-c", script]);
+    let eater = shell("x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done");
+    let pods = [
+        pod("missing", &json!(["nope"]), &json!({})),
+        pod("directory", &json!(["/etc"]), &json!({})),
+        pod("not-executable", &json!(["/etc/passwd"]), &json!({})),
+        pod("forks-and-exits", &shell("setsid sleep 1000 & exit 0"), &json!({})),
+        pod("fails", &shell("exit 7"), &json!({})),
+        pod("eats", &eater, &json!({"resources": {"limits": {"memory": "32Mi"}}})),
+        pod("root", &shell("exit 0"), &json!({"securityContext": {"runAsNonRoot": true, "runAsUser": 0}})),
+        pod(
+            "odd",
+            &shell("exit 0"),
+            &json!({"securityContext": {"privileged": true,
+            "seLinuxOptions": {"level": "s0"}, "seccompProfile": {"type": "RuntimeDefault"}}}),
+        ),
+    ];
+    let manifest = home.path("faults.json");
+    std::fs::write(&manifest, json!({"apiVersion": "v1", "kind": "List", "items": pods}).to_string())
+        .unwrap();
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+
+    let terminated = "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.reason} \
+                      {.status.containerStatuses[0].state.terminated.exitCode}";
+    for (name, expect) in [
+        ("missing", "Failed StartError 128"),
+        ("directory", "Failed StartError 128"),
+        ("not-executable", "Failed StartError 128"),
+        ("forks-and-exits", "Succeeded Completed 0"),
+        ("fails", "Failed Error 7"),
+        ("eats", "Failed OOMKilled 137"),
+        ("odd", "Succeeded Completed 0"),
+    ] {
+        wait_for(&format!("{name}: {expect}"), || {
+            (instance.kubectl(&["get", "pod", name, "-o", terminated]) == expect).then_some(())
+        });
+    }
+    let waiting = "jsonpath={.status.containerStatuses[0].state.waiting.reason}";
+    wait_for("a root that must not be", || {
+        let reason = instance.kubectl(&["get", "pod", "root", "-o", waiting]);
+        (reason == "CreateContainerConfigError").then_some(())
+    });
+    let message = "jsonpath={.status.containerStatuses[0].state.terminated.message}";
+    let text = instance.kubectl(&["get", "pod", "missing", "-o", message]);
+    assert_eq!(text, r#"exec: "nope": executable file not found in $PATH"#);
+
+    let events = |name: &str| {
+        let about = format!("involvedObject.name={name}");
+        let lines = "jsonpath={range .items[*]}{.type} {.reason} {.message}{'\\n'}{end}";
+        instance.kubectl(&["get", "events", "--field-selector", &about, "-o", lines])
+    };
+    wait_for("the event of a failed start", || {
+        events("missing").contains(r#"Warning Failed Error: exec: "nope": executable"#).then_some(())
+    });
+    let ignored: Vec<String> = events("odd")
+        .lines()
+        .filter(|line| line.contains("SecurityContextIgnored"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(ignored.len(), 2, "{ignored:?}");
+    assert!(ignored.iter().all(|line| line.starts_with("Warning ")), "{ignored:?}");
+    let ready = "jsonpath={.items[0].status.conditions[?(@.type=='Ready')].status}";
+    assert_eq!(instance.kubectl(&["get", "nodes", "-o", ready]), "True");
+    instance.stop();
+}

@@ -1,0 +1,70 @@
+//! What a container may use, and what happens when it wants more (POD-12).
+
+use std::path::PathBuf;
+
+use podium::kubelet::runtime::{ContainerRecord, Runtime};
+
+use super::node::{Node, shell, soon};
+
+/// POD-12: over its memory limit a container is killed.
+#[tokio::test]
+async fn memory_limits_kill() {
+    let mut node = Node::new(true).await;
+    let mut spec = shell("main", "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done");
+    spec.memory_limit_bytes = Some(32 << 20);
+    let record = node.start(spec).await;
+    let exit = node.exit(&record.id).await;
+    assert_eq!((exit.exit_code, exit.oom_killed), (137, true));
+    node.shutdown().await;
+}
+
+/// Where the kernel keeps a container's processes together, in one hierarchy.
+fn group(record: &ContainerRecord, controller: &str) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(format!("/proc/{}/cgroup", record.pid?)).ok()?;
+    let path = groups.lines().find_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let names = fields.next()?;
+        (names.is_empty() || names.split(',').any(|name| name == controller)).then_some(fields.next()?)
+    })?;
+    let mounts = [PathBuf::from("/sys/fs/cgroup").join(controller), PathBuf::from("/sys/fs/cgroup")];
+    mounts
+        .into_iter()
+        .map(|mount| mount.join(path.trim_start_matches('/')))
+        .find(|group| group.join("cgroup.procs").exists())
+}
+
+/// POD-12: what wants more processes than its pod may have does not get them, its node lives on, and nothing of
+/// its control groups stays.
+#[tokio::test]
+async fn control_groups_hold_processes_and_processor_time() {
+    let mut node = Node::new(true).await;
+    let limits = node.runtime.isolation()["podium.dev/limits"].clone();
+    if limits.contains("pids not limited") {
+        eprintln!("skipped: {limits}");
+        return node.shutdown().await;
+    }
+    let bomb = "for n in $(seq 200); do sleep 1000 & done; echo all";
+    let record = node.start(shell("bomb", &format!("({bomb}) 2>&1; sleep 1000"))).await;
+    node.log_has(&record.id, "ork").await;
+    assert!(node.runtime.usage(&"pod".to_owned()).await.unwrap()["bomb"].processes <= 64 + 1);
+    let held = group(&record, "pids").expect("its processes are in a group");
+    node.runtime.kill_container(&record.id).await.unwrap();
+    assert_eq!(node.exit(&record.id).await.exit_code, 137);
+    assert!(!held.exists(), "{}", held.display());
+
+    if !limits.contains("cpu not limited") {
+        let mut spec = shell("slow", "sleep 1000");
+        (spec.cpu_limit_millicores, spec.cpu_request_millicores) = (Some(250), Some(100));
+        let record = node.start(spec).await;
+        let held = group(&record, "cpu").expect("its processes are in a group");
+        let read = |file: &str| std::fs::read_to_string(held.join(file)).unwrap_or_default();
+        assert!(
+            read("cpu.cfs_quota_us") == "25000\n" || read("cpu.max") == "25000 100000\n",
+            "{}",
+            held.display()
+        );
+        node.runtime.stop_sandbox(&"pod".to_owned()).await.unwrap();
+        assert!(!held.parent().unwrap().exists(), "its pod's group is gone too");
+    }
+    soon("shutdown", node.shutdown()).await;
+}

@@ -1,0 +1,72 @@
+//! The built-in web server as an image (IMG-2).
+
+use std::time::Duration;
+
+use podium::kubelet::runtime::{ContainerSpec, Mount, Runtime};
+
+use super::node::{Node, shell, soon, words};
+
+async fn request(address: std::net::SocketAddr, request: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = soon("connect", async {
+        loop {
+            match tokio::net::TcpStream::connect(address).await {
+                Ok(stream) => return stream,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    })
+    .await;
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// IMG-2: the built-in nginx answers on the pod's address with its version, serves its own directory or the
+/// volume mounted there, and ends when asked.
+#[tokio::test]
+async fn nginx_is_built_in() {
+    for (namespaces, last) in [(true, 71), (false, 72)] {
+        let mut node = Node::new(namespaces).await;
+        let ip = format!("127.9.{}.{last}", std::process::id() % 250);
+        let image = |name: &str, image: &str| ContainerSpec {
+            command: Vec::new(),
+            image: image.to_owned(),
+            env: vec![("POD_IP".to_owned(), ip.clone())],
+            ..shell(name, "")
+        };
+        let web = node.start(image("web", "nginx:1.9.1")).await;
+        let port = if rustix::process::geteuid().is_root() { 80 } else { 8080 };
+        let address: std::net::SocketAddr = format!("{ip}:{port}").parse().unwrap();
+        let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let page = request(address, &get("/")).await;
+        assert!(page.starts_with("HTTP/1.1 200") && page.contains("Welcome to nginx!"), "{page}");
+        assert!(page.to_ascii_lowercase().contains("\r\nserver: nginx/1.9.1\r\n"), "{page}");
+        assert!(request(address, &get("/none")).await.starts_with("HTTP/1.1 404"));
+        assert!(request(address, &get("/../../etc/passwd")).await.starts_with("HTTP/1.1 400"));
+        let head = request(address, "HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+        assert!(head.ends_with("\r\n\r\n"), "{head}");
+        node.log_has(&web.id, "\"GET /none HTTP/1.1\" 404").await;
+        let version = node.runtime.exec_sync(&web.id, words(&["nginx", "-v"]), Duration::from_mins(1));
+        assert_eq!(version.await.unwrap().output, b"nginx version: nginx/1.9.1\n");
+        node.runtime.terminate_container(&web.id).await.unwrap();
+        assert_eq!(node.exit(&web.id).await.exit_code, 0);
+
+        let volume = node.directory.path().join("html");
+        std::fs::create_dir(&volume).unwrap();
+        let mut spec = image("own", "nginx:1.7.9");
+        spec.mounts = vec![Mount {
+            host_path: volume.clone(),
+            container_path: "/usr/share/nginx/html".into(),
+            read_only: true,
+        }];
+        let own = node.start(spec).await;
+        assert!(request(address, &get("/")).await.starts_with("HTTP/1.1 403"));
+        std::fs::write(volume.join("index.html"), "mine").unwrap();
+        assert!(request(address, &get("/")).await.ends_with("\r\n\r\nmine"));
+        node.runtime.kill_container(&own.id).await.unwrap();
+        node.exit(&own.id).await;
+        node.shutdown().await;
+    }
+}

@@ -1,0 +1,211 @@
+//! What kubectl carries over long connections, in both of its protocols: exec, cp, port-forward; and the proxy
+//! (API-3, API-6, EPH-2).
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::instance::{Home, Instance};
+
+const PODS: &str = r"
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: nginx, image: 'nginx:1.25', ports: [{containerPort: 80, name: http}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  selector: {app: web}
+  ports: [{port: 8000, targetPort: http}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: box}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: box, image: busybox, command: [sh, -c, 'sleep 100000']}
+";
+
+/// Both ways in which one kubectl speaks: as before 1.30, and as since.
+const PROTOCOLS: [(&str, &str); 2] = [("SPDY", "false"), ("WebSocket", "true")];
+
+fn kubectl(instance: &Instance, web_sockets: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new("kubectl");
+    command
+        .env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", web_sockets)
+        .env("KUBECTL_PORT_FORWARD_WEBSOCKETS", web_sockets)
+        .arg("--kubeconfig")
+        .arg(instance.kubeconfig())
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs kubectl with this as its input.
+fn fed(instance: &Instance, web_sockets: &str, arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = kubectl(instance, web_sockets, arguments).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        // Fails when the command ends before it has read all.
+        scope.spawn(move || stdin.write_all(input));
+        child.wait_with_output().unwrap()
+    })
+}
+
+/// A `kubectl port-forward` that listens.
+struct Forward {
+    child: Child,
+    port: u16,
+}
+
+impl Forward {
+    fn start(instance: &Instance, web_sockets: &str, target: &str, port: &str) -> Self {
+        let arguments = ["port-forward", target, port, "--address=127.0.0.1"];
+        let mut child = kubectl(instance, web_sockets, &arguments).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let port = line.strip_prefix("Forwarding from 127.0.0.1:").and_then(|rest| rest.split(' ').next());
+        let port = port.unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
+        Self { child, port }
+    }
+
+    fn get(&self) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+}
+
+impl Drop for Forward {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_lose_nothing_in_either_protocol_api_3() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral"]);
+    let manifest = home.path("pods.yaml");
+    std::fs::write(&manifest, PODS).unwrap();
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s"]);
+
+    for (protocol, web_sockets) in PROTOCOLS {
+        exec(&instance, protocol, web_sockets);
+        copy(&instance, protocol, web_sockets, &home.path(protocol));
+        forward(&instance, protocol, web_sockets);
+    }
+    channels(&instance).await;
+    proxy(&instance);
+    instance.stop();
+}
+
+/// EPH-2: megabytes in and out, the exit code, and output of a process that leaves its input unread.
+fn exec(instance: &Instance, protocol: &str, web_sockets: &str) {
+    let input: Vec<u8> = (0..3_000_000_u32).flat_map(|n| [(n >> 8) as u8, n as u8]).collect();
+    let echoed = fed(instance, web_sockets, &["exec", "-i", "box", "--", "sh", "-c", "cat; exit 7"], &input);
+    assert!(echoed.stdout == input, "{protocol}: {} of {} bytes", echoed.stdout.len(), input.len());
+    assert_eq!(echoed.status.code(), Some(7), "{protocol}");
+
+    let script = "head -c 1000 | wc -c; echo well >&2; exit 3";
+    let cut = fed(instance, web_sockets, &["exec", "-i", "box", "--", "sh", "-c", script], &input);
+    assert_eq!(String::from_utf8_lossy(&cut.stdout).trim(), "1000", "{protocol}");
+    assert_eq!(cut.status.code(), Some(3), "{protocol}");
+    assert!(String::from_utf8_lossy(&cut.stderr).starts_with("well"), "{protocol}");
+
+    let missing = fed(instance, web_sockets, &["exec", "box", "--", "no-such-program"], b"");
+    let told = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(
+        told.contains("exec: \"no-such-program\": executable file not found in $PATH"),
+        "{protocol}: {told}"
+    );
+    assert_eq!(missing.status.code(), Some(1), "{protocol}");
+}
+
+/// API-6: `kubectl cp` there and back.
+fn copy(instance: &Instance, protocol: &str, web_sockets: &str, at: &Path) {
+    let content: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
+    let (there, back) = (at.with_extension("there"), at.with_extension("back"));
+    std::fs::write(&there, &content).unwrap();
+    let remote = format!("box:/tmp/{protocol}");
+    for (from, to) in [(there.to_str().unwrap(), remote.as_str()), (&remote, back.to_str().unwrap())] {
+        let copied = fed(instance, web_sockets, &["cp", from, to], b"");
+        assert!(copied.status.success(), "{protocol}: {}", String::from_utf8_lossy(&copied.stderr));
+    }
+    assert!(std::fs::read(back).unwrap() == content, "{protocol}");
+}
+
+/// API-3: many connections at once; another pod's listener is not taken for this pod's.
+fn forward(instance: &Instance, protocol: &str, web_sockets: &str) {
+    for (target, port) in [("pod/web", ":80"), ("svc/web", ":8000")] {
+        let forward = Forward::start(instance, web_sockets, target, port);
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..20).map(|_| scope.spawn(|| forward.get().unwrap())).collect();
+            for answer in all {
+                let answer = answer.join().unwrap();
+                assert!(answer.starts_with("HTTP/1.1 200"), "{protocol} {target}: {answer:?}");
+            }
+        });
+    }
+    let mut refused = Forward::start(instance, web_sockets, "pod/box", ":80");
+    assert!(!refused.get().is_ok_and(|answer| answer.contains("200")), "{protocol}");
+    // kubectl gives up at the first connection that cannot be made, and says why.
+    let mut told = String::new();
+    refused.child.stderr.as_mut().unwrap().read_to_string(&mut told).unwrap();
+    assert!(told.contains("error forwarding port 80 to pod "), "{protocol}: {told}");
+    assert!(told.contains("uid : failed to connect to localhost:80 inside the pod: dial tcp4 "), "{told}");
+}
+
+/// API-3: the older protocol, two channels of a WebSocket a port, as the kube crate speaks it.
+async fn channels(instance: &Instance) {
+    let pods: Api<Pod> = Api::default_namespaced(instance.client().await);
+    let mut forward = pods.portforward("web", &[80]).await.unwrap();
+    let mut stream = forward.take_stream(80).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    let mut forward = pods.portforward("box", &[80]).await.unwrap();
+    let error = forward.take_error(80).unwrap().await.unwrap();
+    assert!(error.starts_with("error forwarding port 80 to pod "), "{error}");
+}
+
+/// API-3: through the API to a pod's port and to a service's endpoint.
+fn proxy(instance: &Instance) {
+    let get =
+        |path: &str| instance.kubectl_output(&["get", "--raw", &format!("/api/v1/namespaces/default{path}")]);
+    for path in
+        ["/pods/web/proxy/", "/pods/http:web:80/proxy/", "/services/web/proxy/", "/services/web:8000/proxy/"]
+    {
+        let answer = get(path);
+        let page = String::from_utf8_lossy(&answer.stdout).into_owned();
+        assert!(answer.status.success() && page.contains("nginx"), "{path}: {page}");
+    }
+    for (path, expected) in [
+        ("/pods/box:81/proxy/", "error trying to reach service: dial tcp "),
+        ("/services/web:81/proxy/", "no service port 81 found for service \"web\""),
+        ("/pods/a:b:c/proxy/", "invalid pod request \"a:b:c\""),
+        ("/pods/nosuch/proxy/", "pods \"nosuch\" not found"),
+    ] {
+        let told = String::from_utf8_lossy(&get(path).stderr).into_owned();
+        assert!(told.contains(expected), "{path}: {told}");
+    }
+}
