@@ -18,8 +18,7 @@ pub(in crate::kubelet) enum Condition {
 }
 
 impl Condition {
-    pub(in crate::kubelet) const ALL: [Self; 3] =
-        [Self::Memory, Self::Disk, Self::Pid];
+    pub(in crate::kubelet) const ALL: [Self; 3] = [Self::Memory, Self::Disk, Self::Pid];
 
     /// The condition's type.
     pub(in crate::kubelet) fn text(self) -> &'static str {
@@ -41,9 +40,7 @@ impl Condition {
             }
             (Self::Disk, true) => ("KubeletHasDiskPressure", "kubelet has disk pressure"),
             (Self::Disk, false) => ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-            (Self::Pid, true) => {
-                ("KubeletHasInsufficientPID", "kubelet has insufficient PID available")
-            }
+            (Self::Pid, true) => ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
             (Self::Pid, false) => ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
         }
     }

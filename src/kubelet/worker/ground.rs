@@ -25,13 +25,12 @@ impl Pass<'_> {
             node.taken.lock().add(uid, &self.pod);
             return;
         }
-        let refusal = match eviction::refusal(&node.eviction.conditions(), &self.pod) {
-            Some(message) => Err(Refusal { reason: "Evicted".into(), message }),
-            None => {
-                let key = Key::new("", node.config.name.as_str());
-                let object = self.engine.api.get_as::<NodeObject>(&key).ok();
-                node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
-            }
+        let refusal = if let Some(message) = eviction::refusal(&node.eviction.conditions(), &self.pod) {
+            Err(Refusal { reason: "Evicted".into(), message })
+        } else {
+            let key = Key::new("", node.config.name.as_str());
+            let object = self.engine.api.get_as::<NodeObject>(&key).ok();
+            node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
         };
         if let Err(Refusal { reason, message }) = refusal {
             self.event(EventType::Warning, &reason, message.clone());
