@@ -276,7 +276,6 @@ mod tests {
 
     use super::*;
     use kube::core::Status;
-    use serde_json::json;
 
     /// CON-6: what the eviction API's answers mean for a row.
     #[test]

@@ -29,6 +29,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
         share_process_namespace: false,
         resolv_conf: None,
         hosts: None,
+        host: crate::kubelet::runtime::HostShares::default(),
     };
     let mut seen = Observed { prepared: Prepared::Yes, ip: Some(spec.ip), ..Observed::default() };
     let record = |(name, code): &(&str, Option<i32>)| ContainerRecord {
@@ -162,7 +163,7 @@ fn started_and_ready_follow_the_probes_pod_5() {
         (status.started, status.ready)
     };
     assert_eq!(shown(&seen), (Some(false), false));
-    let mut answer = |seen: &mut Observed, kind| {
+    let answer = |seen: &mut Observed, kind| {
         let probes = &mut seen.memory_mut("a").current.as_mut().unwrap().probes;
         probes.answered(kind, &ProbeOutcome::Success, at(2));
     };
