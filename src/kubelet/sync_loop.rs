@@ -294,6 +294,8 @@ impl Engine {
         let uid = pod.uid().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
+            // The API has given its room away already; its processes follow within a moment.
+            slot.node.taken.lock().release(&uid);
             (slot.gone, slot.dirty) = (true, true);
             self.start_pass(&uid, slot);
         }

@@ -592,6 +592,11 @@ async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
     scene.until(&first, "done", |s| s.phase.as_deref() == Some("Succeeded")).await;
     let third = scene.create_named("third", asking("300m"));
     scene.until(&third, "ready", is_ready).await;
+    // The room of a pod that was deleted by force is free at once, as the API says.
+    let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    scene.api.delete(Kind::Pod, &third, &now).unwrap();
+    let fourth = scene.create_named("fourth", asking("900m"));
+    scene.until(&fourth, "ready", is_ready).await;
     // Pods that have failed for good do not hold up the end of the control plane.
     let over = tokio::time::timeout(Duration::from_mins(5), scene.kubelet.shutdown(|_| {})).await;
     assert!(over.is_ok(), "the shutdown waits for {} pods", scene.kubelet.live_pods());
