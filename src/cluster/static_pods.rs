@@ -86,6 +86,13 @@ mod tests {
         assert_eq!(told.len(), 6, "{told:?}");
         assert_eq!((told[0].as_str(), told[1].as_str()), ("a.json Pod", "b.yaml Pod"));
         assert!(told[2].starts_with("broken.yaml ! broken.yaml:1"), "{told:?}");
-        assert_eq!(told[3..], ["c.yaml Pod", "empty.yaml ! the file is empty", "two.yaml ! the file holds more than one object"]);
+        assert_eq!(
+            told[3..],
+            [
+                "c.yaml Pod",
+                "empty.yaml ! the file is empty",
+                "two.yaml ! the file holds more than one object"
+            ]
+        );
     }
 }

@@ -54,7 +54,8 @@ impl Taken {
             }
             if !asked.is_zero() && used + asked > all {
                 // As the scheduler counts: cpu in thousandths.
-                let number = |amount: Amount| if resource == "cpu" { amount.millis() } else { amount.units() };
+                let number =
+                    |amount: Amount| if resource == "cpu" { amount.millis() } else { amount.units() };
                 return Err(short(&resource, number(asked), number(used), number(all)));
             }
         }
@@ -101,7 +102,9 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "n", "labels": {"disk": "ssd"}}})).unwrap();
         let mut taken = Taken::default();
         let mut take = |uid: &str, pod: &Pod| {
-            taken.try_add(uid, pod, &allocatable, Some(&node)).map_err(|r| format!("{}: {}", r.reason, r.message))
+            taken
+                .try_add(uid, pod, &allocatable, Some(&node))
+                .map_err(|r| format!("{}: {}", r.reason, r.message))
         };
         assert_eq!(take("a", &asking(json!({"cpu": "1500m"}))), Ok(()));
         assert_eq!(take("a", &asking(json!({"cpu": "1500m"}))), Ok(()), "asking twice takes once");

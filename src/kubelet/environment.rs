@@ -17,7 +17,7 @@ use super::spec;
 use crate::object::Shared;
 use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
-pub use expand::expand;
+pub use expand::{expand, unset};
 pub use fields::{field_value, resource_value};
 pub use services::visible_services;
 

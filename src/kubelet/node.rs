@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use super::images::PresentImages;
 use super::pod_ips::PodIps;
-use super::static_pods::StaticManifest;
 use super::runtime::{Runtime, RuntimeEvent};
+use super::static_pods::StaticManifest;
 use super::usage::Meter;
 use crate::api::{AddressRange, Api};
 use crate::base::task::Tasks;

@@ -152,7 +152,7 @@ pub(super) fn set(engine: &Arc<Engine>, node: &Arc<Node>, manifests: &[StaticMan
             }
         }
     }
-    tell_broken(engine, node, broken);
+    tell_broken(engine, node, &broken);
     let uids: BTreeSet<&str> = wanted.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
     engine.end_static_pods(&node.config.name, &uids);
     for pod in wanted {
@@ -166,7 +166,7 @@ pub(super) fn set(engine: &Arc<Engine>, node: &Arc<Node>, manifests: &[StaticMan
 }
 
 /// Each broken manifest is told of once, until it is broken in another way.
-fn tell_broken(engine: &Engine, node: &Node, broken: BTreeSet<(String, String)>) {
+fn tell_broken(engine: &Engine, node: &Node, broken: &BTreeSet<(String, String)>) {
     let told = std::mem::replace(&mut *node.broken_manifests.lock(), broken.clone());
     for (source, error) in broken.difference(&told) {
         let message = format!("static pod {source}: {error}");
@@ -180,9 +180,8 @@ fn tell_broken(engine: &Engine, node: &Node, broken: BTreeSet<(String, String)>)
 /// Whether the pod came from a manifest of its node.
 pub(super) fn is_static(pod: &Pod) -> bool {
     let annotations = pod.metadata.annotations.as_ref();
-    annotations.is_some_and(|a| {
-        a.get(SOURCE).is_some_and(|s| s == "file") && !a.contains_key(MIRROR_ANNOTATION)
-    })
+    annotations
+        .is_some_and(|a| a.get(SOURCE).is_some_and(|s| s == "file") && !a.contains_key(MIRROR_ANNOTATION))
 }
 
 #[cfg(test)]
@@ -220,7 +219,10 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
         };
         for (value, expected) in [
-            (json!({"apiVersion": "apps/v1", "kind": "Deployment"}), "a static pod is a v1 Pod, not a apps/v1 Deployment"),
+            (
+                json!({"apiVersion": "apps/v1", "kind": "Deployment"}),
+                "a static pod is a v1 Pod, not a apps/v1 Deployment",
+            ),
             (json!({"apiVersion": "v1", "kind": "Pod", "spec": {}}), "metadata.name: Required value"),
             (spec(json!({"serviceAccountName": "robot"})), "static pods may not reference serviceaccounts"),
             (
@@ -228,7 +230,9 @@ mod tests {
                 "static pods may not reference configmaps",
             ),
             (
-                spec(json!({"containers": [{"name": "c", "image": "x", "envFrom": [{"secretRef": {"name": "s"}}]}]})),
+                spec(
+                    json!({"containers": [{"name": "c", "image": "x", "envFrom": [{"secretRef": {"name": "s"}}]}]}),
+                ),
                 "static pods may not reference secrets",
             ),
             (spec(json!({"containers": []})), "spec.containers: Required value"),

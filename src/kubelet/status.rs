@@ -41,6 +41,7 @@ pub fn compose_status(
         return old;
     }
     let mut status = containers::statuses(pod, observed, now, timings, moment);
+    containers::shorten_messages(&mut status);
     let old_phase = old.phase.as_deref().map_or(Phase::Pending, Phase::read);
     let all_ended = !spec::all_containers(pod).any(|(_, c)| observed.runs(&c.name));
     let ending_for_good = observed.stop.as_ref().is_some_and(|s| s.cause != StopCause::Shutdown) && all_ended;

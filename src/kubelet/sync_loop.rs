@@ -8,7 +8,10 @@
 //!
 //! Architecture Invariant: nothing here decides about containers; that is `plan`.
 
-use std::collections::{BTreeSet, HashMap};
+mod follow;
+mod mirrors;
+
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,12 +24,11 @@ use super::node::Node;
 use super::observed::Observed;
 use super::probe::{ProbeKind, ProbeOutcome};
 use super::runtime::{ContainerId, PodUid, RuntimeEvent};
-use super::static_pods::{is_static, mirror};
+use super::static_pods::mirror;
 use super::volumes::Tokens;
 use super::wakes::Wakes;
 use super::worker;
 use crate::api::Api;
-use crate::api::{ChangeKind, Visibility};
 use crate::base::clock::{Clock, until};
 use crate::base::task::Tasks;
 use crate::object::config::Timings;
@@ -150,7 +152,7 @@ impl Engine {
             fewer: Notify::new(),
         });
         let follower = engine.clone();
-        tasks.spawn_restarting("kubelet pods", move || follow(follower.clone()));
+        tasks.spawn_restarting("kubelet pods", move || follow::follow(follower.clone()));
         let waker = engine.clone();
         tasks.spawn_restarting("kubelet timer", move || wake(waker.clone()));
         let measurer = engine.clone();
@@ -232,9 +234,7 @@ impl Engine {
     fn refresh(self: &Arc<Self>, kind: Kind, namespace: &str, name: &str) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut() {
-            if slot.pod.namespace() == namespace
-                && super::volumes::shows(&slot.pod, kind, name)
-            {
+            if slot.pod.namespace() == namespace && super::volumes::shows(&slot.pod, kind, name) {
                 slot.notes.push(Note::Refresh);
                 self.start_pass(uid, slot);
             }
@@ -286,97 +286,6 @@ impl Engine {
         }
     }
 
-    /// A mirror came or changed: its pod keeps it, or nobody does and it goes.
-    fn see_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
-        let uid = mirror::hash(mirror).unwrap_or_default().to_string();
-        let mut pods = self.pods.lock();
-        match pods.get_mut(&uid) {
-            Some(slot) => {
-                let newer = slot.mirror.as_ref().is_none_or(|known| revision(mirror) > revision(known));
-                if newer {
-                    slot.mirror = Some(mirror.clone());
-                    slot.dirty = true;
-                    self.start_pass(&uid, slot);
-                }
-            }
-            None => {
-                drop(pods);
-                if let Err(error) = mirror::remove(&self.api, mirror) {
-                    tracing::warn!(pod = %mirror.key(), "a mirror of no pod was not removed: {error}");
-                }
-            }
-        }
-    }
-
-    /// Takes a static pod in, unless it is here or another of its name has not ended yet.
-    pub(super) fn add_static_pod(
-        self: &Arc<Self>,
-        node: &Arc<Node>,
-        pod: &Shared<Pod>,
-        mirror: Option<Shared<Pod>>,
-    ) {
-        let mut pods = self.pods.lock();
-        let key = pod.key();
-        let taken = pods.values().any(|s| s.node.config.name == node.config.name && s.pod.key() == key);
-        if taken {
-            return;
-        }
-        let uid = pod.uid().to_string();
-        let slot = Slot { mirror, ..Slot::new(node.clone(), pod.clone()) };
-        let slot = pods.entry(uid.clone()).or_insert(slot);
-        self.start_pass(&uid, slot);
-    }
-
-    /// Asks the static pods of a node to end that have no manifest any more.
-    pub(super) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
-        let now = self.clock.now();
-        let mut pods = self.pods.lock();
-        let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(&s.pod));
-        for (uid, slot) in here.filter(|(uid, _)| !kept.contains(uid.as_str())) {
-            if slot.pod.metadata.deletion_timestamp.is_some() {
-                continue;
-            }
-            let grace = super::spec::grace(&slot.pod);
-            let mut pod = Pod::clone(&slot.pod);
-            let end = crate::base::clock::saturating_after(now, grace);
-            pod.metadata.deletion_timestamp = Some(crate::base::clock::time(end));
-            pod.metadata.deletion_grace_period_seconds = i64::try_from(grace.as_secs()).ok();
-            slot.pod = Shared::from_value(pod);
-            slot.dirty = true;
-            self.start_pass(uid, slot);
-        }
-    }
-
-    /// Keeps the status of a static pod, which the API does not keep for it, and its mirror.
-    pub(super) fn keep_static(&self, pod: &Shared<Pod>, mirror: Option<Shared<Pod>>) {
-        let mut pods = self.pods.lock();
-        let Some(slot) = pods.get_mut(pod.uid()) else { return };
-        if slot.pod.status != pod.status {
-            let mut kept = Pod::clone(&slot.pod);
-            kept.status.clone_from(&pod.status);
-            slot.pod = Shared::from_value(kept);
-        }
-        slot.mirror = mirror;
-    }
-
-    /// The mirror of a static pod as it was seen last.
-    pub(super) fn mirror_of(&self, uid: &str) -> Option<Shared<Pod>> {
-        self.pods.lock().get(uid)?.mirror.clone()
-    }
-
-    /// The mirror of a static pod is gone: the next pass makes another.
-    fn lose_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
-        let uid = mirror::hash(mirror).unwrap_or_default().to_string();
-        let mut pods = self.pods.lock();
-        if let Some(slot) = pods.get_mut(&uid)
-            && slot.mirror.as_ref().is_none_or(|known| known.uid() == mirror.uid())
-        {
-            slot.mirror = None;
-            slot.dirty = true;
-            self.start_pass(&uid, slot);
-        }
-    }
-
     fn lose(self: &Arc<Self>, pod: &Shared<Pod>) {
         if mirror::hash(pod).is_some() {
             self.lose_mirror(pod);
@@ -385,6 +294,8 @@ impl Engine {
         let uid = pod.uid().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
+            // The API has given its room away already; its processes follow within a moment.
+            slot.node.taken.lock().release(&uid);
             (slot.gone, slot.dirty) = (true, true);
             self.start_pass(&uid, slot);
         }
@@ -454,49 +365,6 @@ impl Engine {
 
 fn revision(pod: &Shared<Pod>) -> Revision {
     pod.object().revision()
-}
-
-/// Follows the pods of all nodes; only durable changes, since processes leave the control plane's memory.
-async fn follow(engine: Arc<Engine>) {
-    loop {
-        let snapshot = engine.api.list(Kind::Pod, None);
-        let mut watcher = engine.api.watch(Kind::Pod, snapshot.revision, Visibility::Durable);
-        let pods: Vec<Shared<Pod>> = snapshot.objects.iter().filter_map(Shared::from_object).collect();
-        // The list may be ahead of the disk; a process is only started for what a crash leaves.
-        if engine.api.durable(snapshot.revision).await.is_err() {
-            tracing::error!("the pods' objects are not durable: no pod is started until they are");
-        }
-        engine.lose_all_but(&pods);
-        for pod in &pods {
-            engine.see(pod);
-        }
-        while let Ok(changes) = watcher.next().await {
-            for change in changes {
-                let Some(pod) = Shared::<Pod>::from_object(&change.object) else { continue };
-                match change.kind {
-                    ChangeKind::Added | ChangeKind::Modified => engine.see(&pod),
-                    ChangeKind::Deleted => engine.lose(&pod),
-                }
-            }
-            tokio::task::consume_budget().await;
-        }
-    }
-}
-
-impl Engine {
-    /// After a gap in the watch: what is not in the list any more is gone.
-    fn lose_all_but(self: &Arc<Self>, listed: &[Shared<Pod>]) {
-        let listed: std::collections::HashSet<&str> = listed.iter().map(Shared::uid).collect();
-        let lost: Vec<Shared<Pod>> = {
-            let pods = self.pods.lock();
-            // Of a static pod only the mirror can be lost.
-            let shown = |slot: &Slot| if is_static(&slot.pod) { slot.mirror.clone() } else { Some(slot.pod.clone()) };
-            pods.values().filter_map(shown).filter(|pod| !listed.contains(pod.uid())).collect()
-        };
-        for pod in lost {
-            self.lose(&pod);
-        }
-    }
 }
 
 async fn wake(engine: Arc<Engine>) {

@@ -356,10 +356,7 @@ async fn a_missing_config_map_is_waited_for_pod_13() {
         "env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}}}]}]}));
     scene.until(&key, "config error", |s| show(s).contains("CreateContainerConfigError")).await;
     let map = json!({"metadata": {"name": "m", "namespace": "default"}, "data": {"k": "v"}});
-    scene
-        .api
-        .create_as::<ConfigMap>(serde_json::from_value(map).unwrap())
-        .unwrap();
+    scene.api.create_as::<ConfigMap>(serde_json::from_value(map).unwrap()).unwrap();
     scene.until(&key, "ready", is_ready).await;
     let events = scene.events();
     assert!(events.contains(&"Failed: Error: configmap \"m\" not found".to_string()), "{events:#?}");
@@ -508,8 +505,11 @@ async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
         scene.create_named("greedy", json!({"containers": [{"name": "c", "resources": requests("10Mi")}]}));
     let modest =
         scene.create_named("modest", json!({"containers": [{"name": "c", "resources": requests("500Mi")}]}));
-    let bound = scene.create_named("bound", json!({"terminationGracePeriodSeconds": 300,
-        "containers": [{"name": "c", "resources": requests("1Mi")}]}));
+    let bound = scene.create_named(
+        "bound",
+        json!({"terminationGracePeriodSeconds": 300,
+        "containers": [{"name": "c", "resources": requests("1Mi")}]}),
+    );
     for (key, megabytes) in [(&greedy, 300), (&modest, 400), (&bound, 2)] {
         scene.until(key, "ready", is_ready).await;
         let load = HollowLoad { memory_bytes: megabytes << 20, ..HollowLoad::default() };
@@ -579,20 +579,24 @@ async fn usage_is_measured_and_told_to_the_api_pod_12() {
 #[tokio::test(start_paused = true)]
 async fn a_pod_bound_by_hand_where_it_does_not_fit_is_refused_pod_1() {
     let scene = Scene::with_capacity(json!({"cpu": "1", "pods": "5"})).await;
-    let asking = |cpu: &str| {
-        json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "restartPolicy": "Never"})
-    };
+    let asking = |cpu: &str| json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}], "restartPolicy": "Never"});
     let first = scene.create_named("first", asking("800m"));
     scene.until(&first, "ready", is_ready).await;
     let second = scene.create_named("second", asking("300m"));
     scene.until(&second, "refused", |s| s.phase.as_deref() == Some("Failed")).await;
     let status = scene.status(&second);
-    let told = "Pod was rejected: Node didn't have enough resource: cpu, requested: 300, used: 800, capacity: 1000";
+    let told =
+        "Pod was rejected: Node didn't have enough resource: cpu, requested: 300, used: 800, capacity: 1000";
     assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some("OutOfcpu"), Some(told)));
     scene.exit(&first, "c", 0).await;
     scene.until(&first, "done", |s| s.phase.as_deref() == Some("Succeeded")).await;
     let third = scene.create_named("third", asking("300m"));
     scene.until(&third, "ready", is_ready).await;
+    // The room of a pod that was deleted by force is free at once, as the API says.
+    let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    scene.api.delete(Kind::Pod, &third, &now).unwrap();
+    let fourth = scene.create_named("fourth", asking("900m"));
+    scene.until(&fourth, "ready", is_ready).await;
     // Pods that have failed for good do not hold up the end of the control plane.
     let over = tokio::time::timeout(Duration::from_mins(5), scene.kubelet.shutdown(|_| {})).await;
     assert!(over.is_ok(), "the shutdown waits for {} pods", scene.kubelet.live_pods());
@@ -664,12 +668,16 @@ async fn a_static_pod_runs_whatever_is_done_to_its_mirror_pod_15() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let changed = mirrored("the changed pod is ready").await;
-    assert_ne!(changed.metadata.annotations.as_ref().unwrap()["kubernetes.io/config.hash"], annotations["kubernetes.io/config.hash"]);
+    assert_ne!(
+        changed.metadata.annotations.as_ref().unwrap()["kubernetes.io/config.hash"],
+        annotations["kubernetes.io/config.hash"]
+    );
     assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
     assert_eq!(scene.runtime.list().await.unwrap().len(), 1);
 
     // A broken manifest ends nothing that is not its own, and is told once.
-    let broken = StaticManifest { source: "bad.yaml".into(), content: Err("bad.yaml:1:1: what is this".into()) };
+    let broken =
+        StaticManifest { source: "bad.yaml".into(), content: Err("bad.yaml:1:1: what is this".into()) };
     for _ in 0..3 {
         kubelet.set_static_pods(&[static_web("app:v2"), broken.clone()]);
     }

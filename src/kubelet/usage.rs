@@ -9,12 +9,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::node::Node;
-use super::runtime::{PodUid, Usage};
+use super::runtime::Usage;
 use super::sync_loop::Engine;
 use crate::api::usage::{NodeUsage, PodUsage, ResourceUsage};
 
-/// What the containers of a node used up to one moment, by pod and container.
-pub(super) type Counters = BTreeMap<PodUid, BTreeMap<String, Usage>>;
+/// What the containers of a node used up to one moment.
+pub(super) use super::runtime::UsageByPod as Counters;
 
 /// The last two looks at a node's counters.
 #[derive(Debug, Default)]

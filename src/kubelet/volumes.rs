@@ -180,6 +180,10 @@ pub(super) fn mounts(
             Some(source) => PathBuf::from(&source.path),
             None => volume_dir(node, pod, &volume.name),
         };
+        let expression = mount.sub_path_expr.as_deref().unwrap_or_default();
+        if let Some(name) = environment::unset(expression, env) {
+            return Err(format!("missing value for \"{name}\""));
+        }
         let sub_path = mount
             .sub_path_expr
             .as_ref()
@@ -247,5 +251,71 @@ pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
     });
     if let Err(error) = removed.await {
         tracing::warn!("the pod's directory was not removed: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// VOL-1: what a hostPath's type demands, and what it makes.
+    #[test]
+    fn host_paths_are_what_they_say_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        std::fs::write(path("file"), "").unwrap();
+        std::fs::create_dir(path("dir")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        let check = |type_: &str, name: &str| {
+            let path = if name.starts_with('/') { name.to_string() } else { path(name) };
+            host_path(&HostPathVolumeSource { path, type_: Some(type_.into()) })
+        };
+        for (type_, name, is_not) in [
+            ("", "none", None),
+            ("Directory", "dir", None),
+            ("Directory", "file", Some("a directory")),
+            ("Directory", "none", Some("a directory")),
+            ("DirectoryOrCreate", "new/deep", None),
+            ("DirectoryOrCreate", "file", Some("a directory")),
+            ("File", "file", None),
+            ("File", "dir", Some("a file")),
+            ("FileOrCreate", "fresh", None),
+            ("Socket", "socket", None),
+            ("Socket", "file", Some("a socket file")),
+            ("CharDevice", "/dev/null", None),
+            ("CharDevice", "file", Some("a character device")),
+            ("BlockDevice", "/dev/null", Some("a block device")),
+        ] {
+            let told = check(type_, name);
+            match is_not {
+                None => assert_eq!(told, Ok(()), "{type_} {name}"),
+                Some(what) => {
+                    let text = told.unwrap_err();
+                    assert!(
+                        text.starts_with("hostPath type check failed: ") && text.ends_with(what),
+                        "{text}"
+                    );
+                }
+            }
+        }
+        assert!(dir.path().join("new/deep").is_dir() && dir.path().join("fresh").is_file());
+    }
+
+    /// VOL-1, SEC-2: a subPath stays inside, also through links that a container made.
+    #[test]
+    fn sub_paths_stay_inside_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("volume");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::create_dir(dir.path().join("outside")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("outside"), root.join("out")).unwrap();
+        std::os::unix::fs::symlink("inner", root.join("in")).unwrap();
+        std::fs::create_dir(root.join("inner")).unwrap();
+        assert!(sub_path_of(&root, "made/here", false).unwrap().is_dir());
+        assert!(sub_path_of(&root, "in", false).unwrap().ends_with("volume/inner"));
+        for sub in ["../outside", "/etc", "out", "out/new", "a/../../outside"] {
+            assert!(sub_path_of(&root, sub, false).is_err(), "{sub}");
+        }
+        assert!(!dir.path().join("outside/new").exists(), "nothing is made outside");
     }
 }

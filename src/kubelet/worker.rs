@@ -5,7 +5,9 @@
 //!
 //! Architecture Invariant: nothing here decides; `plan` does, and `status` composes.
 
+mod beside;
 mod finish;
+mod ground;
 mod mirror;
 mod notes;
 mod pull;
@@ -15,18 +17,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
+use k8s_openapi::api::core::v1::Pod;
 
-use super::admit::Refusal;
 use super::adopt::adopt;
 use super::node::{Closing, Node};
-use super::observed::{AttemptMemory, ContainerStop, HookState, PodStop, Prepared, StopCause};
+use super::observed::{AttemptMemory, ContainerStop, PodStop, Prepared, StopCause};
 use super::plan::{self, Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
+use super::spec;
 use super::static_pods::is_static;
 use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState};
-use super::{eviction, hooks, probe, security, spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
 use crate::object::Shared;
@@ -131,48 +132,6 @@ impl Pass<'_> {
         }
         let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
         PassEnd::Wait([wake, renewal].into_iter().flatten().min())
-    }
-
-    /// Lets the node take a new pod, or refuse it for good. What ran before this kubelet is not asked.
-    fn admit(&mut self) {
-        if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
-            return;
-        }
-        let (uid, node) = (self.pod.uid(), self.node);
-        let ran = self.state.observed.sandbox.is_some()
-            || self.pod.status.as_ref().is_some_and(|status| status.start_time.is_some());
-        if ran || eviction::is_critical(&self.pod) {
-            node.taken.lock().add(uid, &self.pod);
-            return;
-        }
-        let refusal = match eviction::refusal(&node.eviction.conditions(), &self.pod) {
-            Some(message) => Err(Refusal { reason: "Evicted".into(), message }),
-            None => {
-                let key = crate::object::Key::new("", node.config.name.as_str());
-                let object = self.engine.api.get_as::<NodeObject>(&key).ok();
-                node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
-            }
-        };
-        if let Err(Refusal { reason, message }) = refusal {
-            self.event(EventType::Warning, &reason, message.clone());
-            let message = format!("Pod was rejected: {message}");
-            self.stop_pod(StopCause::Failed { reason, message, disrupted: false }, Duration::ZERO);
-        }
-    }
-
-    /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
-    async fn refresh_volumes(&mut self) {
-        let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.now());
-        let asked = std::mem::take(&mut self.state.refresh);
-        if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
-            return;
-        }
-        let ip = self.state.observed.ip;
-        if let Err(error) =
-            volumes::prepare(self.engine, self.node, &self.pod, ip, &mut self.state.tokens).await
-        {
-            tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
-        }
     }
 
     /// Asks the runtime what there is of the pod.
@@ -321,119 +280,6 @@ impl Pass<'_> {
                 *stop = PodStop { cause: StopCause::Orphaned, began: now, grace: left };
             }
             _ => *stop = Some(PodStop { cause: StopCause::Orphaned, began: now, grace: small }),
-        }
-    }
-
-    /// The pod's address and volumes.
-    async fn prepare(&mut self) -> After {
-        let again = saturating_after(self.now(), Duration::from_secs(2));
-        let host_network = spec::spec(&self.pod).host_network == Some(true);
-        if self.state.observed.ip.is_none() {
-            let ip = if host_network { Some(self.node.config.ip) } else { self.node.ips.lock().take() };
-            let Some(ip) = ip else {
-                let message = format!("no address left in the pod range of node {}", self.node.config.name);
-                self.event(EventType::Warning, "FailedCreatePodSandBox", message.clone());
-                self.state.observed.prepared = Prepared::Blocked { until: again, message };
-                return After::Again;
-            };
-            self.state.observed.ip = Some(ip);
-        }
-        let ip = self.state.observed.ip;
-        match volumes::prepare(self.engine, self.node, &self.pod, ip, &mut self.state.tokens).await {
-            Ok(()) => self.state.observed.prepared = Prepared::Yes,
-            Err(error) => {
-                let message = format!("MountVolume.SetUp failed for volume \"{}\" : {error}", error.volume);
-                self.event(EventType::Warning, "FailedMount", message.clone());
-                self.state.observed.prepared = Prepared::Blocked { until: again, message };
-            }
-        }
-        After::Again
-    }
-
-    async fn run_sandbox(&mut self) -> After {
-        let Some(ip) = self.state.observed.ip else { return After::Again };
-        if self.state.observed.sandbox.is_some() {
-            let message = "Pod sandbox changed, it will be killed and re-created.";
-            self.event(EventType::Normal, "SandboxChanged", message);
-        }
-        if self.state.observed.sandbox.is_none() && !self.node.config.hollow {
-            // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
-            let namespaces = self.node.runtime.isolation().get("podium.dev/namespaces").is_some_and(|n| n != "none");
-            let abilities = security::Abilities { uid: rustix::process::geteuid().as_raw(), namespaces };
-            for text in security::ignored(&self.pod, abilities) {
-                self.event(EventType::Warning, "SecurityContextIgnored", text);
-            }
-        }
-        let services = super::service_names::lines_for(self.engine, self.node, self.pod.namespace());
-        let (spec, warnings) = super::sandbox::spec(&self.pod, ip, &self.node.config, &services);
-        for warning in warnings {
-            self.event(EventType::Warning, warning.reason, warning.message);
-        }
-        self.state.stale = true;
-        let result = self.node.runtime.run_sandbox(spec).await;
-        if let Err(error) = &result {
-            let message = format!("Failed to create pod sandbox: {error}");
-            self.event(EventType::Warning, "FailedCreatePodSandBox", message);
-        }
-        self.after(result)
-    }
-
-    fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> After {
-        let Some((_, container)) = spec::container(&self.pod, name) else { return After::Next };
-        let container = container.into_owned();
-        let hook = container.lifecycle.as_ref().and_then(|l| l.pre_stop.clone());
-        if let Some(stop) = self.attempt_mut(name, id).and_then(|a| a.stop.as_mut()) {
-            stop.pre_stop = HookState::Running;
-        }
-        let Some(hook) = hook else { return After::Next };
-        let limit = crate::base::clock::until(self.now(), deadline);
-        let target = self.target(id.clone());
-        self.beside(name, id, false, async move { hooks::run(&target, &container, &hook, limit).await });
-        After::Next
-    }
-
-    /// Runs a hook beside the pass; its end is a note.
-    fn beside(
-        &self,
-        name: &str,
-        id: &ContainerId,
-        post_start: bool,
-        hook: impl Future<Output = Result<(), String>> + Send + 'static,
-    ) {
-        let (engine, uid) = (self.engine.clone(), self.pod.uid().to_string());
-        let (container, id) = (name.to_string(), id.clone());
-        self.node.tasks.spawn("hook", async move {
-            let result = hook.await;
-            engine.note(&uid, Note::Hook { container, id, post_start, result });
-        });
-    }
-
-    fn ask_probe(&mut self, name: &str, id: ContainerId, kind: probe::ProbeKind) {
-        let Some((_, container)) = spec::container(&self.pod, name) else { return };
-        let container = container.into_owned();
-        if let Some(attempt) = self.attempt_mut(name, &id) {
-            attempt.probes.asked(kind);
-        }
-        let target = self.target(id.clone());
-        let (engine, uid, name) = (self.engine.clone(), self.pod.uid().to_string(), name.to_string());
-        self.node.tasks.spawn("probe", async move {
-            let outcome = match kind.of(&container) {
-                Some(asked) => probe::check::ask(&target, &container, asked).await,
-                None => probe::ProbeOutcome::Success,
-            };
-            engine.note(&uid, Note::Probe { container: name, id, kind, outcome });
-        });
-    }
-
-    fn target(&self, id: ContainerId) -> probe::check::Target {
-        probe::check::Target {
-            runtime: self.node.runtime.clone(),
-            id,
-            place: probe::check::Place {
-                ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
-                low_ports: self.node.config.low_ports,
-            },
-            hollow: self.node.config.hollow,
         }
     }
 

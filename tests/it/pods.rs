@@ -67,7 +67,10 @@ fn pods_are_measured_and_have_an_identity() {
     let nodes = instance.kubectl(&["top", "nodes", "--no-headers"]);
     assert!(nodes.starts_with("node-1 ") && nodes.contains('%'), "{nodes}");
     assert!(instance.kubectl(&["top", "pods", "-l", "app=busy", "-A", "--no-headers"]).contains("busy"));
-    assert!(refused(&instance, &["top", "pod", "nope"]).contains("podmetrics.metrics.k8s.io \"default/nope\" not found"));
+    assert!(
+        refused(&instance, &["top", "pod", "nope"])
+            .contains("podmetrics.metrics.k8s.io \"default/nope\" not found")
+    );
     assert!(instance.kubectl(&["get", "pods.metrics.k8s.io"]).starts_with("NAME "));
     assert!(refused(&instance, &["delete", "pods.metrics.k8s.io", "busy"]).contains("not allow"));
 
@@ -94,7 +97,9 @@ fn pods_are_measured_and_have_an_identity() {
     assert!(!as_robot(&format!("{token}x"), &["get", "pods"]).status.success());
     let created = instance.kubectl(&["create", "token", "robot", "--duration=10m"]);
     assert!(as_robot(created.trim(), &["get", "pods"]).status.success());
-    assert!(refused(&instance, &["create", "token", "robot", "--duration=1m"]).contains("less than 10 minutes"));
+    assert!(
+        refused(&instance, &["create", "token", "robot", "--duration=1m"]).contains("less than 10 minutes")
+    );
     instance.kubectl(&["delete", "pod", "busy", "--grace-period=0", "--force"]);
     assert!(!as_robot(&token, &["get", "pods"]).status.success(), "its pod is gone");
     instance.stop();
@@ -145,7 +150,9 @@ spec:
     assert_eq!(look("cat /all/dir/a /all/b /all/k /one; cat /self/labels"), "11geheim1color=\"red\"");
     assert_eq!(look("stat -L -c %a /all/dir/a /all/b").replace('\n', " "), "600 640");
     assert_eq!(look("ls /later; touch /scratch/x; echo done"), "done");
-    assert!(!instance.kubectl_output(&["exec", "reader", "--", "sh", "-c", "echo x > /all/b"]).status.success());
+    assert!(
+        !instance.kubectl_output(&["exec", "reader", "--", "sh", "-c", "echo x > /all/b"]).status.success()
+    );
 
     instance.kubectl(&["patch", "configmap", "settings", "-p", r#"{"data": {"a": "2", "b": "2"}}"#]);
     instance.kubectl(&["create", "configmap", "later", "--from-literal=x=here"]);
@@ -285,7 +292,10 @@ spec:
         (status["restartCount"].as_i64() > Some(0)).then_some(())
     });
     let events = instance.kubectl(&["get", "events"]);
-    assert!(events.contains("Liveness probe failed: command timed out: \"sleep 1000\" timed out after 1s"), "{events}");
+    assert!(
+        events.contains("Liveness probe failed: command timed out: \"sleep 1000\" timed out after 1s"),
+        "{events}"
+    );
     assert!(events.contains("Container c failed liveness probe, will be restarted"), "{events}");
     let full = wait_for("the eviction", || {
         let status = json(&instance, &["get", "pod", "full"])["status"].clone();
@@ -309,7 +319,9 @@ fn static_pods_come_from_a_directory() {
                [{name: c, image: busybox, command: [sh, -c, 'echo here; sleep 1000']}]\n";
     std::fs::write(manifests.join("web.yaml"), web).unwrap();
     let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
-    wait_for("the mirror", || instance.kubectl_output(&["get", "pod", "web-node-1"]).status.success().then_some(()));
+    wait_for("the mirror", || {
+        instance.kubectl_output(&["get", "pod", "web-node-1"]).status.success().then_some(())
+    });
     ready(&instance, "web-node-1");
     let started = || {
         let status = json(&instance, &["get", "pod", "web-node-1"])["status"].clone();
@@ -318,7 +330,9 @@ fn static_pods_come_from_a_directory() {
     let before = started();
     wait_for("its log", || (instance.kubectl(&["logs", "web-node-1"]) == "here\n").then_some(()));
     instance.kubectl(&["delete", "pod", "web-node-1", "--timeout=60s"]);
-    wait_for("another mirror", || instance.kubectl_output(&["get", "pod", "web-node-1"]).status.success().then_some(()));
+    wait_for("another mirror", || {
+        instance.kubectl_output(&["get", "pod", "web-node-1"]).status.success().then_some(())
+    });
     wait_for("the same container", || (started() == before).then_some(()));
     assert_eq!(exec(&instance, "web-node-1", "echo hi"), "hi\n");
     std::fs::remove_file(manifests.join("web.yaml")).unwrap();

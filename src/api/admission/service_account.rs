@@ -84,8 +84,7 @@ fn token_volume(name: String) -> Volume {
         path: "token".into(),
         ..ServiceAccountTokenProjection::default()
     };
-    let certificate_file =
-        KeyToPath { key: "ca.crt".into(), path: "ca.crt".into(), ..KeyToPath::default() };
+    let certificate_file = KeyToPath { key: "ca.crt".into(), path: "ca.crt".into(), ..KeyToPath::default() };
     let certificate = ConfigMapProjection {
         name: "kube-root-ca.crt".into(),
         items: Some(vec![certificate_file]),

@@ -72,15 +72,11 @@ pub(super) fn answer(
         Form::Object if single => measured.into_iter().next().unwrap_or_default(),
         Form::Metadata if single => partial(&measured[0]),
         form => {
-            let listed = |kind: &str, version: &str, items: Vec<Value>| {
-                json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items})
-            };
+            let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
             match form {
-                Form::Metadata => listed(
-                    "PartialObjectMetadata",
-                    "meta.k8s.io/v1",
-                    measured.iter().map(partial).collect(),
-                ),
+                Form::Metadata => {
+                    listed("PartialObjectMetadata", "meta.k8s.io/v1", measured.iter().map(partial).collect())
+                }
                 _ => listed(target.kind(), &format!("{GROUP}/{VERSION}"), measured),
             }
         }
@@ -107,20 +103,18 @@ fn one(server: &Server, target: &MetricsTarget, name: &str) -> Result<Value, Api
 
 fn all(server: &Server, target: &MetricsTarget, selection: &Selection) -> Vec<Value> {
     fn selected<T: Typed>(
-        objects: Vec<Shared<T>>,
+        objects: &[Shared<T>],
         selection: &Selection,
         measure: impl Fn(&Shared<T>) -> Option<Value>,
     ) -> Vec<Value> {
         objects.iter().filter(|o| selection.matches(o.object())).filter_map(measure).collect()
     }
     let api = server.api();
-    match target.of {
-        Kind::Node => selected(api.list_as::<Node>(None), selection, |node| of_node(server, node)),
-        _ => {
-            let pods = api.list_as::<Pod>(target.namespace.as_deref());
-            selected(pods, selection, |pod| of_pod(server, pod))
-        }
+    if target.of == Kind::Node {
+        return selected(&api.list_as::<Node>(None), selection, |node| of_node(server, node));
     }
+    let pods = api.list_as::<Pod>(target.namespace.as_deref());
+    selected(&pods, selection, |pod| of_pod(server, pod))
 }
 
 fn of_node(server: &Server, node: &Shared<Node>) -> Option<Value> {
@@ -169,9 +163,7 @@ fn partial(measured: &Value) -> Value {
 }
 
 fn table(measured: &[Value]) -> Value {
-    let column = |name: &str, format: &str| {
-        json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0})
-    };
+    let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
     let rows: Vec<Value> = measured
         .iter()
         .map(|m| {

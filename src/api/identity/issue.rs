@@ -7,8 +7,8 @@ use k8s_openapi::api::authentication::v1::{
 use k8s_openapi::api::core::v1::{Node, Pod, Secret, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::jwt::{Bound, Claims};
 use super::ISSUER;
+use super::jwt::{Bound, Claims};
 use crate::api::{Api, ApiError, Cause};
 use crate::base::clock::time;
 use crate::object::{Key, Kind, Shared, Typed};
@@ -85,7 +85,10 @@ impl Api {
                 ..request.metadata
             },
             spec: Some(spec),
-            status: Some(TokenRequestStatus { expiration_timestamp: Some(time(expires)), token: Some(token) }),
+            status: Some(TokenRequestStatus {
+                expiration_timestamp: Some(time(expires)),
+                token: Some(token),
+            }),
         })
     }
 
@@ -280,9 +283,7 @@ mod tests {
         assert!(matches!(api.authenticate(&token, &[]), Err(TokenError::Audience { .. })));
         assert!(api.authenticate(&token, &["vault".into()]).is_ok());
         let pod = pod(&api, "p");
-        let bound = |kind: &str, name: &str, uid: &str| {
-            json!({"audiences": [], "boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name, "uid": uid}})
-        };
+        let bound = |kind: &str, name: &str, uid: &str| json!({"audiences": [], "boundObjectRef": {"kind": kind, "apiVersion": "v1", "name": name, "uid": uid}});
         for (account, spec, told) in [
             (
                 "robot",

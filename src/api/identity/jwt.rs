@@ -138,8 +138,7 @@ impl Signer {
         }
         let (text, signature) = token.rsplit_once('.').ok_or(bad("not a token"))?;
         let (header, payload) = text.split_once('.').ok_or(bad("not a token"))?;
-        let decode =
-            |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| bad("the token is not base64url"));
+        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).map_err(|_| bad("the token is not base64url"));
         let header: Value =
             serde_json::from_slice(&decode(header)?).map_err(|_| bad("the token's header is not JSON"))?;
         // Only what we sign with: an algorithm the token names itself could be "none".
@@ -173,9 +172,8 @@ impl Signer {
     pub(super) fn key_set(&self) -> Value {
         // An uncompressed point: 4, then x and y of 32 bytes each.
         let point = self.pair.public_key().as_ref();
-        let part = |range: std::ops::Range<usize>| {
-            URL_SAFE_NO_PAD.encode(point.get(range).unwrap_or_default())
-        };
+        let part =
+            |range: std::ops::Range<usize>| URL_SAFE_NO_PAD.encode(point.get(range).unwrap_or_default());
         json!({"keys": [{
             "use": "sig", "kty": "EC", "kid": self.key_id, "crv": "P-256", "alg": "ES256",
             "x": part(1..33), "y": part(33..65),

@@ -72,11 +72,7 @@ pub enum TokenError {
 
 impl Api {
     /// Who a token belongs to, and which of the wanted audiences it is for; none wanted = the API itself.
-    pub fn authenticate(
-        &self,
-        token: &str,
-        audiences: &[String],
-    ) -> Result<(User, Vec<String>), TokenError> {
+    pub fn authenticate(&self, token: &str, audiences: &[String]) -> Result<(User, Vec<String>), TokenError> {
         let claims = self.inner.signer.verify(token)?;
         let wanted = if audiences.is_empty() { vec![ISSUER.to_string()] } else { audiences.to_vec() };
         let shared: Vec<String> = wanted.iter().filter(|a| claims.audiences.contains(a)).cloned().collect();

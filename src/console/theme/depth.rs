@@ -197,6 +197,6 @@ mod tests {
             assert_eq!(nearest_of_16(rgb.0, rgb.1, rgb.2), ansi);
         }
         assert_eq!(nearest_of_256(255, 0, 0), 196);
-        assert_eq!(rgb_of_256(nearest_of_256(0x85, 0x8e, 0xa1)), (0x8a, 0x8a, 0x8a));
+        assert_eq!(rgb_of_256(nearest_of_256(0x85, 0x8e, 0xa1)), (0x94, 0x94, 0x94));
     }
 }

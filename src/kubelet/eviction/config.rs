@@ -96,7 +96,8 @@ mod tests {
             serde_json::from_str::<EvictionConfig>(&json)
                 .map(|config| config.hard[&Signal::MemoryAvailable].of(1000))
         };
-        for (text, expected) in [("100Mi", Some(100 << 20)), ("10%", Some(100)), ("7.5%", Some(75)), ("0%", Some(0))]
+        for (text, expected) in
+            [("100Mi", Some(100 << 20)), ("10%", Some(100)), ("7.5%", Some(75)), ("0%", Some(0))]
         {
             assert_eq!(read(text).ok(), expected, "{text}");
         }

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{HARD_GRACE, disk, message};
 use crate::kubelet::node::Node;
-use crate::kubelet::sync_loop::{Engine, Note};
 use crate::kubelet::spec;
+use crate::kubelet::sync_loop::{Engine, Note};
 use crate::object::quantity::Amount;
 use crate::object::readiness::is_terminal;
 use crate::object::resources::pod_limits;
@@ -93,17 +93,15 @@ mod tests {
                 [mi, mi],
                 Some("Pod ephemeral local storage usage exceeds the total limit of containers 6Mi. "),
             ),
-            (
-                [0, 0],
-                [3 * mi, mi],
-                Some("Container a exceeded its local ephemeral storage limit \"2Mi\". "),
-            ),
+            ([0, 0], [3 * mi, mi], Some("Container a exceeded its local ephemeral storage limit \"2Mi\". ")),
         ] {
             let name = |names: [&str; 2], sizes: [i64; 2]| {
                 names.into_iter().map(ToString::to_string).zip(sizes).collect()
             };
-            let used =
-                disk::PodDisk { volumes: name(["x", "y"], volumes), containers: name(["a", "b"], containers) };
+            let used = disk::PodDisk {
+                volumes: name(["x", "y"], volumes),
+                containers: name(["a", "b"], containers),
+            };
             assert_eq!(excess(&pod, &used).as_deref(), expected);
         }
     }

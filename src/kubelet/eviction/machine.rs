@@ -75,7 +75,8 @@ fn read(pods_dir: &Path) -> Observations {
         see(Signal::NodefsInodesFree, disk.f_ffree as i64, disk.f_files as i64);
     }
     let number = |file: &str| -> Option<i64> { std::fs::read_to_string(file).ok()?.trim().parse().ok() };
-    let most = number("/proc/sys/kernel/pid_max").into_iter().chain(number("/proc/sys/kernel/threads-max")).min();
+    let most =
+        number("/proc/sys/kernel/pid_max").into_iter().chain(number("/proc/sys/kernel/threads-max")).min();
     if let (Some(most), Ok(load)) = (most, std::fs::read_to_string("/proc/loadavg")) {
         // `0.1 0.2 0.3 1/234 5678`: the number after the slash counts threads.
         let threads = load.split(['/', ' ']).nth(4).and_then(|n| n.parse::<i64>().ok());

@@ -30,9 +30,9 @@ use crate::reconcile::{EventType, reference_to};
 pub use config::EvictionConfig;
 pub use machine::{Observation, Observations, Signal};
 use rank::Candidate;
-use threshold::Threshold;
 pub(super) use threshold::Condition;
 use threshold::Pressure;
+use threshold::Threshold;
 
 /// Evicted for good cause, a container gets this long and no longer.
 const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -93,10 +93,13 @@ async fn control(engine: &Arc<Engine>, nodes: &[Arc<Node>]) {
             tell_conditions(engine, node, &changed);
         }
         if let Some(threshold) = threshold {
-            tell(engine, node, EventType::Warning, "EvictionThresholdMet", &format!(
-                "Attempting to reclaim {}",
-                threshold.signal.resource()
-            ));
+            tell(
+                engine,
+                node,
+                EventType::Warning,
+                "EvictionThresholdMet",
+                &format!("Attempting to reclaim {}", threshold.signal.resource()),
+            );
             short.get_or_insert((threshold, observations));
         }
     }
@@ -205,7 +208,7 @@ pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<Str
     if conditions.is_empty() || is_critical(pod) {
         return None;
     }
-    let only_memory = conditions == [Condition::MemoryPressure];
+    let only_memory = conditions == [Condition::Memory];
     let best_effort = super::status::qos_class(pod) == "BestEffort";
     if only_memory && (!best_effort || tolerates_memory_pressure(pod)) {
         return None;

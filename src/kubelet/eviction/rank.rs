@@ -114,7 +114,11 @@ mod tests {
             (
                 "process ids: by priority, then by number",
                 Signal::PidAvailable,
-                vec![pod("many", 5, "0", Some(900)), pod("few", 0, "0", Some(2)), pod("some", 0, "0", Some(9))],
+                vec![
+                    pod("many", 5, "0", Some(900)),
+                    pod("few", 0, "0", Some(2)),
+                    pod("some", 0, "0", Some(9)),
+                ],
                 "some few many",
             ),
         ] {

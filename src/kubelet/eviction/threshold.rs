@@ -12,46 +12,44 @@ use crate::base::clock::since;
 /// What a node says of itself when it is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::kubelet) enum Condition {
-    MemoryPressure,
-    DiskPressure,
-    PIDPressure,
+    Memory,
+    Disk,
+    Pid,
 }
 
 impl Condition {
-    pub(in crate::kubelet) const ALL: [Self; 3] = [Self::MemoryPressure, Self::DiskPressure, Self::PIDPressure];
+    pub(in crate::kubelet) const ALL: [Self; 3] = [Self::Memory, Self::Disk, Self::Pid];
 
     /// The condition's type.
     pub(in crate::kubelet) fn text(self) -> &'static str {
         match self {
-            Self::MemoryPressure => "MemoryPressure",
-            Self::DiskPressure => "DiskPressure",
-            Self::PIDPressure => "PIDPressure",
+            Self::Memory => "MemoryPressure",
+            Self::Disk => "DiskPressure",
+            Self::Pid => "PIDPressure",
         }
     }
 
     /// Reason and message of the condition.
     pub(in crate::kubelet) fn told(self, holds: bool) -> (&'static str, &'static str) {
         match (self, holds) {
-            (Self::MemoryPressure, true) => {
+            (Self::Memory, true) => {
                 ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available")
             }
-            (Self::MemoryPressure, false) => {
+            (Self::Memory, false) => {
                 ("KubeletHasSufficientMemory", "kubelet has sufficient memory available")
             }
-            (Self::DiskPressure, true) => ("KubeletHasDiskPressure", "kubelet has disk pressure"),
-            (Self::DiskPressure, false) => ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-            (Self::PIDPressure, true) => {
-                ("KubeletHasInsufficientPID", "kubelet has insufficient PID available")
-            }
-            (Self::PIDPressure, false) => ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+            (Self::Disk, true) => ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+            (Self::Disk, false) => ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+            (Self::Pid, true) => ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+            (Self::Pid, false) => ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
         }
     }
 
     fn of(signal: Signal) -> Self {
         match signal {
-            Signal::MemoryAvailable => Self::MemoryPressure,
-            Signal::NodefsAvailable | Signal::NodefsInodesFree => Self::DiskPressure,
-            Signal::PidAvailable => Self::PIDPressure,
+            Signal::MemoryAvailable => Self::Memory,
+            Signal::NodefsAvailable | Signal::NodefsInodesFree => Self::Disk,
+            Signal::PidAvailable => Self::Pid,
         }
     }
 }
@@ -74,7 +72,8 @@ impl Threshold {
 
 /// Hard limits before soft ones, memory before all else.
 fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
-    let hard = config.hard.iter().map(|(signal, limit)| Threshold { signal: *signal, limit: *limit, grace: None });
+    let hard =
+        config.hard.iter().map(|(signal, limit)| Threshold { signal: *signal, limit: *limit, grace: None });
     let soft = config.soft.iter().map(|(signal, limit)| {
         let grace = config.soft_grace_period.get(signal).map_or(Duration::ZERO, |s| s.0);
         Threshold { signal: *signal, limit: *limit, grace: Some(grace) }

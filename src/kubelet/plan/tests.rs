@@ -423,3 +423,72 @@ fn good_running_forgives_pod_4() {
     let delay = machine.observed.memory("a").back_off.unwrap().delay;
     assert_eq!(delay, Duration::from_secs(10));
 }
+
+fn deleted(machine: &mut Machine, at: i64, grace: i64) {
+    let end = Timestamp::from_second(at + grace).unwrap();
+    machine.pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(end));
+    machine.pod.metadata.deletion_grace_period_seconds = Some(grace);
+}
+
+/// POD-6: a preStop hook that uses up the grace leaves the process two seconds to obey the signal, once.
+#[test]
+fn a_hook_that_never_ends_gets_two_seconds_more_pod_6() {
+    let hook = json!({"preStop": {"exec": {"command": ["sleep", "inf"]}}});
+    let spec = json!({"terminationGracePeriodSeconds": 10, "containers": [{"name": "a", "lifecycle": hook}]});
+    let mut machine = Machine::new(&spec, &[("a", &[(-1, -1)])]);
+    machine.run(5);
+    machine.log.clear();
+    deleted(&mut machine, 5, 10);
+    machine.run(60);
+    assert_eq!(machine.log, ["5:Stopping container a", "5:preStop a", "15:TERM a", "17:KILL a", "17:remove"]);
+}
+
+/// POD-5: a probe with a grace of its own ends its container sooner than the pod's grace would.
+#[test]
+fn a_probes_own_grace_counts_pod_5() {
+    for (own, killed) in [(json!(null), 35), (json!(3), 8), (json!(1), 7)] {
+        let spec = json!({"terminationGracePeriodSeconds": 30, "containers": [{"name": "a",
+            "livenessProbe": {"exec": {}, "periodSeconds": 5, "failureThreshold": 2,
+                "terminationGracePeriodSeconds": own}}]});
+        // It does not obey.
+        let mut machine = Machine::new(&spec, &[("a", &[(-1, -1)])]);
+        machine.run(40);
+        let log = &machine.log;
+        assert!(log.contains(&"5:TERM a".to_string()), "{log:?}");
+        assert!(log.contains(&format!("{killed}:KILL a")), "{own}: {log:?}");
+    }
+}
+
+/// INIT-3: sidecars go after the apps, the last started first, each once the one after it has gone.
+#[test]
+fn sidecars_end_in_reverse_order_init_3() {
+    let spec = json!({"terminationGracePeriodSeconds": 30,
+        "initContainers": [{"name": "s1", "restartPolicy": "Always"}, {"name": "s2", "restartPolicy": "Always"}],
+        "containers": [{"name": "a"}], "restartPolicy": "Never"});
+    let mut machine = Machine::new(&spec, &[("s1", STAYS), ("s2", STAYS), ("a", &[(20, 0)])]);
+    let status = machine.run(60);
+    let order: Vec<&str> = machine.log.iter().filter(|l| l.contains("TERM")).map(String::as_str).collect();
+    assert_eq!(order, ["20:TERM s2", "20:TERM s1"], "{:?}", machine.log);
+    assert_eq!(show(&status), "Succeeded s1=Completed×0 s2=Completed×0 a=Completed×0");
+}
+
+/// INIT-3: a sidecar is started again whatever the pod's policy, and beside a running app.
+#[test]
+fn a_sidecar_restarts_always_init_3() {
+    let spec = json!({"restartPolicy": "Never",
+        "initContainers": [{"name": "s", "restartPolicy": "Always"}], "containers": [{"name": "a"}]});
+    let mut machine = Machine::new(&spec, &[("s", &[(5, 1), (-1, 0)]), ("a", STAYS)]);
+    assert_eq!(show(&machine.run(60)), "Running s=Running×1 a=Running×0");
+}
+
+/// POD-7: a deletion during a restart's wait starts nothing more.
+#[test]
+fn a_pod_in_back_off_ends_at_once_when_deleted_pod_7() {
+    let spec = json!({"containers": [{"name": "a"}]});
+    let mut machine = Machine::new(&spec, &[("a", &[(1, 1)])]);
+    assert_eq!(show(&machine.run(5)), "Running a=CrashLoopBackOff×1");
+    machine.log.clear();
+    deleted(&mut machine, 5, 30);
+    machine.run(60);
+    assert_eq!(machine.log, ["5:remove"]);
+}

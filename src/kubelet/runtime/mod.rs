@@ -133,6 +133,9 @@ pub struct ContainerSpec {
     pub run_as_user: Option<u32>,
     /// Group id to run as, where permitted.
     pub run_as_group: Option<u32>,
+    /// Replaces the image's stop signal.
+    #[serde(default)]
+    pub stop_signal: Option<i32>,
     /// What else its processes may and may not do.
     #[serde(default)]
     pub security: Security,

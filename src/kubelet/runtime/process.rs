@@ -100,7 +100,7 @@ impl ProcessRuntime {
             image_env: image.env,
             working_dir,
             user: image.user,
-            stop_signal: image.stop_signal,
+            stop_signal: spec.stop_signal.unwrap_or(image.stop_signal),
             programs: image.programs,
             directories: image.directories,
             host_view: image.host_view,

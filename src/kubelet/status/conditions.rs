@@ -33,7 +33,8 @@ pub(super) fn conditions(
     ] {
         set(&mut all, type_, verdict, pod.metadata.generation, now);
     }
-    if let Some(StopCause::Failed { message, disrupted: true, .. }) = observed.stop.as_ref().map(|s| &s.cause) {
+    if let Some(StopCause::Failed { message, disrupted: true, .. }) = observed.stop.as_ref().map(|s| &s.cause)
+    {
         let condition = entry(&mut all, "DisruptionTarget");
         if condition.status != "True" {
             condition.status = "True".into();

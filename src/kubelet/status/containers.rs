@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, Pod, PodStatus,
+    ContainerStatus, Pod, PodStatus, VolumeMountStatus,
 };
 
 use super::Moment;
@@ -134,6 +134,10 @@ impl View<'_> {
             started: Some(started),
             state: Some(state),
             last_state: last.map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
+            resources: container.resources.clone(),
+            allocated_resources: container.resources.as_ref().and_then(|r| r.requests.clone()),
+            volume_mounts: mounts(container),
+            stop_signal: container.lifecycle.as_ref().and_then(|l| l.stop_signal.clone()),
             ..ContainerStatus::default()
         }
     }
@@ -281,6 +285,38 @@ impl View<'_> {
             started_at: Some(time(record.started_at)),
         })
     }
+}
+
+/// All messages of a pod's containers share so many bytes.
+const MESSAGES_BYTES: usize = 12 * 1024;
+
+/// Cuts the termination messages to what each container of the pod may say (POD-9).
+pub(super) fn shorten_messages(status: &mut PodStatus) {
+    let lists = [
+        &mut status.init_container_statuses,
+        &mut status.container_statuses,
+        &mut status.ephemeral_container_statuses,
+    ];
+    let mut all: Vec<&mut ContainerStatus> =
+        lists.into_iter().flat_map(|list| list.iter_mut().flatten()).collect();
+    let each = MESSAGES_BYTES / all.len().max(1);
+    let states = all.iter_mut().flat_map(|s| [s.state.as_mut(), s.last_state.as_mut()]).flatten();
+    for message in states.filter_map(|s| s.terminated.as_mut()?.message.as_mut()) {
+        message.truncate(message.floor_char_boundary(each));
+    }
+}
+
+/// What the container finds mounted.
+fn mounts(container: &Container) -> Option<Vec<VolumeMountStatus>> {
+    let mounts = container.volume_mounts.as_ref().filter(|mounts| !mounts.is_empty())?;
+    let shown = mounts.iter().map(|mount| VolumeMountStatus {
+        mount_path: mount.mount_path.clone(),
+        name: mount.name.clone(),
+        read_only: mount.read_only.filter(|read_only| *read_only),
+        recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".into()),
+        ..VolumeMountStatus::default()
+    });
+    Some(shown.collect())
 }
 
 /// In a pod that has ended nothing waits any more: what never began is told as lost, and of a pod that the node

@@ -1,1 +1,225 @@
 //! Tables of the status composed from what is observed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::kubelet::observed::{AttemptMemory, HookState, PodStop, Prepared};
+use crate::kubelet::probe::{ProbeKind, ProbeOutcome, ProbeSet};
+use crate::kubelet::runtime::{ContainerExit, ContainerId, ContainerRecord, SandboxRecord, SandboxSpec};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn pod(spec: Value) -> Pod {
+    let meta = json!({"name": "p", "namespace": "n", "uid": "u", "generation": 3});
+    serde_json::from_value(json!({"metadata": meta, "spec": spec})).unwrap()
+}
+
+/// A sandbox in which each named container runs (no code) or has ended with one.
+fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
+    let spec = SandboxSpec {
+        pod_uid: "u".into(),
+        namespace: "n".into(),
+        name: "p".into(),
+        hostname: "p".into(),
+        ip: [127, 0, 0, 2].into(),
+        share_process_namespace: false,
+        resolv_conf: None,
+        hosts: None,
+        host: crate::kubelet::runtime::HostShares::default(),
+    };
+    let mut seen = Observed { prepared: Prepared::Yes, ip: Some(spec.ip), ..Observed::default() };
+    let record = |(name, code): &(&str, Option<i32>)| ContainerRecord {
+        id: ContainerId(format!("id-{name}")),
+        name: (*name).into(),
+        attempt: 0,
+        image: String::new(),
+        image_id: String::new(),
+        pid: None,
+        started_at: at(1),
+        exit: code.map(|exit_code| ContainerExit {
+            exit_code,
+            signal: None,
+            oom_killed: exit_code == 137,
+            finished_at: at(5),
+            message: Some("x".repeat(5000)),
+        }),
+    };
+    for (name, _) in containers {
+        let (_, container) = spec::container(pod, name).unwrap();
+        seen.memory_mut(name).current = Some(AttemptMemory {
+            id: ContainerId(format!("id-{name}")),
+            post_start: HookState::Done,
+            probes: ProbeSet::new(&container, at(1)),
+            stop: None,
+        });
+    }
+    seen.sandbox = Some(SandboxRecord {
+        spec,
+        created_at: at(0),
+        ready: true,
+        containers: containers.iter().map(record).collect(),
+    });
+    seen
+}
+
+fn compose(pod: &Pod, observed: &Observed) -> PodStatus {
+    compose_status(pod, observed, at(10), &Timings::default(), Moment::Now)
+}
+
+/// `Type=Status[/Reason]` of the kubelet's conditions, shortened to their capitals.
+fn conditions(status: &PodStatus) -> String {
+    let shown = status.conditions.iter().flatten().map(|c| {
+        let capitals: String = c.type_.chars().filter(char::is_ascii_uppercase).collect();
+        let reason = c.reason.as_ref().map(|r| format!("/{r}")).unwrap_or_default();
+        format!("{capitals}={}{reason}", c.status)
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// POD-2: PodReadyToStartContainers, Initialized, Ready and ContainersReady through a pod's life.
+#[test]
+fn conditions_through_a_life_pod_2() {
+    let plain = json!({"containers": [{"name": "a"}]});
+    let init = json!({"initContainers": [{"name": "i"}], "containers": [{"name": "a"}]});
+    let never = json!({"restartPolicy": "Never", "containers": [{"name": "a"}]});
+    let gated = json!({"readinessGates": [{"conditionType": "lb"}], "containers": [{"name": "a"}]});
+    let waits = "R=False/ContainersNotReady CR=False/ContainersNotReady";
+    for (rule, spec, seen, phase, expected) in [
+        ("nothing yet", &plain, None, "Pending", format!("PRTSC=False I=True {waits}")),
+        (
+            "an init container runs",
+            &init,
+            Some(vec![("i", None)]),
+            "Pending",
+            format!("PRTSC=True I=False/ContainersNotInitialized {waits}"),
+        ),
+        ("initialized", &init, Some(vec![("i", Some(0))]), "Pending", format!("PRTSC=True I=True {waits}")),
+        ("runs", &plain, Some(vec![("a", None)]), "Running", "PRTSC=True I=True R=True CR=True".into()),
+        (
+            "gated",
+            &gated,
+            Some(vec![("a", None)]),
+            "Running",
+            "PRTSC=True I=True R=False/ReadinessGatesNotReady CR=True".into(),
+        ),
+        (
+            "done",
+            &never,
+            Some(vec![("a", Some(0))]),
+            "Succeeded",
+            "PRTSC=False I=True R=False/PodCompleted CR=False/PodCompleted".into(),
+        ),
+        (
+            "failed",
+            &never,
+            Some(vec![("a", Some(137))]),
+            "Failed",
+            "PRTSC=False I=True R=False/PodFailed CR=False/PodFailed".into(),
+        ),
+    ] {
+        let pod = pod(spec.clone());
+        let seen = seen.map_or_else(Observed::default, |list| observed(&pod, &list));
+        let status = compose(&pod, &seen);
+        assert_eq!((status.phase.as_deref(), conditions(&status)), (Some(phase), expected), "{rule}");
+        let told = status.conditions.iter().flatten().all(|c| c.observed_generation == Some(3));
+        assert!(told && status.observed_generation == Some(3), "{rule}");
+    }
+}
+
+/// POD-3, POD-9: reasons by exit, and messages that share 12 KiB among the containers.
+#[test]
+fn ends_have_reasons_and_bounded_messages_pod_3() {
+    let names = ["a", "b", "c", "d"];
+    let containers: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let pod = pod(json!({"restartPolicy": "Never", "containers": containers}));
+    let seen = observed(&pod, &[("a", Some(0)), ("b", Some(3)), ("c", Some(137)), ("d", None)]);
+    let status = compose(&pod, &seen);
+    let ended: Vec<String> = status
+        .container_statuses
+        .iter()
+        .flatten()
+        .filter_map(|s| s.state.as_ref()?.terminated.as_ref())
+        .map(|t| {
+            let length = t.message.as_ref().map_or(0, String::len);
+            format!("{} {} {length}", t.reason.clone().unwrap(), t.exit_code)
+        })
+        .collect();
+    assert_eq!(ended, ["Completed 0 3072", "Error 3 3072", "OOMKilled 137 3072"]);
+    assert_eq!(status.phase.as_deref(), Some("Running"), "one still runs");
+}
+
+/// POD-5: a container counts as started and ready by its probes.
+#[test]
+fn started_and_ready_follow_the_probes_pod_5() {
+    let pod = pod(json!({"containers": [{"name": "a", "startupProbe": {"exec": {}},
+        "readinessProbe": {"exec": {}}}]}));
+    let mut seen = observed(&pod, &[("a", None)]);
+    let shown = |seen: &Observed| {
+        let status = compose(&pod, seen).container_statuses.unwrap().remove(0);
+        (status.started, status.ready)
+    };
+    assert_eq!(shown(&seen), (Some(false), false));
+    let answer = |seen: &mut Observed, kind| {
+        let probes = &mut seen.memory_mut("a").current.as_mut().unwrap().probes;
+        probes.answered(kind, &ProbeOutcome::Success, at(2));
+    };
+    answer(&mut seen, ProbeKind::Startup);
+    assert_eq!(shown(&seen), (Some(true), false));
+    answer(&mut seen, ProbeKind::Readiness);
+    assert_eq!(shown(&seen), (Some(true), true));
+}
+
+/// POD-1: a phase is never left for an earlier one, and a terminal one only comes when nothing runs.
+#[test]
+fn phases_only_go_forward_pod_1() {
+    let mut pod = pod(json!({"restartPolicy": "Never", "containers": [{"name": "a"}]}));
+    let running = observed(&pod, &[("a", None)]);
+    for (before, expected) in [("Pending", "Running"), ("Succeeded", "Succeeded"), ("Failed", "Failed")] {
+        pod.status = Some(PodStatus { phase: Some(before.into()), ..PodStatus::default() });
+        assert_eq!(compose(&pod, &running).phase.as_deref(), Some(expected), "{before}");
+    }
+    pod.status = Some(PodStatus { phase: Some("Running".into()), ..PodStatus::default() });
+    assert_eq!(compose(&pod, &Observed::default()).phase.as_deref(), Some("Running"));
+    let evicted = |mut seen: Observed| {
+        let cause = StopCause::Failed { reason: "Evicted".into(), message: "why".into(), disrupted: true };
+        seen.stop = Some(PodStop { cause, began: at(5), grace: Duration::from_secs(1) });
+        seen
+    };
+    let ending = compose(&pod, &evicted(running));
+    assert_eq!((ending.phase.as_deref(), ending.reason), (Some("Running"), None), "it still runs");
+    let ended = compose(&pod, &evicted(observed(&pod, &[("a", Some(0))])));
+    assert_eq!((ended.phase.as_deref(), ended.reason.as_deref()), (Some("Failed"), Some("Evicted")));
+    let target = ended.conditions.iter().flatten().find(|c| c.type_ == "DisruptionTarget").unwrap();
+    assert_eq!(target.reason.as_deref(), Some("TerminationByKubelet"));
+}
+
+/// POD-11.
+#[test]
+fn quality_of_service_follows_requests_and_limits_pod_11() {
+    let of = |resources: &[Value]| {
+        let containers: Vec<Value> = resources
+            .iter()
+            .enumerate()
+            .map(|(n, resources)| json!({"name": format!("c{n}"), "resources": resources}))
+            .collect();
+        qos_class(&pod(json!({"containers": containers})))
+    };
+    let both = json!({"limits": {"cpu": "1", "memory": "1Gi"}});
+    for (resources, expected) in [
+        (vec![json!({})], "BestEffort"),
+        (vec![json!({"requests": {"cpu": "0"}})], "BestEffort"),
+        (vec![json!({"requests": {"cpu": "1"}})], "Burstable"),
+        (vec![both.clone()], "Guaranteed"),
+        (vec![both.clone(), json!({})], "Burstable"),
+        (vec![both.clone(), both.clone()], "Guaranteed"),
+        (vec![json!({"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}})], "Burstable"),
+        (vec![json!({"limits": {"cpu": "1000m", "memory": "1Gi"}, "requests": {"cpu": "1"}})], "Guaranteed"),
+        (vec![json!({"requests": {"ephemeral-storage": "1Gi"}})], "BestEffort"),
+    ] {
+        assert_eq!(of(&resources), expected, "{resources:?}");
+    }
+}

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Container, DownwardAPIVolumeFile, KeyToPath, Pod, Secret, ServiceAccountTokenProjection, Volume,
+    ConfigMap, Container, DownwardAPIVolumeFile, KeyToPath, Pod, Secret, ServiceAccountTokenProjection,
+    Volume,
 };
 
 use super::join_inside;
@@ -159,7 +160,10 @@ impl Content {
                     self.add(&item.path, bytes.clone(), mode)?;
                 }
                 None if optional == Some(true) => {}
-                None => return Err(format!("{source} references non-existent key: {}", item.key)),
+                None if source.starts_with("secret") => {
+                    return Err(format!("references non-existent secret key: {}", item.key));
+                }
+                None => return Err(format!("configmap references non-existent config key: {}", item.key)),
             }
         }
         Ok(())
@@ -258,7 +262,11 @@ mod tests {
             (json!({"configMap": {"name": "gone", "optional": true}}), Ok("")),
             (
                 json!({"configMap": {"name": "m", "items": [{"key": "q", "path": "q"}]}}),
-                Err("configmap m references non-existent key: q"),
+                Err("configmap references non-existent config key: q"),
+            ),
+            (
+                json!({"secret": {"secretName": "s", "items": [{"key": "q", "path": "q"}]}}),
+                Err("references non-existent secret key: q"),
             ),
             (
                 json!({"configMap": {"name": "m", "items": [{"key": "x", "path": "../x"}]}}),

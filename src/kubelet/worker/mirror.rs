@@ -22,7 +22,7 @@ impl Pass<'_> {
                 self.node.taken.lock().release(self.pod.uid());
             }
         }
-        let shown = self.mirror().and_then(|mirror| self.show(&mirror));
+        let shown = self.mirror().and_then(|mirror| mirror.map_or(Ok(None), |mirror| self.show(mirror)));
         let mirror = match shown {
             Ok(mirror) => mirror,
             Err(error) => {
@@ -48,10 +48,11 @@ impl Pass<'_> {
         mirror::create(&self.engine.api, &self.pod, &self.node.config.name).map(Some)
     }
 
-    fn show(&self, mirror: &Option<Shared<Pod>>) -> Result<Option<Shared<Pod>>, ApiError> {
-        let Some(mirror) = mirror.as_ref().filter(|mirror| mirror.status != self.pod.status) else {
-            return Ok(mirror.clone());
-        };
+    /// Lets the mirror show the pod's status; none when it is gone by now.
+    fn show(&self, mirror: Shared<Pod>) -> Result<Option<Shared<Pod>>, ApiError> {
+        if mirror.status == self.pod.status {
+            return Ok(Some(mirror));
+        }
         let (key, uid) = (mirror.key(), mirror.uid().to_string());
         let written = self.engine.api.modify_status::<Pod>(&key, |pod| {
             if pod.metadata.uid.as_deref() != Some(&uid) {

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Container;
 use super::{After, Pass};
 use crate::base::clock::saturating_after;
 use crate::kubelet::environment::{self, Sources};
+use crate::kubelet::images::signal_number;
 use crate::kubelet::observed::{
     AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded,
 };
@@ -161,6 +162,10 @@ impl Pass<'_> {
             run_as_user,
             run_as_group,
             security: security::security(&self.pod, container),
+            stop_signal: container
+                .lifecycle
+                .as_ref()
+                .and_then(|lifecycle| signal_number(lifecycle.stop_signal.as_deref()?)),
             termination_message_path: container
                 .termination_message_path
                 .clone()

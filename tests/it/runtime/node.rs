@@ -174,6 +174,7 @@ pub(crate) fn shell(name: &str, script: &str) -> ContainerSpec {
         cpu_request_millicores: None,
         run_as_user: None,
         run_as_group: None,
+        stop_signal: None,
         security: Security::default(),
         termination_message_path: "/dev/termination-log".into(),
         target: None,

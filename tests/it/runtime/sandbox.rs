@@ -141,7 +141,7 @@ async fn a_pod_of_the_machine_sees_the_machine() {
     let mut node = Node::new(true).await;
     let host = HostShares { pid: true, ipc: true, network: true };
     node.runtime.run_sandbox(SandboxSpec { host, ..sandbox("machine") }).await.unwrap();
-    let script = format!("hostname; tr '\\0' ' ' < /proc/{}/cmdline | head -c 40", std::process::id());
+    let script = format!("tr '\\0' ' ' < /proc/{}/cmdline | head -c 40; echo; hostname", std::process::id());
     let spec = ContainerSpec {
         pod_uid: "machine".to_owned(),
         ..shell("main", &format!("{script}; echo; echo done; sleep 1000"))

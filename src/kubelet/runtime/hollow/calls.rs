@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::super::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, Runtime, RuntimeError,
-    RuntimeEvent, SandboxRecord, SandboxSpec, Usage,
+    RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use super::HollowRuntime;
 use super::state::Pod;
@@ -209,7 +209,7 @@ impl Runtime for HollowRuntime {
         None
     }
 
-    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {
         async {
             let (now, state) = ((self.wall)(), self.state.lock());
             Ok(state.pods.iter().map(|(uid, pod)| (uid.clone(), state.usage(pod, now))).collect())

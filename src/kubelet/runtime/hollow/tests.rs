@@ -51,6 +51,7 @@ fn container(uid: &str, attempt: u32, image: &str) -> ContainerSpec {
         cpu_request_millicores: None,
         run_as_user: None,
         run_as_group: None,
+        stop_signal: None,
         security: Security::default(),
         termination_message_path: PathBuf::from("/dev/termination-log"),
         target: None,

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::super::protocol::{Answer, Ask, Purpose};
 use super::super::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, Runtime, RuntimeError,
-    RuntimeEvent, SandboxRecord, SandboxSpec, Usage,
+    RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use super::{ProcessRuntime, host_error};
 use crate::api::session::{Session, SessionStreams};
@@ -185,7 +185,7 @@ impl Runtime for ProcessRuntime {
         Some(self.shared.config.state_dir.join("pods").join(pod).join(&id.0))
     }
 
-    fn usage_of_all(&self) -> BoxFuture<'_, Result<BTreeMap<PodUid, BTreeMap<String, Usage>>, RuntimeError>> {
+    fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {
         async {
             match self.shared.ask(Ask::UsageOfAll).await? {
                 Answer::UsageOfAll(usage) => Ok(usage),

@@ -1,0 +1,102 @@
+//! Static pods in the table: they come and go with their manifests, and their mirrors come back when deleted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{Engine, Slot, revision};
+use crate::base::clock::{saturating_after, time};
+use crate::kubelet::node::Node;
+use crate::kubelet::spec;
+use crate::kubelet::static_pods::{is_static, mirror};
+use crate::object::Shared;
+
+impl Engine {
+    /// A mirror came or changed: its pod keeps it, or nobody does and it goes.
+    pub(super) fn see_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
+        let uid = mirror::hash(mirror).unwrap_or_default().to_string();
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(&uid) {
+            if slot.mirror.as_ref().is_none_or(|known| revision(mirror) > revision(known)) {
+                slot.mirror = Some(mirror.clone());
+                slot.dirty = true;
+                self.start_pass(&uid, slot);
+            }
+            return;
+        }
+        drop(pods);
+        if let Err(error) = mirror::remove(&self.api, mirror) {
+            tracing::warn!(pod = %mirror.key(), "a mirror of no pod was not removed: {error}");
+        }
+    }
+
+    /// Takes a static pod in, unless it is here or another of its name has not ended yet.
+    pub(in crate::kubelet) fn add_static_pod(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        pod: &Shared<Pod>,
+        mirror: Option<Shared<Pod>>,
+    ) {
+        let mut pods = self.pods.lock();
+        let key = pod.key();
+        let taken = pods.values().any(|s| s.node.config.name == node.config.name && s.pod.key() == key);
+        if taken {
+            return;
+        }
+        let uid = pod.uid().to_string();
+        let slot = Slot { mirror, ..Slot::new(node.clone(), pod.clone()) };
+        let slot = pods.entry(uid.clone()).or_insert(slot);
+        self.start_pass(&uid, slot);
+    }
+
+    /// Asks the static pods of a node to end that have no manifest any more.
+    pub(in crate::kubelet) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
+        let now = self.clock.now();
+        let mut pods = self.pods.lock();
+        let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(&s.pod));
+        for (uid, slot) in here.filter(|(uid, _)| !kept.contains(uid.as_str())) {
+            if slot.pod.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let grace = spec::grace(&slot.pod);
+            let mut pod = Pod::clone(&slot.pod);
+            let end = saturating_after(now, grace);
+            pod.metadata.deletion_timestamp = Some(time(end));
+            pod.metadata.deletion_grace_period_seconds = i64::try_from(grace.as_secs()).ok();
+            slot.pod = Shared::from_value(pod);
+            slot.dirty = true;
+            self.start_pass(uid, slot);
+        }
+    }
+
+    /// Keeps the status of a static pod, which the API does not keep for it, and its mirror.
+    pub(in crate::kubelet) fn keep_static(&self, pod: &Shared<Pod>, mirror: Option<Shared<Pod>>) {
+        let mut pods = self.pods.lock();
+        let Some(slot) = pods.get_mut(pod.uid()) else { return };
+        if slot.pod.status != pod.status {
+            let mut kept = Pod::clone(&slot.pod);
+            kept.status.clone_from(&pod.status);
+            slot.pod = Shared::from_value(kept);
+        }
+        slot.mirror = mirror;
+    }
+
+    /// The mirror of a static pod as it was seen last.
+    pub(in crate::kubelet) fn mirror_of(&self, uid: &str) -> Option<Shared<Pod>> {
+        self.pods.lock().get(uid)?.mirror.clone()
+    }
+
+    /// The mirror of a static pod is gone: the next pass makes another.
+    pub(super) fn lose_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
+        let uid = mirror::hash(mirror).unwrap_or_default().to_string();
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(&uid)
+            && slot.mirror.as_ref().is_none_or(|known| known.uid() == mirror.uid())
+        {
+            slot.mirror = None;
+            slot.dirty = true;
+            self.start_pass(&uid, slot);
+        }
+    }
+}
