@@ -81,6 +81,7 @@ fn short(resource: &str, asked: i64, used: i64, all: i64) -> Refusal {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 mod tests {
     use serde_json::{Value, json};
 

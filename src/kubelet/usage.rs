@@ -29,8 +29,8 @@ impl Meter {
         self.last.as_ref().map(|(_, counters)| counters)
     }
 
-    /// Takes a new look at `now` on the monotonic clock; gives what was used since the one before. A container
-    /// that was not there then has no rate yet.
+    /// Takes a new look at `now` on the monotonic clock; gives what was used since the one before. A
+    /// container that was not there then has no rate yet.
     fn take(&mut self, counters: Counters, now: Duration, at: Timestamp) -> Option<NodeUsage> {
         let (before, old) = self.last.replace((now, counters))?;
         let window = now.saturating_sub(before);

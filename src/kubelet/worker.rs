@@ -244,7 +244,8 @@ impl Pass<'_> {
     fn stop_pod(&mut self, cause: StopCause, grace: Duration) {
         let now = self.now();
         let began = match &self.state.observed.stop {
-            // What already ends keeps its clock; a new cause only changes how it is told and how long it takes.
+            // What already ends keeps its clock; a new cause only changes how it is told and how long it may
+            // take.
             Some(stop) if stop.cause != StopCause::Completed => stop.began,
             _ => now,
         };

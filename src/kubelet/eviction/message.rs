@@ -38,7 +38,8 @@ pub(super) fn node_was_low(threshold: &Threshold, seen: &Observations, victim: &
             let request = request.map_or("0", |q| q.0.as_str());
             let _ = write!(
                 text,
-                "Container {name} was using {used}, request is {request}, has larger consumption of {resource}. "
+                "Container {name} was using {used}, request is {request}, \
+                 has larger consumption of {resource}. "
             );
         }
     }

@@ -1,8 +1,8 @@
 //! Node-pressure eviction (NODE-4): when the machine runs short, its node says so and gives up pods, one at a
 //! time, those first that use more than they asked for.
 //!
-//! `threshold` decides when, `rank` whom, `message` says why; this file looks, asks and tells. The nodes of one
-//! machine run short together, so only one of them gives up a pod at a time.
+//! `threshold` decides when, `rank` whom, `message` says why; this file looks, asks and tells. The nodes of
+//! one machine run short together, so only one of them gives up a pod at a time.
 
 mod config;
 mod disk;

@@ -1,4 +1,5 @@
 //! Tables of the status composed from what is observed.
+#![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
 use std::time::Duration;
 
