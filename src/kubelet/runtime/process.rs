@@ -480,18 +480,7 @@ impl Runtime for ProcessRuntime {
     }
 
     fn write_hosts<'a>(&'a self, pod: &'a PodUid, text: String) -> BoxFuture<'a, Result<(), RuntimeError>> {
-        let path = self.shared.config.state_dir.join("pods").join(pod).join("hosts");
-        async move {
-            // In place: containers have the file itself mounted. What is written is never shorter for a moment
-            // than both texts have in common, which is all but the services.
-            let write = || -> std::io::Result<()> {
-                let mut file = std::fs::OpenOptions::new().write(true).open(&path)?;
-                std::io::Write::write_all(&mut file, text.as_bytes())?;
-                file.set_len(text.len() as u64)
-            };
-            write().map_err(|error| RuntimeError::Os(format!("{}: {error}", path.display())))
-        }
-        .boxed()
+        async { self.shared.ask(Ask::WriteHosts(pod.clone(), text)).await.map(drop) }.boxed()
     }
 
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {

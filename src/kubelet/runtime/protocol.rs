@@ -108,6 +108,7 @@ pub(super) enum Ask {
     RunSandbox(SandboxSpec),
     StopSandbox(PodUid),
     RemoveSandbox(PodUid),
+    WriteHosts(PodUid, String),
     Start(Box<Launch>),
     Terminate(ContainerId),
     Kill(ContainerId),

@@ -104,6 +104,13 @@ impl Pod {
         })
     }
 
+    /// Replaces the pod's hosts file in place: containers have the file itself mounted.
+    pub(super) fn write_hosts(&self, text: &str) -> io::Result<()> {
+        let mut file = fs::OpenOptions::new().write(true).open(self.private.join("hosts"))?;
+        io::Write::write_all(&mut file, text.as_bytes())?;
+        file.set_len(text.len() as u64)
+    }
+
     pub(super) fn record(&self) -> SandboxRecord {
         let containers = self.containers.borrow();
         let shown = containers.iter().filter(|container| !container.starting.get());

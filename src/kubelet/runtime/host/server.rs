@@ -125,6 +125,11 @@ impl Host {
                 }
                 Ok(Answer::Done)
             }
+            Ask::WriteHosts(uid, text) => {
+                let pod = self.pod(&uid).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
+                let written = pod.write_hosts(&text);
+                written.map(|()| Answer::Done).map_err(|error| RuntimeError::Os(format!("hosts: {error}")))
+            }
             Ask::RemoveSandbox(uid) => self.remove_sandbox(&uid).await.map(|()| Answer::Done),
             Ask::Start(launch) => self.start(*launch).await.map(Answer::Container),
             Ask::Terminate(id) => {
