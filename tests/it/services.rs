@@ -89,6 +89,8 @@ spec:
         image: nginx:1.7.9
         ports: [{name: http, containerPort: 80}]
         readinessProbe: {httpGet: {path: /, port: http}, periodSeconds: 1}
+        # Requests that were dealt out a moment before are still taken, as on any cluster.
+        lifecycle: {preStop: {sleep: {seconds: 1}}}
 ---
 apiVersion: v1
 kind: Service
