@@ -22,8 +22,8 @@ mod select;
 pub mod session;
 mod subresource;
 pub mod usage;
-pub mod verdicts;
 pub mod validate;
+pub mod verdicts;
 mod write;
 
 use std::collections::HashMap;

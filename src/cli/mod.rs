@@ -10,8 +10,8 @@ mod signals;
 mod up;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;

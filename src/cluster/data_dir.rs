@@ -147,8 +147,19 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError>
 }
 
 /// What we make in a data directory.
-const OUR_FILES: [&str; 11] =
-    ["lock", "token", "ca.crt", "ca.key", "sa.key", "kubeconfig", "slot", "state", "state.reserve", "nodes", "logs"];
+const OUR_FILES: [&str; 11] = [
+    "lock",
+    "token",
+    "ca.crt",
+    "ca.key",
+    "sa.key",
+    "kubeconfig",
+    "slot",
+    "state",
+    "state.reserve",
+    "nodes",
+    "logs",
+];
 
 impl Drop for DataDir {
     fn drop(&mut self) {

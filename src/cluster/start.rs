@@ -151,7 +151,8 @@ impl Cluster {
         let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
-            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir).await?;
+            super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir)
+                .await?;
         Ok(Self {
             api,
             server,

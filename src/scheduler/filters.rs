@@ -76,13 +76,13 @@ impl<'a> Filters<'a> {
 
     /// The same of a node that differs from the snapshot's.
     pub fn accept_on(&mut self, node: &NodeInfo) -> bool {
-        self.passes(node) && self.beside_rivals(node, |filters, node| filters.passes(node)).unwrap_or(true)
+        self.passes(node) && self.beside_rivals(node, Self::passes).unwrap_or(true)
     }
 
     /// What each check says of a node; of a node kept for others what it says when these are there, too.
     pub fn refusals(&mut self, node: &NodeInfo) -> Vec<Option<Refusal>> {
         let mut alone = self.ask(node);
-        if let Some(beside) = self.beside_rivals(node, |filters, node| filters.ask(node)) {
+        if let Some(beside) = self.beside_rivals(node, Self::ask) {
             for (refusal, beside) in alone.iter_mut().zip(beside) {
                 *refusal = refusal.take().or(beside);
             }

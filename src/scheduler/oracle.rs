@@ -80,7 +80,7 @@ fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
     };
     let mut pod = (*named_pod(&format!("p{name}"), spec)).clone();
     // Every shape comes with either label.
-    let app = if name % 2 == 0 { "a" } else { "b" };
+    let app = if name.is_multiple_of(2) { "a" } else { "b" };
     pod.metadata.labels = Some([("app".to_string(), app.to_string())].into());
     Shared::from_value(pod)
 }

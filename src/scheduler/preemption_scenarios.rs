@@ -36,7 +36,8 @@ fn budget(name: &str, selects: &str, allowed: i32) -> Shared<PodDisruptionBudget
 fn the_node_with_the_least_harm_is_chosen_sch_8() {
     // Each node has 2 cpu; the pod asks for 1 with priority 100. `node: name priority cpu minute`.
     type Pods<'a> = &'a [(&'a str, &'a str, i32, &'a str, u32)];
-    let table: &[(&str, Pods<'_>, &[(&str, i32)], &str)] = &[
+    type Budgets<'a> = &'a [(&'a str, i32)];
+    let table: &[(&str, Pods<'_>, Budgets<'_>, &str)] = &[
         (
             "no budget is broken, though the victim is more important",
             &[("a", "guarded", 1, "2", 0), ("b", "free", 50, "2", 0)],

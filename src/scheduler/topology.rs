@@ -96,13 +96,13 @@ impl Topologies {
     ) {
         let slot = &mut self.slots[id.0];
         let value = if slot.key == BY_NODE { Some(name) } else { label(&slot.key) };
-        let domain = value.map(|value| match slot.domains.get(value) {
-            Some(domain) => *domain,
-            None => {
-                let domain = slot.domains.len() as u32;
-                slot.domains.insert(value.into(), domain);
-                domain
+        let domain = value.map(|value| {
+            let next = slot.domains.len() as u32;
+            if let Some(known) = slot.domains.get(value) {
+                return *known;
             }
+            slot.domains.insert(value.into(), next);
+            next
         });
         domains.set(id, domain);
     }

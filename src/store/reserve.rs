@@ -55,7 +55,7 @@ fn hold(path: &Path, size: usize) -> io::Result<()> {
 }
 
 fn write_zeros(file: &mut File, size: usize) -> io::Result<()> {
-    let block = [0; 1 << 16];
+    let block = vec![0; 1 << 16];
     for _ in 0..size / block.len() {
         file.write_all(&block)?;
     }

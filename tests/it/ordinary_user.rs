@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::instance::{Home, Instance, wait_for};
 
 /// A web server whose probes and hook speak of port 80 by number and by name.
-const WEB: &str = r#"
+const WEB: &str = r"
 apiVersion: v1
 kind: Pod
 metadata: {name: web, labels: {app: web}}
@@ -18,7 +18,7 @@ spec:
     startupProbe: {tcpSocket: {port: 80}, periodSeconds: 1, failureThreshold: 60}
     readinessProbe: {httpGet: {path: /, port: http}, periodSeconds: 1}
     lifecycle: {preStop: {httpGet: {path: /, port: 80}}}
-"#;
+";
 
 fn ready(instance: &Instance, pod: &str) {
     let condition = ["wait", "--for=condition=Ready", "--timeout=60s"];

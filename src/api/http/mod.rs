@@ -27,8 +27,8 @@ mod spdy;
 mod strict;
 pub mod table;
 mod tls;
-mod verdicts;
 mod upgrade;
+mod verdicts;
 mod watch;
 
 use std::sync::Arc;

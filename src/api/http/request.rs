@@ -7,9 +7,9 @@ use axum::extract::Request;
 use http::header::ACCEPT;
 
 use super::metrics::{self, MetricsTarget};
-use super::verdicts::{self, VerdictTarget};
 use super::negotiate::{Form, preferred_form};
 use super::table::IncludeObject;
+use super::verdicts::{self, VerdictTarget};
 use crate::api::{ApiError, Selection};
 use crate::object::selector::{Selector, parse_fields};
 use crate::object::{Key, Kind, Subresource};

@@ -58,28 +58,27 @@ pub(super) fn answer(
         ));
     }
     let api = server.api();
-    let found: Vec<(Shared<Pod>, SchedulingVerdict)> = match &target.pod {
-        Some(name) => {
-            let namespace = target.namespace.clone().unwrap_or_default();
-            let pod = api.get_as::<Pod>(&Key::new(&namespace, name)).ok();
-            let verdict = pod.and_then(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?)));
-            let missing =
-                || ApiError::NotKnown { resource: PLURAL, group: GROUP, name: format!("{namespace}/{name}") };
-            vec![verdict.ok_or_else(missing)?]
-        }
-        None => {
-            let selection = wanted.query.selection(Kind::Pod)?;
-            let pods = api.list_as::<Pod>(target.namespace.as_deref());
-            let selected = pods.into_iter().filter(|pod| selection.matches(pod.object()));
-            selected.filter_map(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?))).collect()
-        }
+    let found: Vec<(Shared<Pod>, SchedulingVerdict)> = if let Some(name) = &target.pod {
+        let namespace = target.namespace.clone().unwrap_or_default();
+        let pod = api.get_as::<Pod>(&Key::new(&namespace, name)).ok();
+        let verdict = pod.and_then(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?)));
+        let missing =
+            || ApiError::NotKnown { resource: PLURAL, group: GROUP, name: format!("{namespace}/{name}") };
+        vec![verdict.ok_or_else(missing)?]
+    } else {
+        let selection = wanted.query.selection(Kind::Pod)?;
+        let pods = api.list_as::<Pod>(target.namespace.as_deref());
+        let selected = pods.into_iter().filter(|pod| selection.matches(pod.object()));
+        selected.filter_map(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?))).collect()
     };
     let body = match wanted.form {
         Form::Table => table(server, &found),
         _ if target.pod.is_some() => whole(&found[0].0, &found[0].1),
         // A list leaves the nodes out: pods times nodes times filters is more than anybody reads.
-        _ => json!({"kind": format!("{KIND}List"), "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": {},
-            "items": found.iter().map(|(pod, verdict)| summary(pod, verdict)).collect::<Vec<_>>()}),
+        _ => {
+            json!({"kind": format!("{KIND}List"), "apiVersion": format!("{GROUP}/{VERSION}"), "metadata": {},
+            "items": found.iter().map(|(pod, verdict)| summary(pod, verdict)).collect::<Vec<_>>()})
+        }
     };
     Answer::json(StatusCode::OK, &body)
 }
@@ -109,9 +108,7 @@ fn whole(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
 }
 
 fn table(server: &Server, found: &[(Shared<Pod>, SchedulingVerdict)]) -> Value {
-    let column = |name: &str, format: &str| {
-        json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0})
-    };
+    let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
     let now = server.api().clock().now();
     let rows: Vec<Value> = found
         .iter()

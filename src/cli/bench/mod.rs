@@ -35,15 +35,8 @@ pub(super) enum Suite {
     Scheduler,
 }
 
-const ALL: [Suite; 7] = [
-    Suite::Start,
-    Suite::Disk,
-    Suite::Api,
-    Suite::Scale,
-    Suite::Pods,
-    Suite::Probes,
-    Suite::Scheduler,
-];
+const ALL: [Suite; 7] =
+    [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Suite::Pods, Suite::Probes, Suite::Scheduler];
 
 /// Runs the suites (all, when none is named) and prints each as it is done.
 pub(super) fn run(suites: &[Suite]) -> Result<()> {

@@ -133,10 +133,16 @@ async fn measure(case: &Case) -> Result<f64> {
     let scheduler = Scheduler::new(&api, &Caches::new(&api, &tasks), SchedulerConfig::default());
     scheduler.run(&tasks);
     create(&api, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}))?;
-    create(&api, json!({"apiVersion": "v1", "kind": "ServiceAccount",
-        "metadata": {"name": "default", "namespace": "default"}}))?;
-    create(&api, json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
-        "metadata": {"name": "high"}, "value": 1000}))?;
+    create(
+        &api,
+        json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "default", "namespace": "default"}}),
+    )?;
+    create(
+        &api,
+        json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "metadata": {"name": "high"}, "value": 1000}),
+    )?;
     for n in 0..case.nodes {
         node(&api, n)?;
     }
@@ -156,8 +162,11 @@ fn create(api: &Api, value: Value) -> Result<()> {
 
 fn node(api: &Api, n: usize) -> Result<()> {
     let name = format!("node-{n}");
-    create(api, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
-        "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": format!("zone-{}", n % 3)}}}))?;
+    create(
+        api,
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {
+        "kubernetes.io/hostname": name, "topology.kubernetes.io/zone": format!("zone-{}", n % 3)}}}),
+    )?;
     let room = json!({"cpu": "4", "memory": "32Gi", "pods": "110"});
     let status: NodeStatus = serde_json::from_value(json!({"capacity": room, "allocatable": room}))?;
     api.modify_status::<Node>(&Key::new("", &name), |node| {

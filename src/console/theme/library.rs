@@ -65,8 +65,13 @@ mod tests {
     fn least(section: &str, key: &str) -> Option<f64> {
         match (section, key) {
             ("frame", "border" | "focus") | ("chart", _) | ("terminal", "frame") => None,
-            ("body", "dim") | ("prompt", "suggestion") | ("help", "text") | ("terminal", "hint") => Some(3.0),
-            ("yaml", "comment") | ("log", "timestamp") | ("table", "header") => Some(3.0),
+            ("body", "dim")
+            | ("prompt", "suggestion")
+            | ("help", "text")
+            | ("terminal", "hint")
+            | ("yaml", "comment")
+            | ("log", "timestamp")
+            | ("table", "header") => Some(3.0),
             _ => Some(4.5),
         }
     }

@@ -228,7 +228,8 @@ impl Theme {
     /// is turned around, and what could not be read is made readable.
     fn settle_on_sixteen(&mut self, ground: ratatui::style::Color) {
         use ratatui::style::{Color, Modifier};
-        let gray = |color: Color| matches!(color, Color::Black | Color::DarkGray | Color::Gray | Color::White);
+        let gray =
+            |color: Color| matches!(color, Color::Black | Color::DarkGray | Color::Gray | Color::White);
         for (section, keys) in KEYS {
             for key in *keys {
                 let Some(style) = self.style_mut(section, key) else { continue };

@@ -16,8 +16,8 @@ use parking_lot::Mutex;
 use super::context::Context;
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
-use crate::object::readiness;
 use crate::object::node::{condition_status, is_ready, node_of};
+use crate::object::readiness;
 use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 

@@ -119,11 +119,7 @@ impl Catalogue {
     }
 
     /// A catalogue whose entries and loaded images may change at any time.
-    pub fn live(
-        user: Box<dyn UserImageSource>,
-        store: Option<ImageStore>,
-        place: impl Into<String>,
-    ) -> Self {
+    pub fn live(user: Box<dyn UserImageSource>, store: Option<ImageStore>, place: impl Into<String>) -> Self {
         let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
         Self { user, store, place: place.into(), search_path }
     }
@@ -155,13 +151,16 @@ impl Catalogue {
         let declared = candidates.iter().flat_map(|entry| entry.tags.iter());
         let known: Vec<&str> = declared.chain(&loaded).map(String::as_str).collect();
         if known.is_empty() {
-            return Err(ResolveError::UnknownName(Self::told(&user, format!(
-                "pull access denied for {}, repository does not exist: nothing is downloaded here; declare \
+            return Err(ResolveError::UnknownName(Self::told(
+                &user,
+                format!(
+                    "pull access denied for {}, repository does not exist: nothing is downloaded here; declare \
                  the image in {}, load it with \"podium image load FILE\", or use a built-in one such as \
                  nginx, busybox or python",
-                parsed.name(),
-                self.place
-            ))));
+                    parsed.name(),
+                    self.place
+                ),
+            )));
         }
         self.check_tag(&parsed, known.iter().copied(), &user)?;
         // Only by its digest is it unknown.
@@ -334,13 +333,16 @@ impl Catalogue {
             return Ok(());
         }
         let known: Vec<&str> = tags.collect();
-        Err(ResolveError::UnknownTag(Self::told(user, format!(
-            "manifest for {parsed} not found: manifest unknown: {} has the tags {} here; declare others in {} \
+        Err(ResolveError::UnknownTag(Self::told(
+            user,
+            format!(
+                "manifest for {parsed} not found: manifest unknown: {} has the tags {} here; declare others in {} \
              or load them with \"podium image load FILE\"",
-            parsed.name(),
-            known.join(", "),
-            self.place
-        ))))
+                parsed.name(),
+                known.join(", "),
+                self.place
+            ),
+        )))
     }
 
     fn unknown_digest(&self, parsed: &ImageReference, known: &str) -> ResolveError {

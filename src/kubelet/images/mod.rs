@@ -19,8 +19,8 @@ pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, Program, ResolveErro
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
 pub(super) use present::PresentImages;
 pub use program::{image_program_main, is_image_program};
-pub(in crate::kubelet) use signal::signal_number;
 pub use reference::{ImageReference, InvalidReference};
+pub(in crate::kubelet) use signal::signal_number;
 pub(super) use store::Beneath;
 pub use store::{ImageStore, StoredImage};
 

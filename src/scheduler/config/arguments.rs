@@ -142,7 +142,7 @@ impl Arguments {
             }
             Some(_) if args.is_null() => {}
             Some(Named::Elsewhere) => {}
-            Some(Named::Strategy(strategy)) => self.old_score(strategy, parse(args, &at)?, &at)?,
+            Some(Named::Strategy(strategy)) => self.old_score(&strategy, parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeResourcesFit)) => self.fit(parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeResourcesBalancedAllocation)) => {
                 let args: OldScoreArgs = parse(args, &at)?;
@@ -158,7 +158,7 @@ impl Arguments {
                 self.affinity.ignore_preferred_of_existing =
                     args.ignore_preferred_terms_of_existing_pods.unwrap_or(false);
             }
-            Some(Named::Plugin(PluginId::PodTopologySpread)) => self.spread(parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::PodTopologySpread)) => self.spread(&parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::DefaultPreemption)) => self.preemption(&parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeAffinity)) => {
                 let args: NodeAffinityArgs = parse(args, &at)?;
@@ -204,8 +204,8 @@ impl Arguments {
         Ok(())
     }
 
-    fn old_score(&mut self, strategy: Strategy, args: OldScoreArgs, at: &str) -> Result<(), ConfigError> {
-        if self.fit.strategy != strategy {
+    fn old_score(&mut self, strategy: &Strategy, args: OldScoreArgs, at: &str) -> Result<(), ConfigError> {
+        if self.fit.strategy != *strategy {
             // The arguments of a plugin that is not enabled.
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl Arguments {
         Ok(())
     }
 
-    fn spread(&mut self, args: SpreadArgs, at: &str) -> Result<(), ConfigError> {
+    fn spread(&mut self, args: &SpreadArgs, at: &str) -> Result<(), ConfigError> {
         let listed = !args.default_constraints.is_empty();
         self.default_constraints = match args.defaulting_type.as_deref() {
             // Before there was a type, giving constraints was enough.

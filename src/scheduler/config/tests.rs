@@ -8,8 +8,8 @@ use super::*;
 use crate::object::Object;
 use crate::scheduler::framework::{Plugin, PluginId};
 
-fn one(configuration: Value) -> Profile {
-    let mut all = profiles(&configuration).unwrap();
+fn one(configuration: &Value) -> Profile {
+    let mut all = profiles(configuration).unwrap();
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
@@ -33,8 +33,8 @@ fn profiles_enable_disable_and_weigh_plugins_sch_6() {
         ("NodeResourcesBalancedAllocation", 1),
         ("ImageLocality", 1),
     ];
-    assert_eq!(scores(&one(json!({}))), defaults);
-    let profile = one(json!({
+    assert_eq!(scores(&one(&json!({}))), defaults);
+    let profile = one(&json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": false}, "percentageOfNodesToScore": 30,
         "profiles": [{"schedulerName": "mine", "plugins": {"score": {
@@ -46,7 +46,7 @@ fn profiles_enable_disable_and_weigh_plugins_sch_6() {
     assert!(filters(&profile).contains(&PluginId::NodeName));
     assert_eq!((profile.scheduler_name.as_str(), profile.percentage_of_nodes_to_score), ("mine", Some(30)));
     // multiPoint changes all points, what is more specific wins.
-    let profile = one(json!({"profiles": [{"plugins": {
+    let profile = one(&json!({"profiles": [{"plugins": {
         "multiPoint": {"disabled": [{"name": "TaintToleration"}], "enabled": [{"name": "NodeAffinity", "weight": 9}]},
         "score": {"enabled": [{"name": "TaintToleration", "weight": 4}]}}}]}));
     assert_eq!(scores(&profile)[..2], [("TaintToleration", 4), ("NodeAffinity", 9)]);
@@ -55,7 +55,7 @@ fn profiles_enable_disable_and_weigh_plugins_sch_6() {
 
 #[test]
 fn older_spellings_mean_the_same_sch_6() {
-    let old = one(json!({"apiVersion": "kubescheduler.config.k8s.io/v1alpha1", "schedulerName": "old",
+    let old = one(&json!({"apiVersion": "kubescheduler.config.k8s.io/v1alpha1", "schedulerName": "old",
         "disablePreemption": true, "hardPodAffinitySymmetricWeight": 10,
         "plugins": {"score": {"disabled": [{"name": "NodeResourcesLeastAllocated"}],
             "enabled": [{"name": "NodeResourcesMostAllocated", "weight": 3}]}}}));
@@ -149,7 +149,7 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
         "metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}))
     .unwrap();
     for selected in [true, false] {
-        let mut cluster = Cluster::with_profile(&nodes, one(listed.clone()));
+        let mut cluster = Cluster::with_profile(&nodes, one(&listed));
         if selected {
             cluster.core.workload_changed(&service, false);
         }

@@ -181,15 +181,11 @@ impl Plugin for DefaultPreemption {
         }
         let mut reasons = BTreeMap::new();
         let candidates = self.candidates(unfit, &mut reasons);
-        Some(match candidates.into_iter().min_by_key(Candidate::harm) {
-            Some(Candidate { position, victims, .. }) => {
-                let node = unfit.snapshot.nodes()[position].name.clone();
-                PostFilter::Preempt(Preemption { node, victims })
-            }
-            None => {
-                let told = node_reasons(unfit.refusals.len(), &reasons);
-                PostFilter::Hopeless(format!("preemption: {told}"))
-            }
-        })
+        let Some(least) = candidates.into_iter().min_by_key(Candidate::harm) else {
+            let told = node_reasons(unfit.refusals.len(), &reasons);
+            return Some(PostFilter::Hopeless(format!("preemption: {told}")));
+        };
+        let node = unfit.snapshot.nodes()[least.position].name.clone();
+        Some(PostFilter::Preempt(Preemption { node, victims: least.victims }))
     }
 }

@@ -257,7 +257,8 @@ mod tests {
         snapshot
     }
 
-    fn pod(name: &str, namespace: &str, app: &str, affinity: Value) -> PodInfo {
+    fn pod(name: &str, namespace: &str, app: &str, affinity: impl Into<Value>) -> PodInfo {
+        let affinity: Value = affinity.into();
         pod_info(json!({"metadata": {"name": name, "namespace": namespace, "uid": name,
             "labels": {"app": app, "version": "1"}}, "spec": {"containers": [], "affinity": affinity}}))
     }

@@ -411,7 +411,9 @@ mod tests {
             sizes in prop::collection::vec(1..50_usize, 1..20),
         ) {
             let mut wire = BytesMut::new();
-            frames.iter().for_each(|frame| frame.encode(&mut wire));
+            for frame in &frames {
+                frame.encode(&mut wire);
+            }
             let (mut decoder, mut read, mut size) = (Decoder::default(), Vec::new(), sizes.iter().cycle());
             while !wire.is_empty() {
                 let count = wire.len().min(*size.next().unwrap());

@@ -155,8 +155,7 @@ impl ImageStore {
     /// Makes this process the only writer, and removes what a crashed one left.
     fn lock(&self) -> io::Result<fs::File> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        let lock =
-            fs::File::options().create(true).append(true).open(self.directory.join("lock"))?;
+        let lock = fs::File::options().create(true).append(true).open(self.directory.join("lock"))?;
         flock(&lock, FlockOperation::LockExclusive)?;
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;

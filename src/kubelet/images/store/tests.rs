@@ -346,7 +346,7 @@ fn this_machines_image_of_several_is_loaded_img_3() {
     members.add("index.json", json!({"manifests": [index]}).to_string());
     scene.load(&members.tar()).unwrap();
     let image = scene.find("multi:1").unwrap();
-    assert_eq!(image.run.cmd, [mine.architecture.clone()]);
+    assert_eq!(image.run.cmd, std::slice::from_ref(&mine.architecture));
     // By its manifest's digest, as a pinned reference has it.
     let digest = manifests[3]["digest"].as_str().unwrap();
     assert_eq!(image.manifest_digest.as_deref(), Some(digest));

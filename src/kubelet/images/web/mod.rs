@@ -22,8 +22,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::IMAGE_DIRECTORY;
-use answer::Site;
 use crate::object::low_ports::LowPorts;
+use answer::Site;
 
 /// How long requests may still take after a graceful end was asked for.
 const DRAIN: Duration = Duration::from_mins(1);
@@ -95,7 +95,10 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let site = Site { flavour: flavour.clone(), directory };
     let server = Rc::new(Server { site, connections: Cell::new(0) });
     log::notice(flavour, &flavour.server);
-    log::notice(flavour, &format!("serving {} on {}", server.site.directory.display(), listener.local_addr()?));
+    log::notice(
+        flavour,
+        &format!("serving {} on {}", server.site.directory.display(), listener.local_addr()?),
+    );
     let _hangup = signal(SignalKind::hangup())?;
     let _reopen = signal(SignalKind::user_defined1())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -69,7 +69,9 @@ pub async fn http_get(
         return status(stream, &request).await.map_err(failed);
     }
     let name = ServerName::try_from(host.clone()).map_err(|error| failed(error.to_string()))?;
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(any_certificate::config().map_err(|error| failed(error.to_string()))?));
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(
+        any_certificate::config().map_err(|error| failed(error.to_string()))?,
+    ));
     let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
     status(stream, &request).await.map_err(failed)
 }

@@ -148,7 +148,12 @@ struct Own {
 impl Own {
     fn new(dir: OwnedFd, layers: OwnedFd, mounted: &[PathBuf]) -> Self {
         let of_machine = mounted.iter().map(|path| (path.clone(), false));
-        Self { places: [("/".into(), true)].into_iter().chain(of_machine).collect(), dir, layers, layer_count: 0 }
+        Self {
+            places: [("/".into(), true)].into_iter().chain(of_machine).collect(),
+            dir,
+            layers,
+            layer_count: 0,
+        }
     }
 
     fn add(&mut self, path: &Path, own: bool) {

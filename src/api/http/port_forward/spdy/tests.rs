@@ -17,7 +17,7 @@ struct Pod {
 }
 
 impl PodPorts for Pod {
-    fn sandbox(&self) -> &str {
+    fn sandbox(&self) -> &'static str {
         "sandbox-1"
     }
 
@@ -69,7 +69,9 @@ async fn many_connections_at_once_each_with_its_own_end_api_3() {
         client.send(*data, Bytes::from(data.to_string().repeat(3000))).await;
     }
     // Each says that it has said all, and still reads the answer.
-    all.iter().for_each(|(_, data)| client.finish(*data));
+    for (_, data) in &all {
+        client.finish(*data);
+    }
     client
         .until("the answers", |c| all.iter().all(|(e, d)| c.seen(*d).finished && c.seen(*e).finished))
         .await;

@@ -37,7 +37,9 @@ fn frames(output: &[u8]) -> Vec<Frame> {
 /// What the server answers to frames of a peer that is no client of ours.
 fn answer(server: &mut Connection, sent: &[Frame]) -> Result<Vec<Frame>, ConnectionError> {
     let mut wire = BytesMut::new();
-    sent.iter().for_each(|frame| frame.encode(&mut wire));
+    for frame in sent {
+        frame.encode(&mut wire);
+    }
     server.receive(&wire)?;
     Ok(frames(&server.output().split()))
 }
