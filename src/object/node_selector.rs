@@ -53,6 +53,13 @@ impl RequiredNodes {
             && self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(node)))
     }
 
+    /// The labels of the node selector that the node does not have, as `key=value`.
+    pub fn missing_labels(&self, node: &Node) -> Vec<String> {
+        let labels = labels_of(node);
+        let missing = self.labels.iter().filter(|(key, value)| labels.get(key) != Some(value));
+        missing.map(|(key, value)| format!("{key}={value}")).collect()
+    }
+
     /// The names of the only nodes that can match, when every term names its nodes: what a DaemonSet's
     /// pods have. An empty answer means that the names contradict each other.
     pub fn names(&self) -> Option<Vec<&str>> {

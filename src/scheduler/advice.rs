@@ -42,7 +42,9 @@ pub enum Remedy {
     RemoveAnyPod,
     /// The pod that has this host port must go.
     FreePort(i32),
-    /// The node's labels must meet the pod's node selector or affinity, or the other way round.
+    /// The node needs these labels, which the pod's node selector asks for.
+    AddLabels(String),
+    /// The node's labels must meet the pod's affinity, or the other way round.
     MeetNodeAffinity,
     /// The constraint on this topology must allow this skew.
     RaiseMaxSkew(String, i64),
@@ -61,7 +63,7 @@ impl Remedy {
     fn effort(&self) -> u32 {
         match self {
             Self::Uncordon | Self::RaiseMaxSkew(..) => 1,
-            Self::RemoveTaint(_) | Self::Label(_) | Self::MeetNodeAffinity => 2,
+            Self::RemoveTaint(_) | Self::Label(_) | Self::AddLabels(_) | Self::MeetNodeAffinity => 2,
             Self::Free(..) | Self::RemoveAnyPod | Self::FreePort(_) => 3,
             Self::BringSoughtPod(_) | Self::RemoveShunnedPods(_) | Self::ChangeNodeName => 4,
             Self::Enlarge(..) => 6,
@@ -93,7 +95,8 @@ impl fmt::Display for Remedy {
             }
             Self::RemoveAnyPod => f.write_str("remove a pod: it takes no more of them"),
             Self::FreePort(port) => write!(f, "free host port {port}"),
-            Self::MeetNodeAffinity => f.write_str("label it as the pod's node selector or affinity asks"),
+            Self::AddLabels(labels) => write!(f, "label it {labels}"),
+            Self::MeetNodeAffinity => f.write_str("label it as the pod's node affinity asks"),
             Self::RaiseMaxSkew(key, skew) => write!(f, "raise maxSkew of {key} to {skew}"),
             Self::Label(key) => write!(f, "give it the label {key}"),
             Self::BringSoughtPod(key) => write!(f, "run a pod that the affinity asks for in its {key}"),
@@ -181,9 +184,11 @@ fn change(
             let taken = pod.ports.iter().find(|port| node.ports.iter().any(|other| port.conflicts(other)))?;
             Remedy::FreePort(taken.port)
         }
-        Reason::NodeAffinity | Reason::EnforcedNodeAffinity | Reason::AffinityConflict => {
-            Remedy::MeetNodeAffinity
-        }
+        Reason::NodeAffinity => match pod.required_nodes.missing_labels(&node.node) {
+            missing if missing.is_empty() => Remedy::MeetNodeAffinity,
+            missing => Remedy::AddLabels(missing.join(",")),
+        },
+        Reason::EnforcedNodeAffinity | Reason::AffinityConflict => Remedy::MeetNodeAffinity,
         Reason::SpreadLabelMissing => {
             let missing = pod.spread.iter().filter(|s| s.required && node.label(&s.topology_key).is_none());
             Remedy::Label(missing.map(|spread| spread.topology_key.clone()).next()?)
