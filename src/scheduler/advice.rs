@@ -290,10 +290,7 @@ mod tests {
         spec["nodeSelector"] = json!({"disk": "ssd"});
         assert_eq!(
             advice(&mut cluster, spec),
-            [
-                "small: label it as the pod's node selector or affinity asks and request 500m cpu less: the node \
-              as a whole has not more"
-            ]
+            ["small: label it disk=ssd and request 500m cpu less: the node as a whole has not more"]
         );
     }
 
