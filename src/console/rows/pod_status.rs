@@ -56,7 +56,7 @@ impl Look {
             Self::Pending => "Pending",
             Self::Succeeded => "Succeeded",
             Self::Crashing => "CrashLoop",
-            Self::Failed => "Failed",
+            Self::Failed => "Error",
             Self::Terminating => "Terminating",
             Self::Unknown => "Unknown",
         }

@@ -9,12 +9,16 @@ mod calls;
 mod connection;
 mod session;
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Signal, pidfd_send_signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -67,6 +71,7 @@ impl ProcessRuntime {
             config,
             link: Mutex::new(None),
             isolation: Mutex::default(),
+            host: Mutex::new(None),
             child: Mutex::new(None),
             closing: Mutex::new(false),
             ended: watch::Sender::new(false),
@@ -84,11 +89,13 @@ impl ProcessRuntime {
         let result = self.shared.ask(Ask::Shutdown).await.map(drop);
         // The host hangs up by ending.
         let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
-        let child = self.shared.child.lock().take();
-        if let Some(child) = child {
-            let waited = tokio::task::spawn_blocking(move || wait_or_kill(child)).await;
-            waited.map_err(host_error)?.map_err(host_error)?;
-        }
+        let (host, child) = (self.shared.host.lock().take(), self.shared.child.lock().take());
+        let waited = tokio::task::spawn_blocking(move || {
+            // A host that an earlier control plane started has another parent: it is only seen to end.
+            host.as_ref().map_or(Ok(()), end_or_kill)?;
+            child.map_or(Ok(()), wait_or_kill)
+        });
+        waited.await.map_err(host_error)?.map_err(host_error)?;
         result
     }
 
@@ -127,7 +134,19 @@ fn command_line(command: &[String], args: &[String], entrypoint: &[String], cmd:
     [program, rest].concat()
 }
 
-/// A host that does not end by itself has lost its mind.
+/// Waits until the process behind a handle has ended. A host that does not by itself has lost its mind.
+fn end_or_kill(host: &OwnedFd) -> std::io::Result<()> {
+    let ended = |patience: Option<&Timespec>| {
+        retry_on_intr(|| poll(&mut [PollFd::new(host, PollFlags::IN)], patience)).map(|ready| ready > 0)
+    };
+    if !ended(Some(&Timespec { tv_sec: 5, tv_nsec: 0 }))? {
+        pidfd_send_signal(host, Signal::KILL)?;
+        ended(None)?;
+    }
+    Ok(())
+}
+
+/// The same of a child, which is reaped as well.
 fn wait_or_kill(mut child: Child) -> std::io::Result<()> {
     for _ in 0..1000 {
         if child.try_wait()?.is_some() {

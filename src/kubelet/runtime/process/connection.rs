@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{DirBuilder, File};
 use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -27,6 +29,8 @@ pub(super) struct Shared {
     /// None while there is no connection. A mutex never held across an await.
     pub(super) link: Mutex<Option<Link>>,
     pub(super) isolation: Mutex<BTreeMap<String, String>>,
+    /// The host that answers, whoever started it.
+    pub(super) host: Mutex<Option<OwnedFd>>,
     /// The host, when this process started it: must be waited for when it ends, and its standard input is
     /// its lifeline.
     pub(super) child: Mutex<Option<Child>>,
@@ -81,6 +85,7 @@ impl Shared {
             connected => connected?,
         };
         *self.isolation.lock() = welcome.isolation;
+        *self.host.lock() = handle_of(welcome.pid);
         Ok(stream)
     }
 
@@ -240,4 +245,9 @@ impl Shared {
         tokio::spawn(run_session(stream, inputs, outputs));
         Ok(Session { input, output })
     }
+}
+
+/// A handle of a process that outlives its number; none where the kernel has no such thing.
+fn handle_of(pid: u32) -> Option<OwnedFd> {
+    pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()
 }
