@@ -2,12 +2,9 @@
 //!
 //! The [`Snapshot`](super::snapshot::Snapshot) tells what comes and goes; plugins read.
 
-use std::sync::Arc;
-
 use super::carried::CarriedTerms;
 use super::group::{Namespaces, TallyKey};
 use super::node_info::NodeInfo;
-use super::pod_affinity::Carried;
 use super::pod_info::PodInfo;
 use super::tally::{Tallies, Tally};
 use super::topology::{NodeDomains, Topologies, TopologyId};
@@ -73,18 +70,13 @@ impl Counts {
     /// A pod came to the node at this position, which has it already.
     pub(super) fn pod_added(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
         self.tallies.pod_counts(pod, &nodes[position], &self.namespaces, 1);
-        for term in &pod.carried {
-            self.add_carried(term, position, nodes);
-        }
+        self.carriers_came(pod, position, nodes);
     }
 
     /// A pod left a node.
     pub(super) fn pod_removed(&mut self, pod: &PodInfo, node: &NodeInfo) {
         self.tallies.pod_counts(pod, node, &self.namespaces, -1);
-        for term in &pod.carried {
-            let unused = self.carried.remove(term, &node.domains);
-            self.release(unused.into_iter().collect());
-        }
+        self.carriers_went(pod, node);
     }
 
     /// The node at this position is there, with its pods.
@@ -94,28 +86,35 @@ impl Counts {
         }
         self.tallies.node_counts(&nodes[position], &self.namespaces, 1);
         for pod in nodes[position].pods.clone() {
-            for term in &pod.carried {
-                self.add_carried(term, position, nodes);
-            }
+            self.carriers_came(&pod, position, nodes);
         }
     }
 
-    fn add_carried(&mut self, term: &Arc<Carried>, position: usize, nodes: &mut [NodeInfo]) {
-        let topology = match self.topologies.id(&term.topology).filter(|_| self.carried.knows(term)) {
-            Some(topology) => topology,
-            None => self.acquire(&term.topology, nodes),
-        };
-        self.carried.add(term, topology, &nodes[position].domains);
+    /// What a pod on the node at this position asks of others counts.
+    fn carriers_came(&mut self, pod: &PodInfo, position: usize, nodes: &mut [NodeInfo]) {
+        for term in &pod.carried {
+            let topology = match self.topologies.id(&term.topology).filter(|_| self.carried.knows(term)) {
+                Some(topology) => topology,
+                None => self.acquire(&term.topology, nodes),
+            };
+            self.carried.add(term, topology, &nodes[position].domains);
+        }
+    }
+
+    /// It counts no more.
+    fn carriers_went(&mut self, pod: &PodInfo, node: &NodeInfo) {
+        for term in &pod.carried {
+            if let Some(unused) = self.carried.remove(term, &node.domains) {
+                self.topologies.release(unused);
+            }
+        }
     }
 
     /// A node with its pods counts no more.
     pub(super) fn node_removed(&mut self, node: &NodeInfo) {
         self.tallies.node_counts(node, &self.namespaces, -1);
         for pod in &node.pods {
-            for term in &pod.carried {
-                let unused = self.carried.remove(term, &node.domains);
-                self.release(unused.into_iter().collect());
-            }
+            self.carriers_went(pod, node);
         }
     }
 
