@@ -57,11 +57,7 @@ pub(super) fn answer(
     method: &Method,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    if method != Method::GET || wanted.query.flag("watch") {
-        return Err(ApiError::MethodNotAllowed(
-            "the server does not allow this method on the requested resource".into(),
-        ));
-    }
+    wanted.only_reads(method)?;
     let measured = match &target.name {
         Some(name) => vec![one(server, target, name)?],
         None => all(server, target, &wanted.query.selection(target.of)?),

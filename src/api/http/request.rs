@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use axum::extract::Request;
+use http::Method;
 use http::header::ACCEPT;
 
 use super::metrics::{self, MetricsTarget};
@@ -139,6 +140,16 @@ impl Wanted {
             query: Query::parse(request.uri().query().unwrap_or("")),
         }
     }
+
+    /// For what can be read and not followed: refuses every method but GET, and watches.
+    pub(super) fn only_reads(&self, method: &Method) -> Result<(), ApiError> {
+        if *method == Method::GET && !self.query.flag("watch") { Ok(()) } else { Err(not_allowed()) }
+    }
+}
+
+/// The refusal of a method that there is not.
+pub(super) fn not_allowed() -> ApiError {
+    ApiError::MethodNotAllowed("the server does not allow this method on the requested resource".into())
 }
 
 /// A request's query parameters.

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::{Value, json};
 
 use super::negotiate::Form;
-use super::request::{ResourceTarget, Wanted};
+use super::request::{ResourceTarget, Wanted, not_allowed};
 use super::respond::Answer;
 use super::table::{self, IncludeObject, TableMeta};
 use super::{Server, body, list, logs, port_forward, proxy, sessions, watch};
@@ -43,10 +43,6 @@ pub(super) async fn answer(
         }
         _ => Err(not_allowed()),
     }
-}
-
-fn not_allowed() -> ApiError {
-    ApiError::MethodNotAllowed("the server does not allow this method on the requested resource".into())
 }
 
 async fn subresource(

@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::request::Review;
+use super::request::{Review, not_allowed};
 use super::respond::Answer;
 use super::{Server, body};
 use crate::api::ApiError;
@@ -20,9 +20,7 @@ pub(super) async fn answer(
     request: Request,
 ) -> Result<Response, ApiError> {
     if request.method() != Method::POST {
-        return Err(ApiError::MethodNotAllowed(
-            "the server does not allow this method on the requested resource".into(),
-        ));
+        return Err(not_allowed());
     }
     let mut object: Value = body::read_value(request).await?.value;
     let status = match review {

@@ -52,11 +52,7 @@ pub(super) fn answer(
     method: &Method,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    if method != Method::GET || wanted.query.flag("watch") {
-        return Err(ApiError::MethodNotAllowed(
-            "the server does not allow this method on the requested resource".into(),
-        ));
-    }
+    wanted.only_reads(method)?;
     let api = server.api();
     let found: Vec<(Shared<Pod>, SchedulingVerdict)> = if let Some(name) = &target.pod {
         let namespace = target.namespace.clone().unwrap_or_default();
