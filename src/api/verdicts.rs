@@ -19,8 +19,22 @@ pub struct SchedulingVerdict {
     pub advice: Vec<(String, Vec<String>)>,
     /// The filters that had something to say about the pod, in the order in which they are asked.
     pub filters: Vec<&'static str>,
-    /// Every node, with the filters that refused it and why.
-    pub nodes: Vec<(String, Vec<FilterRefusal>)>,
+    /// The plugins that scored the nodes, with their weights.
+    pub scored_by: Vec<(&'static str, i64)>,
+    /// Every node.
+    pub nodes: Vec<NodeVerdict>,
+}
+
+/// What the scheduler found of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeVerdict {
+    /// Its name.
+    pub name: String,
+    /// The filters that refused it, and why.
+    pub refusals: Vec<FilterRefusal>,
+    /// How it would score if it took the pod, of 100, in the order of `scored_by`; nothing when that was
+    /// not asked.
+    pub scores: Vec<i64>,
 }
 
 /// Why one filter refuses a node.

@@ -4,7 +4,7 @@ use super::advice::Remedy;
 use super::framework::PluginId;
 use super::reason::Refusal;
 use super::verdict::{Row, Verdict};
-use crate::api::verdicts::{FilterRefusal, SchedulingVerdict};
+use crate::api::verdicts::{FilterRefusal, NodeVerdict, SchedulingVerdict};
 use crate::base::clock::Clock;
 
 /// What the API shows of a verdict now.
@@ -16,8 +16,13 @@ pub(super) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
         message: verdict.message.clone(),
         advice: verdict.advice.iter().map(|a| (a.node.to_string(), texts(&a.changes))).collect(),
         filters: verdict.table.filters().iter().map(|filter| filter.name()).collect(),
-        nodes: verdict.table.rows().map(|row| (row.node().to_string(), refusals(row))).collect(),
+        scored_by: verdict.table.scored_by().map(|(plugin, weight)| (plugin.name(), weight)).collect(),
+        nodes: verdict.table.rows().map(node).collect(),
     }
+}
+
+fn node(row: Row<'_>) -> NodeVerdict {
+    NodeVerdict { name: row.node().to_string(), refusals: refusals(row), scores: row.scores().collect() }
 }
 
 fn refusals(row: Row<'_>) -> Vec<FilterRefusal> {

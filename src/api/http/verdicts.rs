@@ -11,7 +11,7 @@ use super::negotiate::Form;
 use super::request::Wanted;
 use super::respond::Answer;
 use crate::api::ApiError;
-use crate::api::verdicts::{FilterRefusal, SchedulingVerdict};
+use crate::api::verdicts::{FilterRefusal, NodeVerdict, SchedulingVerdict};
 use crate::base::clock::time;
 use crate::object::time::human_age;
 use crate::object::{Key, Kind, Shared};
@@ -92,13 +92,19 @@ fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
 
 fn whole(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
     let refusal = |refusal: &FilterRefusal| json!({"plugin": refusal.plugin, "reasons": refusal.reasons});
-    let nodes: Vec<Value> = verdict
-        .nodes
+    let node = |node: &NodeVerdict| {
+        let refusals: Vec<Value> = node.refusals.iter().map(refusal).collect();
+        json!({"name": node.name, "refusals": refusals, "scores": node.scores})
+    };
+    let nodes: Vec<Value> = verdict.nodes.iter().map(node).collect();
+    let scored_by: Vec<Value> = verdict
+        .scored_by
         .iter()
-        .map(|(node, refusals)| json!({"name": node, "refusals": refusals.iter().map(refusal).collect::<Vec<_>>()}))
+        .map(|(plugin, weight)| json!({"plugin": plugin, "weight": weight}))
         .collect();
     let mut value = summary(pod, verdict);
     value["filters"] = json!(verdict.filters);
+    value["scoredBy"] = json!(scored_by);
     value["nodes"] = json!(nodes);
     value
 }
