@@ -38,6 +38,9 @@ pub struct Advice {
     pub node: String,
     /// What to change.
     pub changes: Vec<String>,
+    /// How many other nodes need the same.
+    #[serde(default)]
+    pub alike: usize,
 }
 
 /// A plugin that scored.

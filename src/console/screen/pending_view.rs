@@ -26,7 +26,7 @@ use crate::console::context::Context;
 use crate::console::object_commands::events_about;
 use crate::console::pending::groups::{Nested, Opened, Row, reasons};
 use crate::console::pending::told::told;
-use crate::console::pending::verdict::{Answer, Verdict};
+use crate::console::pending::verdict::{Advice, Answer, Verdict};
 use crate::console::pending::waits_for_a_node;
 use crate::console::text::{clean, fit, grouped, pad};
 
@@ -111,7 +111,7 @@ fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
             }
         }
     } else {
-        parts.push(format!("it is not tried before its gates are gone: {}", clean(&gates.join(", "))));
+        parts.push(format!("not tried while it has gates: {}", clean(&gates.join(", "))));
         "◌"
     };
     parts.extend(waits);
@@ -132,20 +132,26 @@ fn advice(verdict: &Verdict, cx: &Context<'_>, width: usize) -> Vec<Line<'static
     if verdict.advice.is_empty() {
         return Vec::new();
     }
-    let names = verdict.advice.iter().map(|advice| clean(&advice.node).width()).max().unwrap_or(0);
+    let names = verdict.advice.iter().map(|advice| advised(advice).width()).max().unwrap_or(0);
     let names = names.min(width / 3);
-    let mut lines = vec![Line::styled("It would fit, the least first:", theme.body.dim)];
+    let mut lines = vec![Line::styled("What would make it fit, the least first:", theme.body.dim)];
     lines.extend(verdict.advice.iter().enumerate().map(|(at, advice)| {
         let style = if at == 0 { theme.body.accent } else { theme.body.text };
         let changes = clean(&advice.changes.join(" and ")).into_owned();
         Line::from(vec![
             Span::styled(if at == 0 { "▸ " } else { "  " }, theme.body.accent),
-            Span::styled(pad(&clean(&advice.node), names), style),
+            Span::styled(pad(&advised(advice), names), style),
             Span::raw("  "),
             Span::styled(fit(&changes, width.saturating_sub(names + 4)).into_owned(), theme.body.text),
         ])
     }));
     lines
+}
+
+/// The node advised about, and how many others the same holds for.
+fn advised(advice: &Advice) -> String {
+    let alike = if advice.alike > 0 { format!(" +{}", advice.alike) } else { String::new() };
+    format!("{}{alike}", clean(&advice.node))
 }
 
 fn draw_verdict(
@@ -342,7 +348,8 @@ fn row_line(
         spans.push(Span::styled(format!("{score:>width$}", width = columns.score), ground(theme.body.dim)));
     }
     if columns.reason > 0 {
-        let reasons = reasons(node);
+        // Those of a group are in the group's own row.
+        let reasons = if matches!(row, Row::Node(_, Nested::Yes)) { String::new() } else { reasons(node) };
         let text = format!(" {}", pad(&clean(&reasons), columns.reason));
         spans.push(Span::styled(text, ground(theme.body.text)));
     }
