@@ -277,9 +277,8 @@ fn with_ephemeral_containers(current: &Object, edited: &Object) -> Object {
 /// The current pod with the edited one's resources. Names that do not fit stay, for validation to find.
 fn with_resources(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
-    let (Some(to), Body::Pod(Pod { spec: Some(from), .. })) =
-        (next.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()), edited.body())
-    else {
+    let from = edited.get::<Pod>().and_then(|pod| pod.spec.as_ref());
+    let (Some(to), Some(from)) = (next.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()), from) else {
         return next;
     };
     let resized = |old: &[Container], new: &[Container]| -> Vec<Container> {

@@ -56,6 +56,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
             post_start: HookState::Done,
             probes: ProbeSet::new(&container, at(1)),
             stop: None,
+            resources: container.resources.clone(),
         });
     }
     seen.sandbox = Some(SandboxRecord {
