@@ -196,4 +196,35 @@ mod tests {
         taken.release("a");
         assert!(taken.try_add("d", &asking(json!({})), &allocatable, Some(&node)).is_ok());
     }
+
+    /// POD-12: what never fits is infeasible, what does not fit now waits for what others give back.
+    #[test]
+    fn a_resize_is_given_refused_or_waits() {
+        let allocatable: ResourceList = serde_json::from_value(json!({"cpu": "4", "memory": "1Gi"})).unwrap();
+        let mut taken = Taken::default();
+        for (uid, cpu) in [("a", "1"), ("b", "2"), ("c", "1")] {
+            taken.try_add(uid, &asking(json!({"cpu": cpu})), &allocatable, None).unwrap();
+        }
+        let now = Timestamp::UNIX_EPOCH;
+        let mut resize = |uid: &str, requests: Value, priority: i32| {
+            let mut pod = asking(requests);
+            pod.spec.as_mut().unwrap().priority = Some(priority);
+            taken
+                .resize(uid, &pod, &allocatable, now)
+                .map_err(|no| format!("{} {}: {}", no.reason, no.told, no.message))
+        };
+        assert_eq!(
+            resize("a", json!({"cpu": "5"}), 0).unwrap_err(),
+            "Infeasible Infeasible: Node didn't have enough capacity: cpu, requested: 5000, capacity: 4000"
+        );
+        assert_eq!(
+            resize("a", json!({"cpu": "2"}), 0).unwrap_err(),
+            "Deferred OutOfcpu: Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000"
+        );
+        assert!(resize("c", json!({"cpu": "2"}), 100).is_err());
+        assert_eq!(resize("b", json!({"cpu": "1"}), 0).unwrap(), ["c", "a"], "the most important first");
+        assert_eq!(resize("c", json!({"cpu": "2"}), 100).unwrap(), [""; 0]);
+        assert_eq!(taken.release("b"), ["a"]);
+        assert_eq!(taken.release("b"), [""; 0], "once");
+    }
 }

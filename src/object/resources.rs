@@ -224,4 +224,21 @@ mod tests {
         let assumed = pod_requests_or(&pod, &[("cpu", Amount::from_millis(100))]);
         assert_eq!(assumed["cpu"].millis(), 1100);
     }
+
+    /// SCH-3: while a pod is being resized its node keeps the larger of both free, unless it never can.
+    #[test]
+    fn a_resize_counts_with_what_is_more_sch_3() {
+        let of = |spec: &str, given: &str, actual: &str, reason: &str| {
+            let pod: Pod = serde_json::from_value(json!({
+                "spec": {"containers": [container(spec)]},
+                "status": {"conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+                    "containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                        "allocatedResources": {"cpu": given}, "resources": {"requests": {"cpu": actual}}}]}}))
+            .unwrap();
+            [pod_requests(&pod), given_requests(&pod), spec_requests(&pod)].map(|all| all["cpu"].millis())
+        };
+        assert_eq!(of("2", "1", "1", "Deferred"), [2000, 1000, 2000]);
+        assert_eq!(of("2", "1", "1", "Infeasible"), [1000, 1000, 2000]);
+        assert_eq!(of("1", "1", "3", "Deferred"), [3000, 3000, 1000], "it shrinks and has not yet");
+    }
 }

@@ -208,7 +208,7 @@ fn quality_of_service_follows_requests_and_limits_pod_11() {
             .enumerate()
             .map(|(n, resources)| json!({"name": format!("c{n}"), "resources": resources}))
             .collect();
-        qos_class(&pod(json!({"containers": containers})))
+        crate::object::resources::qos_class(&pod(json!({"containers": containers})))
     };
     let both = json!({"limits": {"cpu": "1", "memory": "1Gi"}});
     for (resources, expected) in [

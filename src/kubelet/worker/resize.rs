@@ -9,7 +9,7 @@ use crate::base::clock::saturating_after;
 use crate::kubelet::admit::NoRoom;
 use crate::kubelet::resize::{self, Failed, Pending};
 use crate::kubelet::runtime::{ContainerId, RuntimeError};
-use crate::kubelet::{plan, spec};
+use crate::kubelet::{plan, spec, volumes};
 use crate::reconcile::EventType;
 
 /// After this long limits that could not be set are tried again.
@@ -32,6 +32,7 @@ impl Pass<'_> {
         match given {
             Ok(waiting) => {
                 self.state.observed.resize.allocate(&self.pod);
+                self.state.refresh |= volumes::shows_itself(&self.pod);
                 // What is started only later has it from the start.
                 if resize::in_progress(&self.pod, &self.state.observed) {
                     self.tell_resize(EventType::Normal, "ResizeStarted", "started", None);

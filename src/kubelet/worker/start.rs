@@ -120,8 +120,9 @@ impl Pass<'_> {
 
     /// Everything the runtime needs to know of the attempt.
     fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, String> {
+        let pod = resize::allocated_pod(&self.pod, &self.state.observed.resize);
         let sources = Sources {
-            pod: &self.pod,
+            pod: &pod,
             container,
             pod_ip: self.state.observed.ip,
             host_ip: Some(self.node.config.ip),

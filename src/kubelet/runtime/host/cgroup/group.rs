@@ -293,6 +293,31 @@ mod tests {
         assert_eq!((usage.cpu_time, usage.memory_bytes), (Duration::from_millis(2500), 4000));
     }
 
+    /// POD-12: other limits for what runs, also where there was none; a process gets in through every door.
+    #[test]
+    fn limits_change_while_it_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let all = [
+            hierarchy(directory.path(), true, &Controller::ALL),
+            hierarchy(directory.path(), false, &[Controller::Memory]),
+        ];
+        let few = Limits { cpu_request_millicores: Some(100), ..Limits::default() };
+        let group = Group::make(all.iter(), "pod", "c1", &few).unwrap();
+        assert!(!group.limits_memory());
+        let read = |file: &str| fs::read_to_string(directory.path().join(file)).unwrap();
+        group.resize(&Limits { memory_bytes: Some(1 << 20), ..LIMITS }).unwrap();
+        assert!(group.limits_memory());
+        assert_eq!(read("unified/pod/c1/memory.max"), "1048576");
+        assert_eq!(read("memory/pod/c1/memory.limit_in_bytes"), "1048576");
+        assert_eq!(read("unified/pod/c1/cpu.max"), "25000 100000");
+        group.resize(&few).unwrap();
+        assert_eq!(read("unified/pod/c1/memory.max"), "max", "unlimited again");
+        assert!(!group.limits_memory());
+        group.take_in(Pid::from_raw(7).unwrap()).unwrap();
+        assert_eq!(read("unified/pod/c1/cgroup.procs"), "7");
+        assert_eq!(group.processes(), [Pid::from_raw(7).unwrap()]);
+    }
+
     #[test]
     fn what_has_nothing_to_limit_has_no_group() {
         let directory = tempfile::tempdir().unwrap();
