@@ -22,6 +22,7 @@ mod metadata;
 mod names;
 mod placement;
 mod pod;
+mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod probe;
@@ -150,6 +151,16 @@ pub fn validate_ephemeral_containers_update(new: &Object, old: &Object) -> Vec<F
     if let (Body::Pod(new), Body::Pod(old)) = (new.body(), old.body()) {
         pod::pod(&mut errors, new);
         ephemeral::update(&mut errors, new, old);
+    }
+    errors.into_vec()
+}
+
+/// What is wrong with a pod whose resources were changed through their subresource.
+pub fn validate_resize(new: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
+    metadata::validate_meta_update(&mut errors, new.kind(), new.meta(), old.meta());
+    if let (Body::Pod(new), Body::Pod(old)) = (new.body(), old.body()) {
+        pod_resize::resize(&mut errors, new, old);
     }
     errors.into_vec()
 }
