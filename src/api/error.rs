@@ -176,6 +176,11 @@ impl ApiError {
         matches!(self, Self::AlreadyExists { .. })
     }
 
+    /// Whether nothing can be made because the namespace is going.
+    pub fn is_namespace_terminating(&self) -> bool {
+        matches!(self, Self::Forbidden { causes, .. } if causes.iter().any(|c| c.reason == "NamespaceTerminating"))
+    }
+
     /// The HTTP status code.
     pub fn code(&self) -> u16 {
         match self {

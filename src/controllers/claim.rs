@@ -49,19 +49,30 @@ pub(super) fn claim<O: Typed, T: Typed>(
     selector: &Selector,
     candidates: impl IntoIterator<Item = Shared<T>>,
 ) -> Result<Vec<Shared<T>>, ApiError> {
+    claim_holding(api, owner, selector, candidates, None)
+}
+
+/// As [`claim`]; what is adopted gets the finalizer, and what is released loses it.
+pub(super) fn claim_holding<O: Typed, T: Typed>(
+    api: &Api,
+    owner: &Shared<O>,
+    selector: &Selector,
+    candidates: impl IntoIterator<Item = Shared<T>>,
+    finalizer: Option<&str>,
+) -> Result<Vec<Shared<T>>, ApiError> {
     let mut owned = Vec::new();
     let mut may_adopt = None;
     for object in candidates {
         match judge(owner.object().meta(), selector, object.object().meta()) {
             Claim::Owned => owned.push(object),
             Claim::None => {}
-            Claim::Release => match release(api, owner.uid(), &object) {
+            Claim::Release => match release(api, owner.uid(), &object, finalizer) {
                 Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
                 _ => {}
             },
             Claim::Adopt => {
                 if *may_adopt.get_or_insert_with(|| is_still_there(api, owner)) {
-                    match adopt(api, owner, selector, &object) {
+                    match adopt(api, owner, selector, &object, finalizer) {
                         Ok(adopted) => owned.extend(adopted),
                         Err(error) if error.is_not_found() => {}
                         Err(error) => return Err(error),
@@ -83,6 +94,7 @@ fn adopt<O: Typed, T: Typed>(
     owner: &Shared<O>,
     selector: &Selector,
     object: &Shared<T>,
+    finalizer: Option<&str>,
 ) -> Result<Option<Shared<T>>, ApiError> {
     let reference = controller_reference(owner.object());
     let adopted = api.modify::<T>(&object.key(), |fresh| {
@@ -91,19 +103,29 @@ fn adopt<O: Typed, T: Typed>(
             && judge(owner.object().meta(), selector, meta) == Claim::Adopt
         {
             meta.owner_references.get_or_insert_default().push(reference.clone());
+            let held = meta.finalizers.get_or_insert_default();
+            held.extend(finalizer.filter(|f| !held.iter().any(|h| h == f)).map(ToString::to_string));
         }
         Ok(())
     })?;
     Ok(is_controlled_by(adopted.object().meta(), owner.uid()).then_some(adopted))
 }
 
-fn release<T: Typed>(api: &Api, owner_uid: &str, object: &Shared<T>) -> Result<(), ApiError> {
+fn release<T: Typed>(
+    api: &Api,
+    owner_uid: &str,
+    object: &Shared<T>,
+    finalizer: Option<&str>,
+) -> Result<(), ApiError> {
     api.modify::<T>(&object.key(), |fresh| {
         let meta = fresh.metadata_mut();
         if meta.uid.as_deref() == Some(object.uid())
             && let Some(references) = &mut meta.owner_references
         {
             references.retain(|r| r.uid != owner_uid);
+            if let Some(held) = &mut meta.finalizers {
+                held.retain(|h| Some(h.as_str()) != finalizer);
+            }
         }
         Ok(())
     })

@@ -9,17 +9,21 @@
 
 mod claim;
 mod context;
+mod cron_job;
 mod deployment;
 mod disruption;
 mod endpoints;
 mod garbage;
 mod hash;
 mod history;
+mod job;
 mod namespace;
 mod node_lifecycle;
+mod pod_control;
 mod pod_gc;
 mod replica_set;
 mod seen;
 mod taint_eviction;
+mod ttl_after_finished;
 
 pub use context::{Controllers, Settings};

@@ -1,6 +1,6 @@
 //! ReplicaSets: a number of equal pods, no more and no fewer.
 
-mod rank;
+pub(super) mod rank;
 mod status;
 
 use std::cmp::Ordering;
