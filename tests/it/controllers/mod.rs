@@ -1,6 +1,9 @@
 //! The controllers, by scenario, on virtual time.
 
 mod cluster;
+mod cron_jobs;
 mod deployments;
 mod housekeeping;
+mod job_counts;
+mod jobs;
 mod rollouts;
