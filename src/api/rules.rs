@@ -34,6 +34,11 @@ pub(super) fn check_ephemeral_containers(new: &Object, old: &Object) -> Result<(
     answer(new, validate::validate_ephemeral_containers_update(new, old))
 }
 
+/// Refuses resources that a running pod cannot change to.
+pub(super) fn check_resize(new: &Object, old: &Object) -> Result<(), ApiError> {
+    answer(new, validate::validate_resize(new, old))
+}
+
 fn answer(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use k8s_openapi::api::{apps, coordination, core, discovery, policy, scheduling};
+use k8s_openapi::api::{apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage};
 
 /// Whether objects of a kind live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Subresource {
     Scale,
     /// The only way to add ephemeral containers.
     EphemeralContainers,
+    /// What a pod's containers may use, changed while they run.
+    Resize,
     /// Asks for a deletion that respects disruption budgets.
     Eviction,
     /// Assigns a pod to a node.
@@ -49,6 +51,7 @@ impl Subresource {
             Self::Status => "status",
             Self::Scale => "scale",
             Self::EphemeralContainers => "ephemeralcontainers",
+            Self::Resize => "resize",
             Self::Eviction => "eviction",
             Self::Binding => "binding",
             Self::Log => "log",
@@ -166,18 +169,33 @@ kinds! {
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
         short ["no"], categories [], Cluster, SpecStatus, subresources [Status];
+    /// How volumes are made on demand.
+    StorageClass(storage::v1::StorageClass) = "storage.k8s.io", "v1", "storageclasses", "storageclass",
+        short ["sc"], categories [], Cluster, Plain, subresources [];
+    /// A piece of storage that outlives pods.
+    PersistentVolume(core::v1::PersistentVolume) = "", "v1", "persistentvolumes", "persistentvolume",
+        short ["pv"], categories [], Cluster, SpecStatus, subresources [Status];
     /// A heartbeat or a lock.
     Lease(coordination::v1::Lease) = "coordination.k8s.io", "v1", "leases", "lease",
         short [], categories [], Namespaced, SpecOnly, subresources [];
     /// An identity of pods.
     ServiceAccount(core::v1::ServiceAccount) = "", "v1", "serviceaccounts", "serviceaccount",
         short ["sa"], categories [], Namespaced, Plain, subresources [Token];
+    /// Bounds and defaults of single objects in a namespace.
+    LimitRange(core::v1::LimitRange) = "", "v1", "limitranges", "limitrange",
+        short ["limits"], categories [], Namespaced, SpecOnly, subresources [];
+    /// How much a namespace may use in all.
+    ResourceQuota(core::v1::ResourceQuota) = "", "v1", "resourcequotas", "resourcequota",
+        short ["quota"], categories [], Namespaced, SpecStatus, subresources [Status];
     /// Settings for pods.
     ConfigMap(core::v1::ConfigMap) = "", "v1", "configmaps", "configmap",
         short ["cm"], categories [], Namespaced, Plain, subresources [];
     /// Secret settings for pods.
     Secret(core::v1::Secret) = "", "v1", "secrets", "secret",
         short [], categories [], Namespaced, Plain, subresources [];
+    /// A wish for storage.
+    PersistentVolumeClaim(core::v1::PersistentVolumeClaim) = "", "v1", "persistentvolumeclaims", "persistentvolumeclaim",
+        short ["pvc"], categories [], Namespaced, SpecStatus, subresources [Status];
     /// A stable address for a set of pods.
     Service(core::v1::Service) = "", "v1", "services", "service",
         short ["svc"], categories ["all"], Namespaced, SpecStatus, subresources [Status, Proxy];
@@ -194,13 +212,37 @@ kinds! {
     Pod(core::v1::Pod) = "", "v1", "pods", "pod",
         short ["po"], categories ["all"], Namespaced,
         Generations,
-        subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach, PortForward, Proxy];
+        subresources [Status, EphemeralContainers, Resize, Eviction, Binding, Log, Exec, Attach, PortForward, Proxy];
     /// A number of equal pods.
     ReplicaSet(apps::v1::ReplicaSet) = "apps", "v1", "replicasets", "replicaset",
         short ["rs"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
     /// A number of equal pods that change version gradually.
     Deployment(apps::v1::Deployment) = "apps", "v1", "deployments", "deployment",
         short ["deploy"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
+    /// A number of equal pods, in the form before ReplicaSets.
+    ReplicationController(core::v1::ReplicationController) = "", "v1", "replicationcontrollers", "replicationcontroller",
+        short ["rc"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
+    /// A template of pods that others refer to.
+    PodTemplate(core::v1::PodTemplate) = "", "v1", "podtemplates", "podtemplate",
+        short [], categories [], Namespaced, Plain, subresources [];
+    /// An immutable copy of a template, to go back to.
+    ControllerRevision(apps::v1::ControllerRevision) = "apps", "v1", "controllerrevisions", "controllerrevision",
+        short [], categories [], Namespaced, Plain, subresources [];
+    /// Pods with a name and storage of their own.
+    StatefulSet(apps::v1::StatefulSet) = "apps", "v1", "statefulsets", "statefulset",
+        short ["sts"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];
+    /// One pod on every node.
+    DaemonSet(apps::v1::DaemonSet) = "apps", "v1", "daemonsets", "daemonset",
+        short ["ds"], categories ["all"], Namespaced, Generations, subresources [Status];
+    /// Pods that run to their end.
+    Job(batch::v1::Job) = "batch", "v1", "jobs", "job",
+        short [], categories ["all"], Namespaced, Generations, subresources [Status];
+    /// Jobs at set times.
+    CronJob(batch::v1::CronJob) = "batch", "v1", "cronjobs", "cronjob",
+        short ["cj"], categories ["all"], Namespaced, Generations, subresources [Status];
+    /// Scales a workload by what its pods use.
+    HorizontalPodAutoscaler(autoscaling::v2::HorizontalPodAutoscaler) = "autoscaling", "v2", "horizontalpodautoscalers", "horizontalpodautoscaler",
+        short ["hpa"], categories ["all"], Namespaced, SpecStatus, subresources [Status];
     /// Something that happened.
     Event(core::v1::Event) = "", "v1", "events", "event",
         short ["ev"], categories [], Namespaced, Plain, subresources [];

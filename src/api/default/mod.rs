@@ -3,8 +3,12 @@
 //! Pure functions of one object. Never looks at other objects: what depends on them (priorities, service
 //! accounts, tolerations, addresses) is admission's.
 
+mod autoscaling;
+mod batch;
+mod limits;
 mod pod_spec;
 mod service;
+mod storage;
 mod update;
 mod volumes;
 mod workload;
@@ -35,8 +39,25 @@ pub fn apply_defaults(object: &mut Object) {
         Kind::Pod => on(object, pod),
         Kind::ReplicaSet => on(object, workload::replica_set),
         Kind::Deployment => on(object, workload::deployment),
-        // policy/v1 budgets, leases, accounts, config maps and events mean what they say.
-        Kind::PodDisruptionBudget | Kind::Lease | Kind::ServiceAccount | Kind::ConfigMap | Kind::Event => {}
+        Kind::ReplicationController => on(object, workload::replication_controller),
+        Kind::StatefulSet => on(object, workload::stateful_set),
+        Kind::DaemonSet => on(object, workload::daemon_set),
+        Kind::PodTemplate => on(object, workload::pod_template),
+        Kind::Job => on(object, batch::job),
+        Kind::CronJob => on(object, batch::cron_job),
+        Kind::HorizontalPodAutoscaler => on(object, autoscaling::autoscaler),
+        Kind::LimitRange => on(object, limits::limit_range),
+        Kind::StorageClass => on(object, storage::class),
+        Kind::PersistentVolume => on(object, storage::volume),
+        Kind::PersistentVolumeClaim => on(object, storage::claim),
+        // These mean what they say.
+        Kind::PodDisruptionBudget
+        | Kind::Lease
+        | Kind::ServiceAccount
+        | Kind::ConfigMap
+        | Kind::ResourceQuota
+        | Kind::ControllerRevision
+        | Kind::Event => {}
     }
 }
 

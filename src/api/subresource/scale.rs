@@ -1,7 +1,8 @@
 //! Scale: the replica count of a workload, apart from everything else in it.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v1::{Scale, ScaleSpec, ScaleStatus};
+use k8s_openapi::api::core::v1::ReplicationController;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use crate::api::write::Part;
@@ -48,6 +49,12 @@ impl Api {
             if let Some(set) = next.get_mut::<ReplicaSet>() {
                 set.spec.replicas = Some(replicas);
             }
+            if let Some(set) = next.get_mut::<StatefulSet>() {
+                set.spec.replicas = Some(replicas);
+            }
+            if let Some(controller) = next.get_mut::<ReplicationController>() {
+                controller.spec.get_or_insert_default().replicas = Some(replicas);
+            }
             Ok(next)
         })?;
         scale_of(&stored)
@@ -59,10 +66,23 @@ fn scale_of(object: &Object) -> Result<Scale, ApiError> {
         Body::Deployment(deployment) => (
             deployment.spec.replicas,
             deployment.status.as_ref().and_then(|s| s.replicas),
-            &deployment.spec.selector,
+            selector_text(&deployment.spec.selector),
         ),
         Body::ReplicaSet(set) => {
-            (set.spec.replicas, set.status.as_ref().map(|s| s.replicas), &set.spec.selector)
+            (set.spec.replicas, set.status.as_ref().map(|s| s.replicas), selector_text(&set.spec.selector))
+        }
+        Body::StatefulSet(set) => {
+            (set.spec.replicas, set.status.as_ref().map(|s| s.replicas), selector_text(&set.spec.selector))
+        }
+        Body::ReplicationController(controller) => {
+            let spec = controller.spec.as_ref();
+            let labels = spec.and_then(|s| s.selector.clone());
+            let selector = LabelSelector { match_labels: labels, ..LabelSelector::default() };
+            (
+                spec.and_then(|s| s.replicas),
+                controller.status.as_ref().map(|s| s.replicas),
+                selector_text(&selector),
+            )
         }
         _ => return Err(ApiError::NoSuchResource),
     };
@@ -77,7 +97,7 @@ fn scale_of(object: &Object) -> Result<Scale, ApiError> {
             ..ObjectMeta::default()
         },
         spec: Some(ScaleSpec { replicas: Some(wanted.unwrap_or(1)) }),
-        status: Some(ScaleStatus { replicas: current.unwrap_or(0), selector: Some(selector_text(selector)) }),
+        status: Some(ScaleStatus { replicas: current.unwrap_or(0), selector: Some(selector) }),
     })
 }
 

@@ -92,6 +92,19 @@ fn name_rule(kind: Kind) -> fn(&str) -> Vec<String> {
         | Kind::Pod
         | Kind::ReplicaSet
         | Kind::Deployment
+        | Kind::StorageClass
+        | Kind::PersistentVolume
+        | Kind::PersistentVolumeClaim
+        | Kind::LimitRange
+        | Kind::ResourceQuota
+        | Kind::ReplicationController
+        | Kind::PodTemplate
+        | Kind::ControllerRevision
+        | Kind::StatefulSet
+        | Kind::DaemonSet
+        | Kind::Job
+        | Kind::CronJob
+        | Kind::HorizontalPodAutoscaler
         | Kind::Event => names::dns_1123_subdomain,
     }
 }

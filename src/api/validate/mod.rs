@@ -4,27 +4,36 @@
 //! look at other objects: what depends on them is admission's.
 
 mod affinity;
+mod autoscaling;
+mod batch;
 #[cfg(test)]
 mod cases;
 mod cluster;
 mod config;
 mod container;
+mod daemon_set;
 mod disruption;
 mod endpoints;
 mod environment;
 mod ephemeral;
 mod field;
+mod limits;
 mod metadata;
 mod names;
 mod placement;
 mod pod;
+mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod probe;
+mod quota;
+mod replication;
 mod resources;
 mod selector;
 mod service;
 mod spec_diff;
+mod stateful_set;
+mod storage;
 mod volumes;
 mod workload;
 
@@ -62,6 +71,19 @@ fn validate_body(errors: &mut FieldErrors, body: &Body) {
         Body::ReplicaSet(replica_set) => workload::replica_set(errors, replica_set),
         Body::Deployment(deployment) => workload::deployment(errors, deployment),
         Body::Event(event) => cluster::event(errors, event),
+        Body::ReplicationController(controller) => replication::controller(errors, controller),
+        Body::PodTemplate(template) => replication::pod_template(errors, template),
+        Body::StatefulSet(set) => stateful_set::stateful_set(errors, set),
+        Body::ControllerRevision(revision) => stateful_set::revision(errors, revision),
+        Body::DaemonSet(set) => daemon_set::daemon_set(errors, set),
+        Body::Job(job) => batch::job(errors, job),
+        Body::CronJob(job) => batch::cron_job(errors, job),
+        Body::HorizontalPodAutoscaler(scaler) => autoscaling::autoscaler(errors, scaler),
+        Body::LimitRange(range) => limits::limit_range(errors, range),
+        Body::ResourceQuota(quota) => quota::quota(errors, quota),
+        Body::StorageClass(class) => storage::class(errors, class),
+        Body::PersistentVolume(volume) => storage::volume(errors, volume),
+        Body::PersistentVolumeClaim(claim) => storage::claim(errors, claim),
         Body::ServiceAccount(_) => {}
     }
 }
@@ -87,6 +109,19 @@ pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
         }
         (Body::Deployment(new), Body::Deployment(old)) => {
             workload::deployment_update(&mut errors, new, old);
+        }
+        (Body::StatefulSet(new), Body::StatefulSet(old)) => stateful_set::update(&mut errors, new, old),
+        (Body::ControllerRevision(new), Body::ControllerRevision(old)) => {
+            stateful_set::revision_update(&mut errors, new, old);
+        }
+        (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::update(&mut errors, new, old),
+        (Body::Job(new), Body::Job(old)) => batch::job_update(&mut errors, new, old),
+        (Body::StorageClass(new), Body::StorageClass(old)) => storage::class_update(&mut errors, new, old),
+        (Body::PersistentVolume(new), Body::PersistentVolume(old)) => {
+            storage::volume_update(&mut errors, new, old);
+        }
+        (Body::PersistentVolumeClaim(new), Body::PersistentVolumeClaim(old)) => {
+            storage::claim_update(&mut errors, new, old);
         }
         (new, _) => validate_body(&mut errors, new),
     }
@@ -114,6 +149,16 @@ pub fn validate_ephemeral_containers_update(new: &Object, old: &Object) -> Vec<F
     if let (Body::Pod(new), Body::Pod(old)) = (new.body(), old.body()) {
         pod::pod(&mut errors, new);
         ephemeral::update(&mut errors, new, old);
+    }
+    errors.into_vec()
+}
+
+/// What is wrong with a pod whose resources were changed through their subresource.
+pub fn validate_resize(new: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
+    metadata::validate_meta_update(&mut errors, new.kind(), new.meta(), old.meta());
+    if let (Body::Pod(new), Body::Pod(old)) = (new.body(), old.body()) {
+        pod_resize::resize(&mut errors, new, old);
     }
     errors.into_vec()
 }

@@ -54,7 +54,7 @@ pub(super) fn replica_set_update(errors: &mut FieldErrors, new: &ReplicaSet, old
 }
 
 /// A missing selector reads as an empty one.
-fn required_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &LabelSelector) {
+pub(super) fn required_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &LabelSelector) {
     if *selector == LabelSelector::default() {
         errors.required(&path.child("selector"), "");
     } else if selector::is_empty(selector) {
@@ -63,7 +63,7 @@ fn required_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &Label
 }
 
 /// The selector is sound and picks what the template makes; the template makes pods that run forever.
-fn selector_and_template(
+pub(super) fn selector_and_template(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     selector: &LabelSelector,

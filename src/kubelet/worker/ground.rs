@@ -94,8 +94,9 @@ impl Pass<'_> {
     }
 
     async fn write_volumes(&mut self) -> Result<(), volumes::VolumeError> {
-        let (ip, memory) = (self.state.observed.ip, self.state.memory.as_ref());
-        volumes::prepare(self.engine, self.node, &self.pod, ip, memory, &mut self.state.tokens).await
+        let state = &mut *self.state;
+        let (observed, memory) = (&state.observed, state.memory.as_ref());
+        volumes::prepare(self.engine, self.node, &self.pod, observed, memory, &mut state.tokens).await
     }
 
     pub(super) async fn run_sandbox(&mut self) -> After {
