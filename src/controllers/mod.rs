@@ -13,6 +13,8 @@ mod deployment;
 mod disruption;
 mod endpoints;
 mod garbage;
+mod hash;
+mod history;
 mod namespace;
 mod node_lifecycle;
 mod pod_gc;

@@ -83,7 +83,91 @@ fn every_kind_has_a_cell_a_column_api_6() {
             "n|50%|N/A|1|30m",
         ),
         (Kind::PriorityClass, json!({"value": 1000, "preemptionPolicy": "Never"}), "n|1000|false|30m|Never"),
+        (
+            Kind::ReplicationController,
+            json!({"spec": {"replicas": 3, "selector": {"a": "b"}, "template": template}, "status": {"replicas": 2, "readyReplicas": 1}}),
+            "n|3|2|1|30m|a,b|x,y|a=b",
+        ),
+        (
+            Kind::PodTemplate,
+            json!({"template": {"metadata": {"labels": {"a": "b"}}, "spec": template["spec"]}}),
+            "n|a,b|x,y|a=b",
+        ),
+        (
+            Kind::ControllerRevision,
+            json!({"revision": 2, "metadata": {"name": "n", "creationTimestamp": "2026-01-01T00:30:00Z", "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u", "controller": true}]}}),
+            "n|statefulset.apps/web|2|30m",
+        ),
+        (
+            Kind::StatefulSet,
+            json!({"spec": {"replicas": 3, "selector": {}, "template": template}, "status": {"replicas": 2, "readyReplicas": 1}}),
+            "n|1/3|30m|a,b|x,y",
+        ),
+        (
+            Kind::DaemonSet,
+            json!({"spec": {"selector": selector, "template": {"spec": {"nodeSelector": {"disk": "ssd"}, "containers": []}}},
+                "status": {"desiredNumberScheduled": 4, "currentNumberScheduled": 3, "numberReady": 2, "updatedNumberScheduled": 1,
+                    "numberAvailable": 1, "numberMisscheduled": 0}}),
+            "n|4|3|2|1|1|disk=ssd|30m|||app=web,t in (1,2)",
+        ),
+        (
+            Kind::Job,
+            json!({"spec": {"completions": 3, "parallelism": 1, "selector": {"matchLabels": {"u": "1"}}, "template": template},
+                "status": {"succeeded": 2, "startTime": "2026-01-01T00:30:00Z"}}),
+            "n|Running|2/3|30m|30m|a,b|x,y|u=1",
+        ),
+        (
+            Kind::Job,
+            json!({"spec": {"parallelism": 2, "template": template}, "status": {"startTime": "2026-01-01T00:30:00Z",
+                "completionTime": "2026-01-01T00:30:05Z", "succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}}),
+            "n|Complete|1/1 of 2|5s|30m|a,b|x,y|<none>",
+        ),
+        (
+            Kind::CronJob,
+            json!({"spec": {"schedule": "* * * * *", "suspend": false, "jobTemplate": {"spec": {"template": template}}},
+                "status": {"active": [{}], "lastScheduleTime": "2026-01-01T00:59:00Z"}}),
+            "n|* * * * *|<none>|False|1|60s|30m|a,b|x,y|<none>",
+        ),
+        (
+            Kind::HorizontalPodAutoscaler,
+            json!({"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 1, "maxReplicas": 5, "metrics": [
+                    {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}},
+                    {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}}},
+                    {"type": "Pods", "pods": {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValue": "1"}}}]},
+                "status": {"currentReplicas": 2, "desiredReplicas": 2, "currentMetrics": [
+                    {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 10}}}]}}),
+            "n|Deployment/web|cpu: 10%/50%, memory: <unknown>/1Gi + 1 more...|1|5|2|30m",
+        ),
+        (
+            Kind::ResourceQuota,
+            json!({"status": {"hard": {"limits.cpu": "4", "pods": "10", "requests.cpu": "2"}, "used": {"pods": "3", "requests.cpu": "1"}}}),
+            "n|pods: 3/10, requests.cpu: 1/2|limits.cpu: 0/4|30m",
+        ),
+        (Kind::LimitRange, json!({"spec": {"limits": []}}), "n|2026-01-01T00:30:00Z"),
+        (
+            Kind::StorageClass,
+            json!({"provisioner": "p", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", "metadata": {"name": "n",
+                "creationTimestamp": "2026-01-01T00:30:00Z", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}}),
+            "n (default)|p|Delete|Immediate|false|30m",
+        ),
+        (
+            Kind::PersistentVolume,
+            json!({"spec": {"capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteMany", "ReadWriteOnce"],
+                    "persistentVolumeReclaimPolicy": "Retain", "claimRef": {"namespace": "d", "name": "c"},
+                    "storageClassName": "fast", "volumeMode": "Filesystem"}, "status": {"phase": "Bound"}}),
+            "n|5Gi|RWO,RWX|Retain|Bound|d/c|fast|<unset>||30m|Filesystem",
+        ),
+        (
+            Kind::PersistentVolumeClaim,
+            json!({"spec": {"volumeName": "v", "storageClassName": "fast"},
+                "status": {"phase": "Bound", "capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOncePod"]}}),
+            "n|Bound|v|5Gi|RWOP|fast|<unset>|30m|<unset>",
+        ),
     ];
+    for kind in Kind::ALL {
+        assert!(cases.iter().any(|(shown, ..)| shown == kind), "{kind} is not shown here");
+    }
     for (kind, extra, expect) in cases {
         let cells = cells(&with(kind, extra), now());
         assert_eq!(cells.len(), columns(kind).len(), "{kind}");

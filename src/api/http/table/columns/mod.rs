@@ -1,5 +1,9 @@
 //! Which columns each kind has. The order is that of the cells in `rows`.
 
+mod policy;
+mod storage;
+mod workload;
+
 use serde::Serialize;
 
 use crate::object::Kind;
@@ -40,8 +44,6 @@ const AGE: Column = text(
     "Age",
     "CreationTimestamp is a timestamp representing the server time when this object was created, in RFC3339 form and in UTC.",
 );
-const CONTAINERS: Column = wide("Containers", "Names of each container in the template.");
-const IMAGES: Column = wide("Images", "Images referenced by each container in the template.");
 const SELECTOR: Column = wide("Selector", "Label selector for the pods of the object.");
 
 pub(super) fn of(kind: Kind) -> &'static [Column] {
@@ -67,40 +69,21 @@ pub(super) fn of(kind: Kind) -> &'static [Column] {
                 ]
             }
         }
-        Kind::Deployment => {
-            const {
-                &[
-                    NAME,
-                    text("Ready", "Number of the pod with ready state"),
-                    number(
-                        "Up-to-date",
-                        "Total number of non-terminated pods that have the desired template spec.",
-                    ),
-                    number(
-                        "Available",
-                        "Total number of available pods (ready for at least minReadySeconds).",
-                    ),
-                    AGE,
-                    CONTAINERS,
-                    IMAGES,
-                    SELECTOR,
-                ]
-            }
-        }
-        Kind::ReplicaSet => {
-            const {
-                &[
-                    NAME,
-                    number("Desired", "Number of desired pods."),
-                    number("Current", "The most recently observed number of pods."),
-                    number("Ready", "The number of pods with a Ready condition."),
-                    AGE,
-                    CONTAINERS,
-                    IMAGES,
-                    SELECTOR,
-                ]
-            }
-        }
+        Kind::Deployment => workload::DEPLOYMENT,
+        Kind::ReplicaSet | Kind::ReplicationController => workload::REPLICAS,
+        Kind::PodTemplate => workload::POD_TEMPLATE,
+        Kind::ControllerRevision => workload::REVISION,
+        Kind::StatefulSet => workload::STATEFUL_SET,
+        Kind::DaemonSet => workload::DAEMON_SET,
+        Kind::Job => workload::JOB,
+        Kind::CronJob => workload::CRON_JOB,
+        Kind::StorageClass => storage::CLASS,
+        Kind::PersistentVolume => storage::VOLUME,
+        Kind::PersistentVolumeClaim => storage::CLAIM,
+        Kind::HorizontalPodAutoscaler => policy::AUTOSCALER,
+        Kind::ResourceQuota => policy::QUOTA,
+        Kind::LimitRange => policy::LIMIT_RANGE,
+        Kind::PodDisruptionBudget => policy::BUDGET,
         Kind::Node => {
             const {
                 &[
@@ -178,20 +161,6 @@ pub(super) fn of(kind: Kind) -> &'static [Column] {
         }
         Kind::Lease => {
             const { &[NAME, text("Holder", "The identity of the holder of the current lease."), AGE] }
-        }
-        Kind::PodDisruptionBudget => {
-            const {
-                &[
-                    NAME,
-                    text("Min Available", "The minimum number of pods that must be available."),
-                    text("Max Unavailable", "The maximum number of pods that may be unavailable."),
-                    number(
-                        "Allowed Disruptions",
-                        "Calculated number of pods that may be disrupted at this time.",
-                    ),
-                    AGE,
-                ]
-            }
         }
         Kind::PriorityClass => {
             const {
