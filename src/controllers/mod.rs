@@ -9,6 +9,7 @@
 
 mod claim;
 mod context;
+mod daemon_set;
 mod deployment;
 mod disruption;
 mod endpoints;
@@ -17,6 +18,7 @@ mod hash;
 mod history;
 mod namespace;
 mod node_lifecycle;
+mod pod_control;
 mod pod_gc;
 mod replica_set;
 mod seen;
