@@ -86,6 +86,7 @@ type Start = fn(&Context);
 const ALL: &[(&str, Start)] = &[
     ("deployment", super::deployment::start),
     ("replicaset", super::replica_set::start),
+    ("statefulset", super::stateful_set::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),
     ("namespace", super::namespace::start),

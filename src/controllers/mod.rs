@@ -17,9 +17,11 @@ mod hash;
 mod history;
 mod namespace;
 mod node_lifecycle;
+mod pod_control;
 mod pod_gc;
 mod replica_set;
 mod seen;
+mod stateful_set;
 mod taint_eviction;
 
 pub use context::{Controllers, Settings};
