@@ -87,6 +87,7 @@ const ALL: &[(&str, Start)] = &[
     ("deployment", super::deployment::start),
     ("replicaset", super::replica_set::start),
     ("statefulset", super::stateful_set::start),
+    ("daemonset", super::daemon_set::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),
     ("namespace", super::namespace::start),

@@ -9,6 +9,7 @@
 
 mod claim;
 mod context;
+mod daemon_set;
 mod deployment;
 mod disruption;
 mod endpoints;
