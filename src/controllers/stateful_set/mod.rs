@@ -18,12 +18,12 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use super::claim::Orphans;
 use super::context::Context;
 use super::history::History;
+use super::pod_control::{PodControl, is_relevant};
 use crate::api::{Api, Change, ChangeKind};
-use crate::object::owner::{controller_of, is_terminating};
-use crate::object::readiness::{is_ready, phase, ready_since};
+use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
-use crate::object::{Key, Object, Uid};
-use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::object::{Key, Kind, Object};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
@@ -37,8 +37,7 @@ pub(super) fn start(context: &Context) {
         pods: context.caches.of(),
         orphans: Orphans::default(),
         history: History::new(context, HASH_LABEL),
-        expectations: Expectations::new(),
-        recorder: Recorder::new(&context.api, "statefulset-controller"),
+        control: PodControl::new(context, "statefulset-controller"),
         queue: queue.clone(),
     });
     let caches = vec![
@@ -57,8 +56,7 @@ struct StatefulSets {
     /// Pods without a controller.
     orphans: Orphans,
     history: History,
-    expectations: Expectations<Uid>,
-    recorder: Recorder,
+    control: PodControl,
     queue: WorkQueue<Key>,
 }
 
@@ -77,7 +75,7 @@ impl Reconciler for StatefulSets {
             Err(error) => return Err(error.into()),
         };
         // What was done last comes back with an event of its own.
-        if !self.expectations.satisfied(&set.uid().to_string()) {
+        if !self.control.is_caught_up(set.uid()) {
             return Ok(());
         }
         Ok(self.sync(&set)?)
@@ -87,7 +85,7 @@ impl Reconciler for StatefulSets {
 impl StatefulSets {
     fn set_changed(&self, change: &Change) {
         if change.kind == ChangeKind::Deleted {
-            self.expectations.forget(&change.object.uid().to_string());
+            self.control.forget(change.object.uid());
         }
         self.queue.add(change.object.key());
     }
@@ -95,13 +93,7 @@ impl StatefulSets {
     fn pod_changed(&self, change: &Change) {
         self.orphans.observe(change);
         let pod = &change.object;
-        if let Some(owner) = controller_of(pod.meta()).filter(|r| r.kind == "StatefulSet") {
-            if change.kind == ChangeKind::Deleted {
-                self.expectations.gone(&owner.uid, pod.uid());
-            } else {
-                self.expectations.seen(&owner.uid, pod.uid(), is_terminating(pod.meta()));
-            }
-        }
+        self.control.observe(change, Kind::StatefulSet);
         if !is_relevant(change) {
             return;
         }
@@ -156,20 +148,4 @@ impl StatefulSets {
             self.queue.add(Key::new(object.namespace(), owner.name.as_str()));
         }
     }
-}
-
-/// Whether a pod's change can change what its StatefulSet does or tells.
-fn is_relevant(change: &Change) -> bool {
-    let (Some(before), Some(after)) =
-        (change.previous.as_ref().and_then(|p| p.get::<Pod>()), change.object.get::<Pod>())
-    else {
-        return true;
-    };
-    let facts = |pod: &Pod| {
-        (is_terminating(&pod.metadata), phase(pod).to_string(), ready_since(pod), is_ready(pod))
-    };
-    change.kind != ChangeKind::Modified
-        || facts(before) != facts(after)
-        || before.metadata.labels != after.metadata.labels
-        || before.metadata.owner_references != after.metadata.owner_references
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use super::plan::{Ask, Member, Policy, State, Step, next_steps};
 use super::status::{Revisions, count};
 use super::{StatefulSets, identity, storage};
-use crate::api::{ApiError, DeleteOptions};
+use crate::api::ApiError;
 use crate::controllers::claim::claim_where;
 use crate::controllers::history::template_of;
 use crate::object::owner::is_terminating;
@@ -150,14 +150,8 @@ impl StatefulSets {
         if self.waits_for_claims(set, ordinal, &name) {
             return Ok(());
         }
-        match self.make_claims(set, ordinal, &name).and_then(|()| self.api.create_as(pod)) {
+        match self.make_claims(set, ordinal, &name).and_then(|()| self.control.make(set.object(), pod)) {
             Ok(created) => {
-                let owner = set.uid().to_string();
-                self.expectations.expect_creation(&owner, created.uid());
-                // The cache may have been faster than the line above.
-                if let Some(shown) = self.pods.get(&created.key()).filter(|p| p.uid() == created.uid()) {
-                    self.expectations.seen(&owner, shown.uid(), is_terminating(&shown.metadata));
-                }
                 self.record(set, Verb::Create, &name, None);
                 self.hand_over_claims(turn, ordinal, &created).map(drop)
             }
@@ -173,24 +167,13 @@ impl StatefulSets {
     }
 
     fn delete(&self, set: &Shared<StatefulSet>, pod: &Shared<Pod>) -> Result<(), ApiError> {
-        let owner = set.uid().to_string();
-        // Before the deletion: the event that ends the expectation comes only once.
-        self.expectations.expect_deletion(&owner, pod.uid());
-        match self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())) {
-            Ok(_) => {
-                self.record(set, Verb::Delete, pod.name(), None);
-                Ok(())
-            }
-            Err(error) => {
-                self.expectations.gone(&owner, pod.uid());
-                // Gone already, or another of the same name: what was wanted.
-                if error.is_not_found() || error.is_conflict() {
-                    return Ok(());
-                }
-                self.record(set, Verb::Delete, pod.name(), Some(&error));
-                Err(error)
-            }
+        let outcome = self.control.remove(set.object(), pod);
+        match &outcome {
+            Ok(true) => self.record(set, Verb::Delete, pod.name(), None),
+            Ok(false) => {}
+            Err(error) => self.record(set, Verb::Delete, pod.name(), Some(error)),
         }
+        outcome.map(drop)
     }
 
     /// Whether a pod's identity, volumes and claims are as they should be; of one that is condemned only its
@@ -284,7 +267,7 @@ impl StatefulSets {
                 Ok(_) => {
                     let message =
                         format!("create Claim {name} Pod {pod_name} in StatefulSet {} success", set.name());
-                    self.recorder.normal(set.object(), "SuccessfulCreate", message);
+                    self.control.recorder().normal(set.object(), "SuccessfulCreate", message);
                 }
                 Err(error) if error.is_already_exists() => {}
                 Err(error) => {
@@ -293,7 +276,7 @@ impl StatefulSets {
                             "create Claim {name} for Pod {pod_name} in StatefulSet {} failed error: {error}",
                             set.name()
                         );
-                        self.recorder.warning(set.object(), "FailedCreate", message);
+                        self.control.recorder().warning(set.object(), "FailedCreate", message);
                     }
                     failure.get_or_insert(error);
                 }
@@ -360,11 +343,11 @@ impl StatefulSets {
         match failure {
             None => {
                 let message = format!("{what} successful");
-                self.recorder.normal(set.object(), &format!("Successful{name}"), message);
+                self.control.recorder().normal(set.object(), &format!("Successful{name}"), message);
             }
             Some(error) => {
                 let message = format!("{what} failed error: {error}");
-                self.recorder.warning(set.object(), &format!("Failed{name}"), message);
+                self.control.recorder().warning(set.object(), &format!("Failed{name}"), message);
             }
         }
     }
