@@ -86,6 +86,8 @@ type Start = fn(&Context);
 const ALL: &[(&str, Start)] = &[
     ("deployment", super::deployment::start),
     ("replicaset", super::replica_set::start),
+    ("replicationcontroller", super::replica_set::start_replication),
+    ("statefulset", super::stateful_set::start),
     ("daemonset", super::daemon_set::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),

@@ -22,6 +22,7 @@ mod pod_control;
 mod pod_gc;
 mod replica_set;
 mod seen;
+mod stateful_set;
 mod taint_eviction;
 
 pub use context::{Controllers, Settings};
