@@ -102,7 +102,11 @@ impl Witness {
                 counted_on = counted_on.saturating_sub(1);
             } else if served_now < served {
                 let least = (NODES - self.unavailable).min(counted_on);
-                assert!(served_now >= least, "{served_now} nodes served, not {least}, at {}", change.revision);
+                assert!(
+                    served_now >= least,
+                    "{served_now} nodes served, not {least}, at {}",
+                    change.revision
+                );
             }
         }
     }

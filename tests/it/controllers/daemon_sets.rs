@@ -247,7 +247,8 @@ async fn failed_daemons_are_replaced_more_slowly_each_time_ds_1() {
         })
         .unwrap();
     cluster.run().await;
-    let told = format!("Found succeeded daemon pod default/{} on node n1, will try to delete it", ended.name());
+    let told =
+        format!("Found succeeded daemon pod default/{} on node n1, will try to delete it", ended.name());
     assert_eq!(cluster.events("SucceededDaemonPod"), [told]);
     assert_eq!(pods(&cluster), "n1=one");
     cluster.stop().await;
