@@ -140,6 +140,7 @@ pub fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
         (Body::Deployment(new), _) => workload::deployment_status(&mut errors, new),
         (Body::ReplicaSet(new), _) => workload::replica_set_status(&mut errors, new),
         (Body::Job(new), Body::Job(old)) => batch::job_status_update(&mut errors, new, old),
+        (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::status_update(&mut errors, new, old),
         _ => {}
     }
     errors.into_vec()
