@@ -3,6 +3,7 @@
 use super::config::ClusterConfig;
 use crate::api::Api;
 use crate::base::task::Tasks;
+use crate::base::time_zone;
 use crate::controllers::{Controllers, Settings};
 use crate::reconcile::Caches;
 use crate::scheduler::config::{ConfigError, profiles};
@@ -21,7 +22,11 @@ pub(super) fn start(
     config: &ClusterConfig,
     ca_pem: &str,
 ) -> Result<Actors, ConfigError> {
-    let settings = Settings { disabled: config.disabled.clone(), root_certificate: ca_pem.to_string() };
+    let settings = Settings {
+        disabled: config.disabled.clone(),
+        time_zone: Some(time_zone::local()),
+        root_certificate: ca_pem.to_string(),
+    };
     let mut scheduler_config = SchedulerConfig::default();
     if let Some(configuration) = &config.file.scheduler {
         scheduler_config.profiles = profiles(configuration)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 
 use crate::api::{Api, Change};
@@ -16,6 +17,8 @@ use crate::reconcile::{Caches, QueueKey, Reconciler, WorkQueue, run};
 pub struct Settings {
     /// Controllers that do not run, by their kube-controller-manager names.
     pub disabled: Vec<String>,
+    /// The wall clock of CronJobs that name no time zone; none = UTC.
+    pub time_zone: Option<TimeZone>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
 }
@@ -89,6 +92,9 @@ const ALL: &[(&str, Start)] = &[
     ("replicationcontroller", super::replica_set::start_replication),
     ("statefulset", super::stateful_set::start),
     ("daemonset", super::daemon_set::start),
+    ("job", super::job::start),
+    ("cronjob", super::cron_job::start),
+    ("ttl-after-finished-controller", super::ttl_after_finished::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),
     ("namespace", super::namespace::start),
