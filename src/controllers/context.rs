@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
+use super::volume::{self, VolumeDirectory};
 use crate::api::{Api, Change};
 use crate::base::task::Tasks;
 use crate::object::{Kind, Typed};
@@ -18,6 +19,8 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
+    /// Where volumes are made on demand; none = nowhere.
+    pub volumes: Option<VolumeDirectory>,
 }
 
 /// What a controller is started with.
@@ -97,6 +100,12 @@ const ALL: &[(&str, Start)] = &[
     ("endpoint", super::endpoints::start_legacy),
     ("endpointslice", super::endpoints::start_slices),
     ("endpointslicemirroring", super::endpoints::mirror::start),
+    ("persistentvolume-binder", volume::binder::start),
+    ("persistentvolume-expander", volume::expander::start),
+    ("pvc-protection-controller", volume::protection::start_claims),
+    ("pv-protection-controller", volume::protection::start_volumes),
+    ("ephemeral-volume-controller", volume::ephemeral::start),
+    ("directory-provisioner", volume::provisioner::start),
 ];
 
 /// The running controllers.

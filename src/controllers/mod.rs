@@ -19,5 +19,7 @@ mod pod_gc;
 mod replica_set;
 mod seen;
 mod taint_eviction;
+mod volume;
 
 pub use context::{Controllers, Settings};
+pub use volume::VolumeDirectory;
