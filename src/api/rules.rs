@@ -9,6 +9,11 @@ pub(super) fn apply_defaults(object: &mut Object) {
     default::apply_defaults(object);
 }
 
+/// Gives a new object what follows from its uid and name.
+pub(super) fn give_identity(object: &mut Object) {
+    default::give_identity(object);
+}
+
 /// Keeps what the API gave the object and an update leaves out.
 pub(super) fn keep_what_was_given(new: &mut Object, old: &Object) {
     default::keep_what_was_given(new, old);
@@ -32,6 +37,11 @@ pub(super) fn check_status_update(new: &Object, old: &Object) -> Result<(), ApiE
 /// Refuses ephemeral containers that break the rules.
 pub(super) fn check_ephemeral_containers(new: &Object, old: &Object) -> Result<(), ApiError> {
     answer(new, validate::validate_ephemeral_containers_update(new, old))
+}
+
+/// Refuses resources that a running pod cannot change to.
+pub(super) fn check_resize(new: &Object, old: &Object) -> Result<(), ApiError> {
+    answer(new, validate::validate_resize(new, old))
 }
 
 fn answer(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {

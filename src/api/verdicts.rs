@@ -15,12 +15,37 @@ pub struct SchedulingVerdict {
     pub attempted_at: Timestamp,
     /// What the pod's event says.
     pub message: String,
-    /// What would make it fit, the least first: nodes, and everything to change there.
-    pub advice: Vec<(String, Vec<String>)>,
+    /// What would make it fit, the least first.
+    pub advice: Vec<NodeAdvice>,
     /// The filters that had something to say about the pod, in the order in which they are asked.
     pub filters: Vec<&'static str>,
-    /// Every node, with the filters that refused it and why.
-    pub nodes: Vec<(String, Vec<FilterRefusal>)>,
+    /// The plugins that scored the nodes, with their weights.
+    pub scored_by: Vec<(&'static str, i64)>,
+    /// Every node.
+    pub nodes: Vec<NodeVerdict>,
+}
+
+/// Everything to change for one node to take the pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeAdvice {
+    /// The node.
+    pub node: String,
+    /// What to change there: at least one thing.
+    pub changes: Vec<String>,
+    /// How many other nodes need the same.
+    pub alike: usize,
+}
+
+/// What the scheduler found of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeVerdict {
+    /// Its name.
+    pub name: String,
+    /// The filters that refused it, and why.
+    pub refusals: Vec<FilterRefusal>,
+    /// How it would score if it took the pod, of 100, in the order of `scored_by`; nothing when that was
+    /// not asked.
+    pub scores: Vec<i64>,
 }
 
 /// Why one filter refuses a node.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::{Container, Pod};
 use rand::Rng;
 
 use super::{Api, ApiError, WriteOptions, admission, rules};
@@ -20,6 +21,8 @@ pub enum Part {
     Status,
     /// A pod's ephemeral containers, by adding some.
     EphemeralContainers,
+    /// What a pod's containers ask for and may use.
+    Resize,
     /// What the API itself changes: binding, finalizers, deletion marks.
     System,
 }
@@ -43,6 +46,7 @@ impl Api {
             }
             rules::apply_defaults(&mut candidate);
             admission::admit_create(self, &mut candidate)?;
+            rules::give_identity(&mut candidate);
             rules::check_create(&candidate)?;
             let taken = self.take_addresses(None, &mut candidate, options.dry_run)?;
             if options.dry_run {
@@ -207,6 +211,11 @@ fn next_version(current: &Object, mut edited: Object, part: Part) -> Result<Obje
             rules::apply_defaults(&mut edited);
             rules::check_ephemeral_containers(&edited, current)?;
         }
+        Part::Resize => {
+            edited = with_resources(current, &edited);
+            rules::apply_defaults(&mut edited);
+            rules::check_resize(&edited, current)?;
+        }
         Part::System => {}
     }
     if kind.info().counts_generations && !edited.same_spec(current) {
@@ -259,9 +268,38 @@ fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiEr
 fn with_ephemeral_containers(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
     if let (Some(to), Body::Pod(from)) =
-        (next.get_mut::<k8s_openapi::api::core::v1::Pod>().and_then(|p| p.spec.as_mut()), edited.body())
+        (next.get_mut::<Pod>().and_then(|p| p.spec.as_mut()), edited.body())
     {
         to.ephemeral_containers = from.spec.as_ref().and_then(|s| s.ephemeral_containers.clone());
+    }
+    next
+}
+
+/// The current pod with the edited one's resources. Names that do not fit stay, for validation to find.
+fn with_resources(current: &Object, edited: &Object) -> Object {
+    let mut next = current.clone();
+    let from = edited.get::<Pod>().and_then(|pod| pod.spec.as_ref());
+    let (Some(to), Some(from)) = (next.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()), from) else {
+        return next;
+    };
+    let resized = |old: &[Container], new: &[Container]| -> Vec<Container> {
+        let of = |new: &Container| match old.iter().find(|old| old.name == new.name) {
+            Some(old) => Container {
+                resources: new.resources.clone(),
+                resize_policy: new.resize_policy.clone(),
+                ..old.clone()
+            },
+            None => new.clone(),
+        };
+        new.iter().map(of).collect()
+    };
+    to.containers = resized(&to.containers, &from.containers);
+    let init = resized(
+        to.init_containers.as_deref().unwrap_or_default(),
+        from.init_containers.as_deref().unwrap_or_default(),
+    );
+    if to.init_containers.is_some() || !init.is_empty() {
+        to.init_containers = Some(init);
     }
     next
 }

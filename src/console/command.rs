@@ -18,6 +18,8 @@ pub enum Where {
     Objects,
     /// Pods.
     Pods,
+    /// A pod that waits for a node.
+    Unscheduled,
     /// Deployments and replica sets.
     Workloads,
     /// Deployments only.
@@ -40,6 +42,8 @@ pub enum Where {
     Logs,
     /// The rollout view.
     Rollout,
+    /// Why a pod waits for a node.
+    Pending,
     /// A drain.
     Drain,
     /// The journal.
@@ -62,6 +66,7 @@ impl Where {
             Self::List => "Moving",
             Self::Objects => "Any table",
             Self::Pods => "Pods",
+            Self::Unscheduled => "A pod without a node",
             Self::Workloads => "Deployments, replica sets",
             Self::Deployments => "Deployments",
             Self::Nodes => "Nodes",
@@ -73,6 +78,7 @@ impl Where {
             Self::Describe => "Describe",
             Self::Logs => "Logs",
             Self::Rollout => "Rollout",
+            Self::Pending => "Why pending",
             Self::Drain => "Drain",
             Self::Journal => "Journal",
             Self::Editor => "Editor",
@@ -196,6 +202,9 @@ commands! {
         Kill "kill" ["ctrl-k"] "" Cluster "Kill now, after asking";
         PodNode "node" ["o"] "" Nothing "Go to its node";
     }
+    Unscheduled {
+        WhyPending "why-pending" ["W"] "why pending" Nothing "Why no node takes it, and what would make it fit";
+    }
     Workloads {
         Scale "scale" ["s"] "scale" Cluster "Scale";
         Restart "restart" ["r"] "restart" Cluster "Restart its pods, one by one";
@@ -267,6 +276,12 @@ commands! {
         RolloutScale "rollout-scale" ["s"] "scale" Cluster "Scale";
         RolloutSetImage "rollout-set-image" ["i"] "image" Cluster "Set an image";
         RolloutPods "rollout-pods" ["o"] "pods" Nothing "Its pods";
+    }
+    Pending {
+        PendingOpen "pending-open" ["space"] "open" Nothing "Open or close a group of nodes; go to a node";
+        PendingDescribe "pending-describe" ["d"] "describe" Nothing "Describe the pod";
+        PendingYaml "pending-yaml" ["y"] "yaml" Nothing "The pod as YAML";
+        PendingCopy "pending-copy" ["c"] "copy" Nothing "Copy the scheduler's message";
     }
     Drain {
         DrainStart "drain-start" ["D"] "drain" Cluster "Start or resume the drain";

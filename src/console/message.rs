@@ -97,6 +97,8 @@ pub enum Data {
     Rollout(screen::rollout::Loaded),
     /// For a drain.
     Drain(screen::drain::Loaded),
+    /// For the reasons of a waiting pod.
+    Pending(screen::pending::Loaded),
     /// For a terminal pane.
     Terminal(screen::terminal::Loaded),
 }

@@ -48,6 +48,7 @@ pub mod model;
 pub mod object_commands;
 pub mod palette;
 pub mod pane;
+pub mod pending;
 pub mod prompt;
 pub mod query;
 pub mod read_only;

@@ -6,12 +6,14 @@ use super::command::Command;
 use super::context::Context;
 use super::dialog;
 use super::effect::{Effect, Scope};
+use super::pending::waits_for_a_node;
 use super::resource::{Kind, ObjectRef, Uid, Watched};
 use super::rows::Row;
 use super::screen::describe::Describe;
 use super::screen::drain::Drain;
 use super::screen::edit::Edit;
 use super::screen::logs::{Logs, Run};
+use super::screen::pending::Pending;
 use super::screen::rollout::Rollout;
 use super::screen::table::{Only, Table};
 use super::screen::terminal::{Purpose, Terminal};
@@ -49,6 +51,7 @@ pub fn run(
         Command::Attach => vec![Effect::open(Terminal::new(current, Purpose::Attach))],
         Command::Debug => vec![Effect::open(Terminal::new(current, Purpose::Debug))],
         Command::PodNode => go_to_node(cx, &current),
+        Command::WhyPending => vec![Effect::open(Pending::new(current))],
         Command::Scale => vec![Effect::Ask(Box::new(dialog::scale::ask(cx, all())))],
         Command::Restart => vec![Effect::Ask(Box::new(dialog::workload::restart(all())))],
         Command::SetImage => dialog::workload::set_image(cx, &current),
@@ -66,6 +69,12 @@ pub fn run(
         Command::EventObject => event_object(cx, &current),
         _ => Vec::new(),
     }
+}
+
+/// Whether the object is a pod that waits for a node.
+pub fn is_unscheduled(cx: &Context<'_>, object: &ObjectRef) -> bool {
+    let uid = object.uid.as_ref().filter(|_| object.kind.watched == Some(Watched::Pods));
+    uid.and_then(|uid| cx.stores.pods.get(uid)).is_some_and(|pod| waits_for_a_node(pod))
 }
 
 /// Enter: one level down, or the description where there is none.

@@ -89,6 +89,7 @@ type Start = fn(&Context);
 const ALL: &[(&str, Start)] = &[
     ("deployment", super::deployment::start),
     ("replicaset", super::replica_set::start),
+    ("daemonset", super::daemon_set::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),
     ("namespace", super::namespace::start),

@@ -9,12 +9,16 @@
 
 mod claim;
 mod context;
+mod daemon_set;
 mod deployment;
 mod disruption;
 mod endpoints;
 mod garbage;
+mod hash;
+mod history;
 mod namespace;
 mod node_lifecycle;
+mod pod_control;
 mod pod_gc;
 mod replica_set;
 mod seen;

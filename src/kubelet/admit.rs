@@ -1,20 +1,35 @@
 //! Whether a node takes a pod that was bound to it: what the scheduler should have seen to, checked once more
 //! where it counts, since pods can be bound by hand. Pure.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::runtime::PodUid;
 use super::spec;
 use crate::object::node_selector::RequiredNodes;
 use crate::object::quantity::{Amount, ResourceList};
-use crate::object::resources::{Amounts, pod_requests};
+use crate::object::resources::{Amounts, given_requests, pod_requests, spec_requests};
 
 /// What the pods that a node has taken ask for.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     pods: HashMap<PodUid, Amounts>,
+    /// Pods whose resize waits for room, by importance and since when.
+    waiting: HashMap<PodUid, (Reverse<i32>, Timestamp)>,
+}
+
+/// Why a pod is not given what its spec asks for by now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NoRoom {
+    /// `Infeasible` on this node, or `Deferred` until others go.
+    pub(super) reason: &'static str,
+    /// The word for it in the event.
+    pub(super) told: String,
+    /// What is short.
+    pub(super) message: String,
 }
 
 /// Why a pod is not taken.
@@ -29,7 +44,7 @@ pub(super) struct Refusal {
 impl Taken {
     /// Takes a pod without asking: it runs already, or the cluster cannot do without it.
     pub(super) fn add(&mut self, uid: &str, pod: &Pod) {
-        self.pods.insert(uid.to_string(), pod_requests(pod));
+        self.pods.insert(uid.to_string(), given_requests(pod));
     }
 
     /// Takes a pod if the node has room for it and is one that it may run on.
@@ -53,9 +68,7 @@ impl Taken {
                 used += other.get(&resource).copied().unwrap_or_default();
             }
             if !asked.is_zero() && used + asked > all {
-                // As the scheduler counts: cpu in thousandths.
-                let number =
-                    |amount: Amount| if resource == "cpu" { amount.millis() } else { amount.units() };
+                let number = |amount| number(&resource, amount);
                 return Err(short(&resource, number(asked), number(used), number(all)));
             }
         }
@@ -67,10 +80,68 @@ impl Taken {
         Ok(())
     }
 
-    /// The pod has ended or gone.
-    pub(super) fn release(&mut self, uid: &str) {
-        self.pods.remove(uid);
+    /// Gives a pod what its spec asks for by now, or has it wait; tells which pods may have waited for what it
+    /// gives back.
+    pub(super) fn resize(
+        &mut self,
+        uid: &str,
+        pod: &Pod,
+        allocatable: &ResourceList,
+        now: Timestamp,
+    ) -> Result<Vec<PodUid>, NoRoom> {
+        let asked = spec_requests(pod);
+        let has = self.pods.get(uid).cloned().unwrap_or_default();
+        let of = |amounts: &Amounts, resource: &str| amounts.get(resource).copied().unwrap_or_default();
+        for resource in ["memory", "cpu"] {
+            let Some(all) = allocatable.get(resource).map(Amount::of) else { continue };
+            let (wanted, all) = (number(resource, of(&asked, resource)), number(resource, all));
+            if wanted > all {
+                self.waiting.remove(uid);
+                let message = format!(
+                    "Node didn't have enough capacity: {resource}, requested: {wanted}, capacity: {all}"
+                );
+                return Err(NoRoom { reason: "Infeasible", told: "Infeasible".into(), message });
+            }
+        }
+        let mut gives_back = false;
+        for resource in ["cpu", "memory"] {
+            let (wanted, held) = (of(&asked, resource), of(&has, resource));
+            gives_back |= wanted < held;
+            let Some(all) = allocatable.get(resource).map(Amount::of).filter(|_| wanted > held) else { continue };
+            let mut used = Amount::ZERO;
+            for (_, other) in self.pods.iter().filter(|(other, _)| other.as_str() != uid) {
+                used += of(other, resource);
+            }
+            if used + wanted > all {
+                let number = |amount| number(resource, amount);
+                let Refusal { reason, message } =
+                    short(resource, number(wanted), number(used), number(all));
+                let priority = spec::spec(pod).priority.unwrap_or(0);
+                self.waiting.entry(uid.to_string()).or_insert((Reverse(priority), now));
+                return Err(NoRoom { reason: "Deferred", told: reason, message });
+            }
+        }
+        self.waiting.remove(uid);
+        self.pods.insert(uid.to_string(), asked);
+        Ok(if gives_back { self.waiting() } else { Vec::new() })
     }
+
+    /// The pod has ended or gone; tells which pods wait for room, the most important first.
+    pub(super) fn release(&mut self, uid: &str) -> Vec<PodUid> {
+        self.waiting.remove(uid);
+        if self.pods.remove(uid).is_some() { self.waiting() } else { Vec::new() }
+    }
+
+    fn waiting(&self) -> Vec<PodUid> {
+        let mut waiting: Vec<_> = self.waiting.iter().map(|(uid, order)| (*order, uid.clone())).collect();
+        waiting.sort();
+        waiting.into_iter().map(|(_, uid)| uid).collect()
+    }
+}
+
+/// As the scheduler counts: cpu in thousandths.
+fn number(resource: &str, amount: Amount) -> i64 {
+    if resource == "cpu" { amount.millis() } else { amount.units() }
 }
 
 fn short(resource: &str, asked: i64, used: i64, all: i64) -> Refusal {
@@ -124,5 +195,36 @@ mod tests {
         assert!(take("d", &asking(json!({}))).unwrap_err().starts_with("OutOfpods: "));
         taken.release("a");
         assert!(taken.try_add("d", &asking(json!({})), &allocatable, Some(&node)).is_ok());
+    }
+
+    /// POD-12: what never fits is infeasible, what does not fit now waits for what others give back.
+    #[test]
+    fn a_resize_is_given_refused_or_waits() {
+        let allocatable: ResourceList = serde_json::from_value(json!({"cpu": "4", "memory": "1Gi"})).unwrap();
+        let mut taken = Taken::default();
+        for (uid, cpu) in [("a", "1"), ("b", "2"), ("c", "1")] {
+            taken.try_add(uid, &asking(json!({"cpu": cpu})), &allocatable, None).unwrap();
+        }
+        let now = Timestamp::UNIX_EPOCH;
+        let mut resize = |uid: &str, requests: Value, priority: i32| {
+            let mut pod = asking(requests);
+            pod.spec.as_mut().unwrap().priority = Some(priority);
+            taken
+                .resize(uid, &pod, &allocatable, now)
+                .map_err(|no| format!("{} {}: {}", no.reason, no.told, no.message))
+        };
+        assert_eq!(
+            resize("a", json!({"cpu": "5"}), 0).unwrap_err(),
+            "Infeasible Infeasible: Node didn't have enough capacity: cpu, requested: 5000, capacity: 4000"
+        );
+        assert_eq!(
+            resize("a", json!({"cpu": "2"}), 0).unwrap_err(),
+            "Deferred OutOfcpu: Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000"
+        );
+        assert!(resize("c", json!({"cpu": "2"}), 100).is_err());
+        assert_eq!(resize("b", json!({"cpu": "1"}), 0).unwrap(), ["c", "a"], "the most important first");
+        assert_eq!(resize("c", json!({"cpu": "2"}), 100).unwrap(), [""; 0]);
+        assert_eq!(taken.release("b"), ["a"]);
+        assert_eq!(taken.release("b"), [""; 0], "once");
     }
 }

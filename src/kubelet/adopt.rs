@@ -15,6 +15,7 @@ use super::status::container_id;
 
 /// Fills what is remembered of the pod's containers from the runtime's records and the pod's status.
 pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Timestamp) {
+    observed.resize.adopt(pod);
     let containers: Vec<(Role, Container)> =
         spec::all_containers(pod).map(|(role, c)| (role, c.into_owned())).collect();
     for (role, container) in containers {
@@ -59,7 +60,13 @@ pub(super) fn adopt_running(
     let ready = same.is_some_and(|s| s.ready);
     let probes = ProbeSet::adopted(container, record.started_at, started, ready, now);
     observed.memory_mut(&record.name).current =
-        Some(AttemptMemory { id: record.id.clone(), post_start: HookState::Done, probes, stop: None });
+        Some(AttemptMemory {
+            id: record.id.clone(),
+            post_start: HookState::Done,
+            probes,
+            stop: None,
+            resources: same.and_then(|s| s.resources.clone()).or_else(|| container.resources.clone()),
+        });
 }
 
 /// The attempt that only the status tells of; none where running it again is what a restart means.

@@ -16,6 +16,7 @@ pub mod observed;
 pub mod plan;
 mod pod_ips;
 pub mod probe;
+pub mod resize;
 pub mod runtime;
 mod sandbox;
 mod security;

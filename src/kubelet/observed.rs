@@ -7,8 +7,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ResourceRequirements;
 
 use super::probe::ProbeSet;
+use super::resize::Resize;
 use super::runtime::{ContainerId, ContainerRecord, PulledImage, SandboxRecord};
 use crate::base::clock::saturating_after;
 
@@ -29,6 +31,8 @@ pub struct Observed {
     pub stop: Option<PodStop>,
     /// The control plane stops: what has ended for good leaves the node too, its object stays.
     pub shutdown: bool,
+    /// What its containers were given, and what they asked for since.
+    pub resize: Resize,
 }
 
 /// Whether a pod's volumes and address are ready for its first container.
@@ -175,6 +179,8 @@ pub struct AttemptMemory {
     pub probes: ProbeSet,
     /// It is being stopped.
     pub stop: Option<ContainerStop>,
+    /// What it is held to since its start or its last resize.
+    pub resources: Option<ResourceRequirements>,
 }
 
 /// How far a hook is.
@@ -204,12 +210,14 @@ pub struct ContainerStop {
     pub terminated_at: Option<Timestamp>,
     /// When its processes were killed.
     pub killed_at: Option<Timestamp>,
+    /// It is started again at once, whatever its rules: it ends for its new resources.
+    pub for_resize: bool,
 }
 
 impl ContainerStop {
     /// A stop that begins now.
     pub fn new(began: Timestamp, grace: Duration) -> Self {
-        Self { began, grace, pre_stop: HookState::Pending, terminated_at: None, killed_at: None }
+        Self { began, grace, pre_stop: HookState::Pending, terminated_at: None, killed_at: None, for_resize: false }
     }
 
     /// The end of its grace.
@@ -271,6 +279,11 @@ impl Observed {
     /// What is remembered of the newest attempt.
     pub fn current(&self, record: &ContainerRecord) -> Option<&AttemptMemory> {
         self.memory(&record.name).current.as_ref().filter(|a| a.id == record.id)
+    }
+
+    /// The attempt ended, or ends, so that the next one has other resources.
+    pub fn restarts_for_resize(&self, record: &ContainerRecord) -> bool {
+        self.current(record).and_then(|attempt| attempt.stop.as_ref()).is_some_and(|stop| stop.for_resize)
     }
 
     /// The sandbox is alive.

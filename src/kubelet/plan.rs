@@ -15,8 +15,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use super::observed::{HookState, ImageState, Observed, Prepared, RestartBackOff, StopCause};
+use super::observed::{AttemptMemory, HookState, ImageState, Observed, Prepared, RestartBackOff, StopCause};
 use super::probe::ProbeKind;
+use super::resize;
 use super::runtime::{ContainerId, ContainerRecord};
 use super::spec::{self, Role};
 use crate::object::config::Timings;
@@ -50,6 +51,15 @@ pub enum Action {
         message: String,
         /// How long it may take.
         grace: Duration,
+        /// It is only for its new resources, and is started again at once.
+        for_resize: bool,
+    },
+    /// Hold a container that runs to what it was given.
+    Resize {
+        /// Its name.
+        name: String,
+        /// The attempt.
+        id: ContainerId,
     },
     /// Run a container's preStop hook, until `deadline` at most.
     PreStop {
@@ -324,8 +334,9 @@ impl Work<'_> {
     fn app_open(&self, container: &Container) -> bool {
         match self.observed.latest(&container.name) {
             None | Some(ContainerRecord { exit: None, .. }) => true,
-            Some(ContainerRecord { exit: Some(exit), .. }) => {
-                spec::restarts_after(self.pod, Role::App, container, exit.exit_code)
+            Some(record @ ContainerRecord { exit: Some(exit), .. }) => {
+                self.observed.restarts_for_resize(record)
+                    || spec::restarts_after(self.pod, Role::App, container, exit.exit_code)
             }
         }
     }
@@ -413,7 +424,14 @@ impl Work<'_> {
                     id: record.id.clone(),
                     message,
                     grace,
+                    for_resize: false,
                 });
+                continue;
+            }
+            if matches!(role, Role::App | Role::Sidecar)
+                && !resize::same(attempt.resources.as_ref(), self.observed.resize.of(&container))
+                && self.resize(&container, record, attempt, plan)
+            {
                 continue;
             }
             if attempt.post_start == HookState::Done {
@@ -426,6 +444,29 @@ impl Work<'_> {
                 }
             }
         }
+    }
+
+    /// Brings a container's resources into effect; whether that ends it.
+    fn resize(
+        &self,
+        container: &Container,
+        record: &ContainerRecord,
+        attempt: &AttemptMemory,
+        plan: &mut Plan,
+    ) -> bool {
+        let (name, id) = (container.name.clone(), record.id.clone());
+        let given = self.observed.resize.of(container);
+        if resize::needs_restart(container, attempt.resources.as_ref(), given) {
+            let message = format!("Container {name} resize requires restart");
+            let grace = spec::grace(self.pod);
+            plan.push(Action::StopContainer { name, id, message, grace, for_resize: true });
+            return true;
+        }
+        match &self.observed.resize.failed {
+            Some(failed) if failed.until > self.now => plan.wake(failed.until),
+            _ => plan.push(Action::Resize { name, id }),
+        }
+        false
     }
 
     fn reason_to_restart(

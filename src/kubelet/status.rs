@@ -16,6 +16,7 @@ use super::observed::{Observed, StopCause};
 use super::{plan, spec};
 use crate::base::clock::time;
 use crate::object::config::Timings;
+use crate::object::resources::qos_class;
 pub(super) use containers::container_id;
 pub use phase::Phase;
 
@@ -91,33 +92,4 @@ pub fn compose_status(
     status.resources = old.resources;
     status.volume_health = old.volume_health;
     status
-}
-
-/// The pod's QoS class (POD-11), should admission not have set it.
-pub(super) fn qos_class(pod: &Pod) -> &'static str {
-    let mut any = false;
-    let mut guaranteed = true;
-    for (_, container) in spec::init_containers(pod) {
-        tally(container, &mut any, &mut guaranteed);
-    }
-    for container in spec::app_containers(pod) {
-        tally(container, &mut any, &mut guaranteed);
-    }
-    match (any, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
-}
-
-fn tally(container: &k8s_openapi::api::core::v1::Container, any: &mut bool, guaranteed: &mut bool) {
-    use crate::object::quantity::Amount;
-    let resources = container.resources.as_ref();
-    for resource in ["cpu", "memory"] {
-        let limit = Amount::in_list(resources.and_then(|r| r.limits.as_ref()), resource);
-        let asked = resources.and_then(|r| r.requests.as_ref()).and_then(|l| l.get(resource));
-        let request = asked.map_or(limit, Amount::of);
-        *any |= !limit.is_zero() || !request.is_zero();
-        *guaranteed &= !limit.is_zero() && limit == request;
-    }
 }

@@ -222,6 +222,13 @@ impl Engine {
         }
     }
 
+    /// Has pods looked at that waited for room.
+    pub(super) fn look_at(self: &Arc<Self>, pods: Vec<PodUid>) {
+        for pod in pods {
+            self.note(&pod, Note::Look);
+        }
+    }
+
     /// Leaves a note for every pod of a node.
     pub(super) fn note_all(self: &Arc<Self>, node: &str, note: &Note) {
         let mut pods = self.pods.lock();
@@ -295,9 +302,15 @@ impl Engine {
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
             // The API has given its room away already; its processes follow within a moment.
-            slot.node.taken.lock().release(&uid);
+            let waiting = slot.node.taken.lock().release(&uid);
             (slot.gone, slot.dirty) = (true, true);
             self.start_pass(&uid, slot);
+            for uid in waiting {
+                if let Some(slot) = pods.get_mut(&uid) {
+                    slot.notes.push(Note::Look);
+                    self.start_pass(&uid, slot);
+                }
+            }
         }
     }
 

@@ -11,13 +11,14 @@ mod tokens;
 
 use std::cell::RefCell;
 use std::io;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume};
 
 use super::environment;
 use super::node::Node;
+use super::observed::Observed;
+use super::resize;
 use super::runtime::Mount;
 use super::spec;
 use super::sync_loop::Engine;
@@ -75,9 +76,11 @@ pub(super) async fn prepare(
     engine: &Engine,
     node: &Node,
     pod: &Shared<Pod>,
-    pod_ip: Option<IpAddr>,
+    observed: &Observed,
     tokens: &mut Tokens,
 ) -> Result<(), VolumeError> {
+    // What was asked for and not given is not shown.
+    let given = resize::allocated_pod(pod, &observed.resize);
     let tokens = RefCell::new(tokens);
     let now = engine.clock.now();
     let mut work = Vec::new();
@@ -85,8 +88,8 @@ pub(super) async fn prepare(
         let failed = |message: String| VolumeError { volume: volume.name.clone(), message };
         let namespace = pod.namespace();
         let sources = ContentSources {
-            pod,
-            pod_ip,
+            pod: &given,
+            pod_ip: observed.ip,
             host_ip: Some(node.config.ip),
             allocatable: &node.config.capacity,
             config_map: &|name| engine.config_maps.get(&Key::new(namespace, name)),

@@ -11,6 +11,7 @@ mod ground;
 mod mirror;
 mod notes;
 mod pull;
+mod resize;
 mod start;
 
 use std::sync::Arc;
@@ -86,6 +87,7 @@ impl Pass<'_> {
                 return PassEnd::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
             }
             self.admit();
+            self.resize();
             self.refresh_volumes().await;
             let plan = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
             wake = plan.next_wake;
@@ -167,14 +169,15 @@ impl Pass<'_> {
                 self.after(self.node.runtime.stop_sandbox(&uid).await)
             }
             Action::Start { name, attempt, back_off } => self.start(&name, attempt, back_off).await,
-            Action::StopContainer { name, id, message, grace } => {
+            Action::StopContainer { name, id, message, grace, for_resize } => {
                 self.container_event(&name, EventType::Normal, "Killing", message);
-                let stop = ContainerStop::new(self.now(), grace);
+                let stop = ContainerStop { for_resize, ..ContainerStop::new(self.now(), grace) };
                 if let Some(attempt) = self.attempt_mut(&name, &id) {
                     attempt.stop = Some(stop);
                 }
                 After::Next
             }
+            Action::Resize { name, id } => self.resize_container(&name, &id).await,
             Action::PreStop { name, id, deadline } => self.pre_stop(&name, &id, deadline),
             Action::Terminate { name, id } => {
                 let now = self.now();
@@ -311,7 +314,8 @@ impl Pass<'_> {
         match written {
             Ok(pod) => {
                 if plan::is_terminal(&pod) {
-                    self.node.taken.lock().release(&uid);
+                    let waiting = self.node.taken.lock().release(&uid);
+                    engine.look_at(waiting);
                 }
                 engine.wrote(&pod);
                 self.pod = pod;

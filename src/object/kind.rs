@@ -22,6 +22,8 @@ pub enum Subresource {
     Scale,
     /// The only way to add ephemeral containers.
     EphemeralContainers,
+    /// What a pod's containers may use, changed while they run.
+    Resize,
     /// Asks for a deletion that respects disruption budgets.
     Eviction,
     /// Assigns a pod to a node.
@@ -49,6 +51,7 @@ impl Subresource {
             Self::Status => "status",
             Self::Scale => "scale",
             Self::EphemeralContainers => "ephemeralcontainers",
+            Self::Resize => "resize",
             Self::Eviction => "eviction",
             Self::Binding => "binding",
             Self::Log => "log",
@@ -209,7 +212,7 @@ kinds! {
     Pod(core::v1::Pod) = "", "v1", "pods", "pod",
         short ["po"], categories ["all"], Namespaced,
         Generations,
-        subresources [Status, EphemeralContainers, Eviction, Binding, Log, Exec, Attach, PortForward, Proxy];
+        subresources [Status, EphemeralContainers, Resize, Eviction, Binding, Log, Exec, Attach, PortForward, Proxy];
     /// A number of equal pods.
     ReplicaSet(apps::v1::ReplicaSet) = "apps", "v1", "replicasets", "replicaset",
         short ["rs"], categories ["all"], Namespaced, Generations, subresources [Status, Scale];

@@ -3,7 +3,9 @@
 //! Architecture Invariant: nothing here reads the clock, does I/O or decides anything.
 
 mod any;
+pub mod completion_indexes;
 pub mod config;
+pub mod job;
 mod key;
 mod kind;
 pub mod low_ports;

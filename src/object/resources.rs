@@ -6,29 +6,78 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodStatus};
 
 use super::quantity::{Amount, ResourceList};
 
 /// Amounts by resource name, read.
 pub type Amounts = BTreeMap<String, Amount>;
 
-/// What the pod needs on its node.
+/// What the pod needs on its node. A container that is being resized counts with what it is to have or what it
+/// has, whichever is more; with what it has alone where the node can never give it more.
 pub fn pod_requests(pod: &Pod) -> Amounts {
     pod_requests_or(pod, &[])
+}
+
+/// What the pod has on its node: what it was given, or asks for while nothing is told of that yet.
+pub fn given_requests(pod: &Pod) -> Amounts {
+    let Some(spec) = &pod.spec else { return Amounts::new() };
+    let given = |container: &Container| pod.status.as_ref().and_then(|status| held(status, &container.name));
+    requests(spec, |container| given(container).unwrap_or_else(|| asked(container)))
+}
+
+/// What the pod's spec asks for, whatever its node has given it.
+pub fn spec_requests(pod: &Pod) -> Amounts {
+    let Some(spec) = &pod.spec else { return Amounts::new() };
+    requests(spec, asked)
+}
+
+fn asked(container: &Container) -> Amounts {
+    amounts(container.resources.as_ref().and_then(|r| r.requests.as_ref()))
 }
 
 /// What the pod needs on its node when every container that names no request for one of these resources
 /// asked for the given amount.
 pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
-    let mut total = effective(spec, |container| {
-        let mut asked = amounts(container.resources.as_ref().and_then(|r| r.requests.as_ref()));
-        for (resource, amount) in missing {
-            asked.entry((*resource).to_string()).or_insert(*amount);
-        }
-        asked
+    let status = pod.status.as_ref();
+    let infeasible = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten().any(|c| {
+        c.type_ == "PodResizePending" && c.status == "True" && c.reason.as_deref() == Some("Infeasible")
     });
+    requests(spec, |container| {
+        let asked = asked(container);
+        let mut counted = match status.and_then(|status| held(status, &container.name)) {
+            Some(held) if infeasible => held,
+            Some(held) => {
+                let mut counted = asked;
+                raise(&mut counted, &held);
+                counted
+            }
+            None => asked,
+        };
+        for (resource, amount) in missing {
+            counted.entry((*resource).to_string()).or_insert(*amount);
+        }
+        counted
+    })
+}
+
+/// What a container's status says it was given or runs with; none before that is told.
+fn held(status: &PodStatus, name: &str) -> Option<Amounts> {
+    let lists = [&status.container_statuses, &status.init_container_statuses];
+    let told = lists.into_iter().flatten().flatten().find(|s| s.name == name)?;
+    let given = told.allocated_resources.as_ref();
+    let actual = told.resources.as_ref().and_then(|r| r.requests.as_ref());
+    if given.is_none() && actual.is_none() {
+        return None;
+    }
+    let mut held = amounts(given);
+    raise(&mut held, &amounts(actual));
+    Some(held)
+}
+
+fn requests(spec: &PodSpec, of: impl Fn(&Container) -> Amounts) -> Amounts {
+    let mut total = effective(spec, of);
     for_pod_as_a_whole(&mut total, spec.resources.as_ref().and_then(|r| r.requests.as_ref()));
     add(&mut total, &amounts(spec.overhead.as_ref()));
     total
@@ -44,6 +93,27 @@ pub fn pod_limits(pod: &Pod) -> Amounts {
         total.entry(resource).and_modify(|limit| *limit += overhead);
     }
     total
+}
+
+/// The pod's QoS class (POD-11): how soon it goes when its node is short of memory.
+pub fn qos_class(pod: &Pod) -> &'static str {
+    let (mut any, mut guaranteed) = (false, true);
+    let Some(spec) = &pod.spec else { return "BestEffort" };
+    for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
+        let resources = container.resources.as_ref();
+        for resource in ["cpu", "memory"] {
+            let limit = Amount::in_list(resources.and_then(|r| r.limits.as_ref()), resource);
+            let asked = resources.and_then(|r| r.requests.as_ref()).and_then(|l| l.get(resource));
+            let request = asked.map_or(limit, Amount::of);
+            any |= !limit.is_zero() || !request.is_zero();
+            guaranteed &= !limit.is_zero() && limit == request;
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
 }
 
 /// Whether an init container keeps running beside the app containers.
@@ -153,5 +223,22 @@ mod tests {
         // a says 0, b says nothing.
         let assumed = pod_requests_or(&pod, &[("cpu", Amount::from_millis(100))]);
         assert_eq!(assumed["cpu"].millis(), 1100);
+    }
+
+    /// SCH-3: while a pod is being resized its node keeps the larger of both free, unless it never can.
+    #[test]
+    fn a_resize_counts_with_what_is_more_sch_3() {
+        let of = |spec: &str, given: &str, actual: &str, reason: &str| {
+            let pod: Pod = serde_json::from_value(json!({
+                "spec": {"containers": [container(spec)]},
+                "status": {"conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+                    "containerStatuses": [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                        "allocatedResources": {"cpu": given}, "resources": {"requests": {"cpu": actual}}}]}}))
+            .unwrap();
+            [pod_requests(&pod), given_requests(&pod), spec_requests(&pod)].map(|all| all["cpu"].millis())
+        };
+        assert_eq!(of("2", "1", "1", "Deferred"), [2000, 1000, 2000]);
+        assert_eq!(of("2", "1", "1", "Infeasible"), [1000, 1000, 2000]);
+        assert_eq!(of("1", "1", "3", "Deferred"), [3000, 3000, 1000], "it shrinks and has not yet");
     }
 }

@@ -15,7 +15,7 @@ use super::snapshot::Snapshot;
 use super::verdict::{Row, VerdictTable};
 use crate::object::taint::untolerated;
 
-/// So many nodes are advised about.
+/// So many different pieces of advice are given.
 const ADVICE_KEPT: usize = 3;
 
 /// Everything that would have to change for one node to take the pod.
@@ -25,6 +25,8 @@ pub struct Advice {
     pub node: NodeName,
     /// What to change there: at least one thing.
     pub changes: Vec<Remedy>,
+    /// How many other nodes need the same.
+    pub alike: usize,
 }
 
 /// One change.
@@ -36,8 +38,15 @@ pub enum Remedy {
     RemoveTaint(String),
     /// Pods that request this much of a resource must go, or the pod must request less.
     Free(ResourceName, i64),
-    /// The node as a whole has too little: by this much.
-    Enlarge(ResourceName, i64),
+    /// The node as a whole has too little: by so much, of so much.
+    Enlarge {
+        /// What there is too little of.
+        resource: ResourceName,
+        /// By how much.
+        missing: i64,
+        /// How much there is.
+        has: i64,
+    },
     /// One of the node's pods must go: it takes no more of them.
     RemoveAnyPod,
     /// The pod that has this host port must go.
@@ -66,14 +75,15 @@ impl Remedy {
             Self::RemoveTaint(_) | Self::Label(_) | Self::AddLabels(_) | Self::MeetNodeAffinity => 2,
             Self::Free(..) | Self::RemoveAnyPod | Self::FreePort(_) => 3,
             Self::BringSoughtPod(_) | Self::RemoveShunnedPods(_) | Self::ChangeNodeName => 4,
-            Self::Enlarge(..) => 6,
+            Self::Enlarge { .. } => 6,
         }
     }
 
     /// How much of it, of things that have an amount.
     fn amount(&self) -> i64 {
         match self {
-            Self::Free(_, amount) | Self::Enlarge(_, amount) | Self::RaiseMaxSkew(_, amount) => *amount,
+            Self::Free(_, amount) | Self::RaiseMaxSkew(_, amount) => *amount,
+            Self::Enlarge { missing, .. } => *missing,
             _ => 0,
         }
     }
@@ -86,12 +96,8 @@ impl fmt::Display for Remedy {
             Self::Uncordon => f.write_str("uncordon it"),
             Self::RemoveTaint(taint) => write!(f, "remove the taint {taint}, or tolerate it"),
             Self::Free(resource, amount) => write!(f, "free {} {resource}", shown(resource, *amount)),
-            Self::Enlarge(resource, amount) => {
-                write!(
-                    f,
-                    "request {} {resource} less: the node as a whole has not more",
-                    shown(resource, *amount)
-                )
+            Self::Enlarge { resource, has, .. } => {
+                write!(f, "request at most {} {resource}: it has no more in all", shown(resource, *has))
             }
             Self::RemoveAnyPod => f.write_str("remove a pod: it takes no more of them"),
             Self::FreePort(port) => write!(f, "free host port {port}"),
@@ -115,7 +121,10 @@ fn shown(resource: &ResourceName, amount: i64) -> String {
         ResourceName::Extended(_) => amount.to_string(),
         _ => {
             const MIB: i64 = 1 << 20;
-            if amount % MIB == 0 || amount > 10 * MIB {
+            const GIB: i64 = 1 << 30;
+            if amount % GIB == 0 && amount > 0 {
+                format!("{}Gi", amount / GIB)
+            } else if amount % MIB == 0 || amount > 10 * MIB {
                 format!("{}Mi", (amount + MIB - 1) / MIB)
             } else {
                 amount.to_string()
@@ -124,25 +133,26 @@ fn shown(resource: &ResourceName, amount: i64) -> String {
     }
 }
 
-/// The nodes that need the least, with what they need.
+/// The nodes that need the least, with what they need; nodes that need the same are told as one.
 pub fn advise(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Advice> {
-    let mut found: Vec<(u32, i64, usize)> = table
-        .rows()
-        .enumerate()
-        .filter_map(|(position, row)| {
-            let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
-            let effort = changes.iter().map(Remedy::effort).sum();
-            (!changes.is_empty()).then(|| (effort, changes.iter().map(Remedy::amount).sum(), position))
-        })
-        .collect();
-    found.sort_unstable();
-    found.truncate(ADVICE_KEPT);
-    let rows: Vec<Row<'_>> = table.rows().collect();
-    let advice = |(_, _, position): &(u32, i64, usize)| {
-        let node = &snapshot.nodes()[*position];
-        Advice { node: node.name.clone(), changes: changes(pod, snapshot, node, rows[*position]) }
+    let needs = |(position, row): (usize, Row<'_>)| {
+        let changes = changes(pod, snapshot, &snapshot.nodes()[position], row);
+        let effort: u32 = changes.iter().map(Remedy::effort).sum();
+        let amount: i64 = changes.iter().map(Remedy::amount).sum();
+        (!changes.is_empty()).then_some((effort, amount, position, changes))
     };
-    found.iter().map(advice).collect()
+    let mut found: Vec<(u32, i64, usize, Vec<Remedy>)> =
+        table.rows().enumerate().filter_map(needs).collect();
+    found.sort_unstable_by_key(|(effort, amount, position, _)| (*effort, *amount, *position));
+    let mut kept: Vec<Advice> = Vec::new();
+    for (_, _, position, changes) in found {
+        if let Some(same) = kept.iter_mut().find(|advice| advice.changes == changes) {
+            same.alike += 1;
+        } else if kept.len() < ADVICE_KEPT {
+            kept.push(Advice { node: snapshot.nodes()[position].name.clone(), changes, alike: 0 });
+        }
+    }
+    kept
 }
 
 fn changes(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, row: Row<'_>) -> Vec<Remedy> {
@@ -174,7 +184,7 @@ fn change(
         Reason::Insufficient(resource) => {
             let (asked, has) = (pod.requests.amount(resource), node.allocatable.amount(resource));
             if asked > has {
-                Remedy::Enlarge(resource.clone(), asked - has)
+                Remedy::Enlarge { resource: resource.clone(), missing: asked - has, has }
             } else {
                 Remedy::Free(resource.clone(), asked - (has - node.requested.amount(resource)))
             }
@@ -261,7 +271,8 @@ mod tests {
         let verdict = cluster.verdicts.lock().get("p").unwrap();
         let told = |advice: &super::Advice| {
             let changes: Vec<String> = advice.changes.iter().map(ToString::to_string).collect();
-            format!("{}: {}", advice.node, changes.join(" and "))
+            let alike = if advice.alike > 0 { format!(" +{}", advice.alike) } else { String::new() };
+            format!("{}{alike}: {}", advice.node, changes.join(" and "))
         };
         verdict.advice.iter().map(told).collect()
     }
@@ -290,8 +301,12 @@ mod tests {
         spec["nodeSelector"] = json!({"disk": "ssd"});
         assert_eq!(
             advice(&mut cluster, spec),
-            ["small: label it disk=ssd and request 500m cpu less: the node as a whole has not more"]
+            ["small: label it disk=ssd and request at most 1 cpu: it has no more in all"]
         );
+        // What holds for many nodes is said once.
+        let nodes: Vec<_> = (0..40).map(|n| sized_node(&format!("n{n:02}"), "1")).collect();
+        let mut cluster = Cluster::new(&nodes);
+        assert_eq!(advice(&mut cluster, asking("2")), ["n00 +39: request at most 1 cpu: it has no more in all"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::filters::Filters;
-use super::framework::{NodeScore, PluginId, PluginSet, PostFilter, Preemption, Unfit};
+use super::framework::{MAX_SCORE, NodeScore, PluginId, PluginSet, PostFilter, Preemption, Unfit};
 use super::message::{NO_NODES, node_reasons, rejected_before};
 use super::node_info::NodeName;
 use super::pod_info::PodInfo;
@@ -186,21 +186,31 @@ fn score(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Sea
 pub fn explain(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> VerdictTable {
     let mut filters = Filters::new(pod, snapshot, profile);
     let mut builder = verdicts(snapshot, &mut filters);
-    let mut search = Search::default();
     let fitting = |(position, row): (usize, Row<'_>)| row.refused().is_none().then_some(position);
-    search.feasible = builder.table().rows().enumerate().filter_map(fitting).collect();
+    let feasible: Vec<usize> = builder.table().rows().enumerate().filter_map(fitting).collect();
+    add_scores(pod, snapshot, profile, &feasible, &mut builder);
+    builder.finish()
+}
+
+/// Adds to the table how these nodes score.
+fn add_scores(
+    pod: &PodInfo,
+    snapshot: &Snapshot,
+    profile: &Profile,
+    positions: &[usize],
+    builder: &mut TableBuilder,
+) {
     for (plugin, weight) in profile.scores() {
-        let Some(scorer) = plugin.pre_score(pod, snapshot, &search.feasible) else { continue };
+        let Some(scorer) = plugin.pre_score(pod, snapshot, positions) else { continue };
         let mut scores: Vec<i64> =
-            search.feasible.iter().map(|position| scorer.score(&snapshot.nodes()[*position])).collect();
+            positions.iter().map(|position| scorer.score(&snapshot.nodes()[*position])).collect();
         scorer.normalize(&mut scores);
         let mut column = vec![None; snapshot.nodes().len()];
-        for (position, score) in search.feasible.iter().zip(scores) {
-            column[*position] = Some(score);
+        for (position, score) in positions.iter().zip(scores) {
+            column[*position] = u8::try_from(score.clamp(0, MAX_SCORE)).ok();
         }
         builder.score(ScoreColumn { plugin: plugin.id(), weight, scores: column });
     }
-    builder.finish()
 }
 
 fn verdicts(snapshot: &Snapshot, filters: &mut Filters<'_>) -> TableBuilder {
@@ -234,12 +244,13 @@ fn rejection<'a>(
     filters: &mut Filters<'a>,
     lot: u64,
 ) -> Rejection {
-    let table = verdicts(snapshot, filters).finish();
+    let mut builder = verdicts(snapshot, filters);
     let count = snapshot.nodes().len();
     if count == 0 {
-        let rejected_by = PluginSet::default();
-        return Rejection { message: NO_NODES.into(), rejected_by, verdicts: table, room: Room::Unchanged };
+        let (rejected_by, verdicts) = (PluginSet::default(), builder.finish());
+        return Rejection { message: NO_NODES.into(), rejected_by, verdicts, room: Room::Unchanged };
     }
+    let table = builder.table();
     let refusals: Vec<Option<Refusal>> = match filters.rejected() {
         Some((_, refusal)) => vec![Some(refusal.clone()); count],
         None => table.rows().map(|row| decisive(row, filters)).collect(),
@@ -248,7 +259,7 @@ fn rejection<'a>(
         Some((_, refusal)) => rejected_before(count, &refusal.reasons.as_slice()[0]),
         None => node_reasons(count, &count_reasons(&refusals)),
     };
-    let rejected_by = rejected_by(&table, filters);
+    let rejected_by = rejected_by(table, filters);
     let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, lot };
     let (told, room) = match profile.post_filters().find_map(|plugin| plugin.post_filter(&mut unfit)) {
         None => (None, Room::Unchanged),
@@ -260,7 +271,12 @@ fn rejection<'a>(
         message.push(' ');
         message.push_str(&told);
     }
-    Rejection { message, rejected_by, verdicts: table, room }
+    // Which node would be the best one says what is worth changing. Not when room was made: that is settled.
+    if !matches!(room, Room::Made(_)) {
+        let all: Vec<usize> = (0..count).collect();
+        add_scores(pod, snapshot, profile, &all, &mut builder);
+    }
+    Rejection { message, rejected_by, verdicts: builder.finish(), room }
 }
 
 /// The refusal that decides a node's fate: that of the plugin that named other nodes, or else the first.

@@ -1,4 +1,5 @@
-//! Verdicts: what every filter said of every node for one pod, and how the nodes scored.
+//! Verdicts: what every filter said of every node for one pod, and how the nodes scored: those that take the
+//! pod, or, where none does, all of them as if they did.
 //!
 //! Architecture Invariant: a table is made when a pod fits nowhere or when somebody asks, never for a pod
 //! that found its node.
@@ -32,8 +33,8 @@ pub struct ScoreColumn {
     pub plugin: PluginId,
     /// How much its score counts.
     pub weight: i64,
-    /// By node position; None for nodes that do not take the pod.
-    pub scores: Vec<Option<i64>>,
+    /// By node position, of 100; None for nodes that were not scored.
+    pub scores: Vec<Option<u8>>,
 }
 
 /// One node's row of the table.
@@ -65,17 +66,17 @@ impl<'t> Row<'t> {
         self.verdicts().find_map(|(plugin, refusal)| refusal.map(|r| (plugin, r)))
     }
 
-    /// The plugins' scores of a node that takes the pod: plugin, score of 100, weight.
-    pub fn scores(self) -> impl Iterator<Item = (PluginId, i64, i64)> {
+    /// The scores of the node, column by column of [`VerdictTable::scored_by`]; none when it was not scored.
+    pub fn scores(self) -> impl Iterator<Item = i64> {
         let position = self.position;
-        self.table.scores.iter().filter_map(move |column| {
-            column.scores.get(position).copied().flatten().map(|score| (column.plugin, score, column.weight))
-        })
+        let score = move |column: &ScoreColumn| column.scores.get(position).copied().flatten().map(i64::from);
+        self.table.scores.iter().filter_map(score)
     }
 
-    /// The weighted sum of the scores; None when the node does not take the pod.
+    /// The weighted sum of the scores; none when the node was not scored.
     pub fn total(self) -> Option<i64> {
-        self.refused().is_none().then(|| self.scores().map(|(_, score, weight)| score * weight).sum())
+        let weights = self.table.scores.iter().map(|column| column.weight);
+        self.scores().zip(weights).map(|(score, weight)| score * weight).reduce(|sum, part| sum + part)
     }
 }
 
@@ -83,6 +84,11 @@ impl VerdictTable {
     /// The filters that had something to say about the pod.
     pub fn filters(&self) -> &[PluginId] {
         &self.filters
+    }
+
+    /// The plugins that scored, with their weights.
+    pub fn scored_by(&self) -> impl Iterator<Item = (PluginId, i64)> {
+        self.scores.iter().map(|column| (column.plugin, column.weight))
     }
 
     /// How many nodes there were.

@@ -1,23 +1,35 @@
 //! A verdict as the API shows it: plain texts in place of the scheduler's own types.
 
-use super::advice::Remedy;
+use super::advice::Advice;
 use super::framework::PluginId;
 use super::reason::Refusal;
 use super::verdict::{Row, Verdict};
-use crate::api::verdicts::{FilterRefusal, SchedulingVerdict};
+use crate::api::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
 use crate::base::clock::Clock;
 
 /// What the API shows of a verdict now.
 pub(super) fn shown(verdict: &Verdict, clock: &Clock) -> SchedulingVerdict {
     let ago = clock.monotonic().saturating_sub(verdict.at);
-    let texts = |changes: &[Remedy]| changes.iter().map(ToString::to_string).collect();
     SchedulingVerdict {
         attempted_at: clock.now() - ago,
         message: verdict.message.clone(),
-        advice: verdict.advice.iter().map(|a| (a.node.to_string(), texts(&a.changes))).collect(),
+        advice: verdict.advice.iter().map(advice).collect(),
         filters: verdict.table.filters().iter().map(|filter| filter.name()).collect(),
-        nodes: verdict.table.rows().map(|row| (row.node().to_string(), refusals(row))).collect(),
+        scored_by: verdict.table.scored_by().map(|(plugin, weight)| (plugin.name(), weight)).collect(),
+        nodes: verdict.table.rows().map(node).collect(),
     }
+}
+
+fn advice(advice: &Advice) -> NodeAdvice {
+    NodeAdvice {
+        node: advice.node.to_string(),
+        changes: advice.changes.iter().map(ToString::to_string).collect(),
+        alike: advice.alike,
+    }
+}
+
+fn node(row: Row<'_>) -> NodeVerdict {
+    NodeVerdict { name: row.node().to_string(), refusals: refusals(row), scores: row.scores().collect() }
 }
 
 fn refusals(row: Row<'_>) -> Vec<FilterRefusal> {

@@ -3,6 +3,7 @@
 mod edit;
 mod journal;
 mod parts;
+mod pending;
 mod stage;
 mod tables;
 mod whole;

@@ -54,21 +54,22 @@ async fn subresource(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
+    // What is read and written as the object itself, of which only a part is taken.
     let written = match part {
-        Subresource::Status => Part::Status,
-        Subresource::EphemeralContainers => Part::EphemeralContainers,
-        _ => Part::Main,
+        Subresource::Status => Some(Part::Status),
+        Subresource::EphemeralContainers => Some(Part::EphemeralContainers),
+        Subresource::Resize => Some(Part::Resize),
+        _ => None,
     };
+    if let Some(written) = written {
+        return match method {
+            Method::GET => get(server, target.kind, key, wanted),
+            Method::PUT => replace(server, target, key, written, request, wanted).await,
+            Method::PATCH => patch(server, target, key, written, request, wanted).await,
+            _ => Err(not_allowed()),
+        };
+    }
     match (part, method) {
-        (Subresource::Status | Subresource::EphemeralContainers, Method::GET) => {
-            get(server, target.kind, key, wanted)
-        }
-        (Subresource::Status | Subresource::EphemeralContainers, Method::PUT) => {
-            replace(server, target, key, written, request, wanted).await
-        }
-        (Subresource::Status | Subresource::EphemeralContainers, Method::PATCH) => {
-            patch(server, target, key, written, request, wanted).await
-        }
         (Subresource::Scale, Method::GET) => {
             Answer::json(StatusCode::OK, &server.api().scale(target.kind, key)?)
         }

@@ -11,7 +11,7 @@ use super::negotiate::Form;
 use super::request::Wanted;
 use super::respond::Answer;
 use crate::api::ApiError;
-use crate::api::verdicts::{FilterRefusal, SchedulingVerdict};
+use crate::api::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
 use crate::base::clock::time;
 use crate::object::time::human_age;
 use crate::object::{Key, Kind, Shared};
@@ -80,8 +80,8 @@ pub(super) fn answer(
 }
 
 fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
-    let advice: Vec<Value> =
-        verdict.advice.iter().map(|(node, changes)| json!({"node": node, "changes": changes})).collect();
+    let told = |advice: &NodeAdvice| json!({"node": advice.node, "changes": advice.changes, "alike": advice.alike});
+    let advice: Vec<Value> = verdict.advice.iter().map(told).collect();
     json!({
         "kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"),
         "metadata": {"name": pod.name(), "namespace": pod.namespace(), "uid": pod.uid(),
@@ -92,13 +92,19 @@ fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
 
 fn whole(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
     let refusal = |refusal: &FilterRefusal| json!({"plugin": refusal.plugin, "reasons": refusal.reasons});
-    let nodes: Vec<Value> = verdict
-        .nodes
+    let node = |node: &NodeVerdict| {
+        let refusals: Vec<Value> = node.refusals.iter().map(refusal).collect();
+        json!({"name": node.name, "refusals": refusals, "scores": node.scores})
+    };
+    let nodes: Vec<Value> = verdict.nodes.iter().map(node).collect();
+    let scored_by: Vec<Value> = verdict
+        .scored_by
         .iter()
-        .map(|(node, refusals)| json!({"name": node, "refusals": refusals.iter().map(refusal).collect::<Vec<_>>()}))
+        .map(|(plugin, weight)| json!({"plugin": plugin, "weight": weight}))
         .collect();
     let mut value = summary(pod, verdict);
     value["filters"] = json!(verdict.filters);
+    value["scoredBy"] = json!(scored_by);
     value["nodes"] = json!(nodes);
     value
 }
@@ -111,7 +117,7 @@ fn table(server: &Server, found: &[(Shared<Pod>, SchedulingVerdict)]) -> Value {
         .map(|(pod, verdict)| {
             let advice = verdict.advice.first().map_or_else(
                 || "<none>".to_string(),
-                |(node, changes)| format!("{node}: {}", changes.join(" and ")),
+                |advice| format!("{}: {}", advice.node, advice.changes.join(" and ")),
             );
             json!({
                 "cells": [pod.name(), human_age(verdict.attempted_at, now), advice],

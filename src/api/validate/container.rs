@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::{Container, ContainerPort, SecurityContext};
 
 use super::field::{FieldErrors, Path};
-use super::{environment, names, probe, resources, volumes};
+use super::{environment, names, pod_resize, probe, resources, volumes};
 
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
@@ -18,6 +18,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) host_network: bool,
     /// The pod's grace period.
     pub(super) grace_seconds: i64,
+    /// When the pod's containers are started again.
+    pub(super) restart_policy: Option<&'a str>,
+    /// The system the pod is for (`spec.os.name`).
+    pub(super) os: Option<&'a str>,
 }
 
 /// The app's containers; returns their names.
@@ -38,7 +42,7 @@ pub(super) fn app_containers<'a>(
             errors.duplicate(&path.child("name"), &container.name);
         }
         if let Some(lifecycle) = &container.lifecycle {
-            probe::lifecycle(errors, &path.child("lifecycle"), lifecycle, pod.grace_seconds);
+            probe::lifecycle(errors, &path.child("lifecycle"), lifecycle, pod);
         }
         probes(errors, &path, container);
         if let Some(policy) = &container.restart_policy {
@@ -69,7 +73,7 @@ pub(super) fn init_containers<'a>(
         }
         if policy == Some("Always") {
             if let Some(lifecycle) = &container.lifecycle {
-                probe::lifecycle(errors, &path.child("lifecycle"), lifecycle, pod.grace_seconds);
+                probe::lifecycle(errors, &path.child("lifecycle"), lifecycle, pod);
             }
             probes(errors, &path, container);
         } else {
@@ -85,6 +89,10 @@ pub(super) fn init_containers<'a>(
                         "may not be set for init containers without restartPolicy=Always",
                     );
                 }
+            }
+            if let Some(policies) = container.resize_policy.as_ref().filter(|list| !list.is_empty()) {
+                let shown = serde_json::to_value(policies).unwrap_or_default();
+                errors.invalid(&path.child("resizePolicy"), &shown, "must not be set for init containers");
             }
         }
         // Init containers run one by one, so each is checked for conflicts with itself only.
@@ -135,6 +143,8 @@ pub(super) fn any_container(
     if let Some(requirements) = &container.resources {
         resources::requirements(errors, &path.child("resources"), requirements);
     }
+    let policies = container.resize_policy.as_deref().unwrap_or_default();
+    pod_resize::policies(errors, &path.child("resizePolicy"), policies, pod.restart_policy);
     if let Some(context) = &container.security_context {
         security_context(errors, &path.child("securityContext"), context);
     }

@@ -22,6 +22,7 @@ mod metadata;
 mod names;
 mod placement;
 mod pod;
+mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod probe;
@@ -115,6 +116,7 @@ pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
         }
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::update(&mut errors, new, old),
         (Body::Job(new), Body::Job(old)) => batch::job_update(&mut errors, new, old),
+        (Body::CronJob(new), Body::CronJob(old)) => batch::cron_job_update(&mut errors, new, old),
         (Body::StorageClass(new), Body::StorageClass(old)) => storage::class_update(&mut errors, new, old),
         (Body::PersistentVolume(new), Body::PersistentVolume(old)) => {
             storage::volume_update(&mut errors, new, old);
@@ -137,6 +139,7 @@ pub fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
         (Body::PodDisruptionBudget(new), _) => disruption::status_update(&mut errors, new),
         (Body::Deployment(new), _) => workload::deployment_status(&mut errors, new),
         (Body::ReplicaSet(new), _) => workload::replica_set_status(&mut errors, new),
+        (Body::Job(new), Body::Job(old)) => batch::job_status_update(&mut errors, new, old),
         _ => {}
     }
     errors.into_vec()
@@ -148,6 +151,16 @@ pub fn validate_ephemeral_containers_update(new: &Object, old: &Object) -> Vec<F
     if let (Body::Pod(new), Body::Pod(old)) = (new.body(), old.body()) {
         pod::pod(&mut errors, new);
         ephemeral::update(&mut errors, new, old);
+    }
+    errors.into_vec()
+}
+
+/// What is wrong with a pod whose resources were changed through their subresource.
+pub fn validate_resize(new: &Object, old: &Object) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
+    metadata::validate_meta_update(&mut errors, new.kind(), new.meta(), old.meta());
+    if let (Body::Pod(new), Body::Pod(old)) = (new.body(), old.body()) {
+        pod_resize::resize(&mut errors, new, old);
     }
     errors.into_vec()
 }

@@ -36,6 +36,8 @@ pub(super) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
         volumes: volumes::volumes(errors, &path.child("volumes"), list),
         host_network: spec.host_network == Some(true),
         grace_seconds: spec.termination_grace_period_seconds.unwrap_or(0),
+        restart_policy: spec.restart_policy.as_deref(),
+        os: spec.os.as_ref().map(|os| os.name.as_str()),
     };
     let mut names_seen = container::app_containers(errors, &path.child("containers"), &spec.containers, &pod);
     container::init_containers(

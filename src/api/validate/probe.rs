@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use super::container::Surroundings;
 use super::field::{FieldErrors, Path};
 use super::names;
 
@@ -62,7 +63,7 @@ pub(super) fn lifecycle(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     lifecycle: &Lifecycle,
-    grace_seconds: i64,
+    pod: &Surroundings<'_>,
 ) {
     for (field, hook) in [("postStart", &lifecycle.post_start), ("preStop", &lifecycle.pre_stop)] {
         if let Some(LifecycleHandler { exec, http_get, sleep, tcp_socket }) = hook {
@@ -73,9 +74,38 @@ pub(super) fn lifecycle(
                 grpc: None,
                 sleep: sleep.as_ref(),
             };
-            handler(errors, &path.child(field), &hook, grace_seconds);
+            handler(errors, &path.child(field), &hook, pod.grace_seconds);
         }
     }
+    if let Some(signal) = &lifecycle.stop_signal {
+        stop_signal(errors, &path.child("stopSignal"), signal, pod.os);
+    }
+}
+
+/// The signal that asks a container to end; which there are depends on the system.
+fn stop_signal(errors: &mut FieldErrors, path: &Path<'_>, signal: &str, os: Option<&str>) {
+    match os {
+        None | Some("") => {
+            errors.forbidden(path, "may not be set for containers with empty `spec.os.name`");
+        }
+        Some("windows") => errors.one_of(path, signal, &["SIGKILL", "SIGTERM"]),
+        Some(_) => {
+            let supported = signals();
+            errors.one_of(path, signal, &supported.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// The names of Linux' signals, in order of their letters.
+fn signals() -> Vec<String> {
+    let named = "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT RTMAX RTMIN SEGV \
+                 STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ";
+    let named = named.split_ascii_whitespace().map(|name| format!("SIG{name}"));
+    let above = (1..=15).map(|above| format!("SIGRTMIN+{above}"));
+    let below = (1..=14).map(|below| format!("SIGRTMAX-{below}"));
+    let mut all: Vec<String> = named.chain(above).chain(below).collect();
+    all.sort();
+    all
 }
 
 /// What a probe or hook does; exactly one of them.

@@ -257,5 +257,23 @@ pub(super) fn mounts(
                 &["Bidirectional", "HostToContainer", "None"],
             );
         }
+        recursive_read_only(errors, &path.child("recursiveReadOnly"), mount);
+    }
+}
+
+/// Whether what is mounted inside the volume is to be read only, too.
+fn recursive_read_only(errors: &mut FieldErrors, path: &Path<'_>, mount: &VolumeMount) {
+    match mount.recursive_read_only.as_deref() {
+        None | Some("Disabled") => {}
+        Some("Enabled" | "IfPossible") => {
+            if mount.read_only != Some(true) {
+                errors.forbidden(path, "may only be specified when readOnly is true");
+            }
+            if mount.mount_propagation.as_deref().is_some_and(|propagation| propagation != "None") {
+                let what = "may only be specified when mountPropagation is None or not specified";
+                errors.forbidden(path, what);
+            }
+        }
+        Some(other) => errors.unsupported(path, other, &["Disabled", "Enabled", "IfPossible"]),
     }
 }

@@ -9,7 +9,7 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use super::instance::Instance;
-use super::pods::ready;
+use super::workloads::ready;
 use super::report::Report;
 
 const PODS: i32 = 50;

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::View;
 use super::logs::{Logs, Run};
+use super::pending::Pending;
 use super::yaml::Yaml;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
@@ -24,6 +25,7 @@ use crate::console::describe::{Line, Relatives, Tone, describe};
 use crate::console::effect::Effect;
 use crate::console::logs::Query;
 use crate::console::message::{Data, ScreenMessage};
+use crate::console::object_commands::is_unscheduled;
 use crate::console::resource::{ObjectRef, Uid};
 use crate::console::text::{clean, fit};
 use crate::console::toast::Toast;
@@ -175,6 +177,7 @@ impl Describe {
                 }
                 return vec![Effect::open(Logs::new(self.target.clone(), Run::Current))];
             }
+            Command::WhyPending => return vec![Effect::open(Pending::new(self.target.clone()))],
             Command::Back | Command::Leave => return vec![Effect::Back],
             _ => {}
         }
@@ -238,8 +241,12 @@ impl View for Describe {
         format!("{} · describe", self.target.name)
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Describe, Where::Text, Where::List]
+    fn places(&self, cx: &Context<'_>) -> Vec<Where> {
+        let mut places = vec![Where::Describe, Where::Text, Where::List];
+        if is_unscheduled(cx, &self.target) {
+            places.insert(0, Where::Unscheduled);
+        }
+        places
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

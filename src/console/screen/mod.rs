@@ -11,6 +11,9 @@ pub mod kinds;
 pub mod logs;
 mod logs_view;
 pub mod overview;
+pub mod pending;
+mod pending_told;
+mod pending_view;
 pub mod rollout;
 mod rollout_panels;
 mod rollout_view;
@@ -137,6 +140,8 @@ screens! {
     Rollout(rollout::Rollout),
     /// A drain.
     Drain(drain::Drain),
+    /// Why a pod waits for a node.
+    Pending(pending::Pending),
     /// A terminal in a pod.
     Terminal(terminal::Terminal),
 }

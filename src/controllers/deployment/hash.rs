@@ -3,11 +3,10 @@
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::controllers::hash::{fnv_1a, spelled};
+
 /// The label that tells pods of different templates apart.
 pub(super) const HASH_LABEL: &str = "pod-template-hash";
-
-/// Letters that form no words and are not mistaken for one another.
-const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The hash of a template in Kubernetes' look: FNV-1a (32 bits) in decimal, letter by letter.
 ///
@@ -15,15 +14,8 @@ const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 pub(super) fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
     // Maps are sorted and absent fields left out, so that equal templates are equal bytes.
     let encoding = serde_json::to_vec(template).expect("templates have string keys and finite numbers");
-    let mut hash = fnv_1a(0x811c_9dc5, &encoding);
-    if let Some(collisions) = collisions {
-        hash = fnv_1a(hash, &i64::from(collisions).to_le_bytes());
-    }
-    hash.to_string().bytes().map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()])).collect()
-}
-
-fn fnv_1a(start: u32, bytes: &[u8]) -> u32 {
-    bytes.iter().fold(start, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+    let collisions = collisions.map(|count| i64::from(count).to_le_bytes());
+    spelled(fnv_1a(&[&encoding, collisions.as_ref().map_or(&[], |bytes| bytes.as_slice())]))
 }
 
 /// Whether two templates are the same but for their hash label.
@@ -51,6 +43,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::controllers::hash::LETTERS;
 
     fn template(image: &str, labels: serde_json::Value) -> PodTemplateSpec {
         serde_json::from_value(json!({"metadata": {"labels": labels},
@@ -65,8 +58,6 @@ mod tests {
         assert_eq!(one, template_hash(&template("nginx:1.7.9", json!({"a": "b"})), None));
         assert_ne!(one, template_hash(&template("nginx:1.9.1", json!({"a": "b"})), None));
         assert_ne!(one, template_hash(&template("nginx:1.7.9", json!({"a": "b"})), Some(1)));
-        // FNV-1a's own test vector.
-        assert_eq!(fnv_1a(0x811c_9dc5, b"foobar"), 0xbf9c_f968);
     }
 
     #[test]

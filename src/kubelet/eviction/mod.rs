@@ -209,7 +209,7 @@ pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<Str
         return None;
     }
     let only_memory = conditions == [Condition::Memory];
-    let best_effort = super::status::qos_class(pod) == "BestEffort";
+    let best_effort = crate::object::resources::qos_class(pod) == "BestEffort";
     if only_memory && (!best_effort || tolerates_memory_pressure(pod)) {
         return None;
     }

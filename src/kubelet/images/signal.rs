@@ -8,28 +8,47 @@ pub(in crate::kubelet) fn signal_number(text: &str) -> Option<i32> {
         "HUP" => libc::SIGHUP,
         "INT" => libc::SIGINT,
         "QUIT" => libc::SIGQUIT,
-        "ABRT" => libc::SIGABRT,
+        "ILL" => libc::SIGILL,
+        "TRAP" => libc::SIGTRAP,
+        "ABRT" | "IOT" => libc::SIGABRT,
+        "BUS" => libc::SIGBUS,
+        "FPE" => libc::SIGFPE,
         "KILL" => libc::SIGKILL,
         "USR1" => libc::SIGUSR1,
+        "SEGV" => libc::SIGSEGV,
         "USR2" => libc::SIGUSR2,
         "PIPE" => libc::SIGPIPE,
         "ALRM" => libc::SIGALRM,
         "TERM" => libc::SIGTERM,
+        "STKFLT" => libc::SIGSTKFLT,
+        "CHLD" | "CLD" => libc::SIGCHLD,
         "CONT" => libc::SIGCONT,
         "STOP" => libc::SIGSTOP,
         "TSTP" => libc::SIGTSTP,
+        "TTIN" => libc::SIGTTIN,
+        "TTOU" => libc::SIGTTOU,
+        "URG" => libc::SIGURG,
+        "XCPU" => libc::SIGXCPU,
+        "XFSZ" => libc::SIGXFSZ,
+        "VTALRM" => libc::SIGVTALRM,
+        "PROF" => libc::SIGPROF,
         "WINCH" => libc::SIGWINCH,
+        "IO" | "POLL" => libc::SIGIO,
         "PWR" => libc::SIGPWR,
-        other => match other.strip_prefix("RTMIN") {
+        "SYS" => libc::SIGSYS,
+        other => match (other.strip_prefix("RTMIN"), other.strip_prefix("RTMAX")) {
             // systemd in a container asks for SIGRTMIN+3.
-            Some(rest) => {
-                let above: i32 = if rest.is_empty() { 0 } else { rest.strip_prefix('+')?.parse().ok()? };
-                libc::SIGRTMIN().checked_add(above)?
-            }
-            None => other.parse().ok()?,
+            (Some(rest), _) => libc::SIGRTMIN().checked_add(offset(rest, '+')?)?,
+            (_, Some(rest)) => libc::SIGRTMAX().checked_sub(offset(rest, '-')?)?,
+            _ => other.parse().ok()?,
         },
     };
     Some(number).filter(|number| (1..=64).contains(number))
+}
+
+/// How far a real-time signal is from the first or last one.
+fn offset(rest: &str, sign: char) -> Option<i32> {
+    if rest.is_empty() { Some(0) } else { rest.strip_prefix(sign)?.parse().ok() }
 }
 
 #[cfg(test)]
@@ -44,6 +63,10 @@ mod tests {
             ("9", Some(9)),
             ("SIGRTMIN+3", Some(37)),
             ("RTMIN", Some(34)),
+            ("SIGRTMAX-14", Some(50)),
+            ("SIGRTMAX", Some(64)),
+            ("SIGURG", Some(23)),
+            ("SIGCLD", Some(17)),
             ("RTMIN+99", None),
             ("0", None),
             ("65", None),

@@ -61,10 +61,11 @@ pub fn verdict(
         let Some(exit) = &record.exit else { return Verdict::Running };
         // A record from a sandbox that is gone says nothing about an init container's work in the new one.
         let counts = role != Role::Init || observed.latest_in_sandbox(&container.name).is_some();
-        if counts && !spec::restarts_after(pod, role, container, exit.exit_code) {
+        let resized = observed.restarts_for_resize(record);
+        if counts && !resized && !spec::restarts_after(pod, role, container, exit.exit_code) {
             return Verdict::Ended;
         }
-        if counts {
+        if counts && !resized {
             match restart_wait(memory.back_off, exit.finished_at, timings) {
                 Some((until, delay)) if until > now => return Verdict::BackOff { until, delay },
                 _ => back_off = Some(next_back_off(memory.back_off, exit.finished_at, now, timings)),

@@ -173,12 +173,17 @@ impl Machine {
                 self.observed.sandbox.as_mut().unwrap().containers.push(record);
                 let memory = self.observed.memory_mut(&name);
                 memory.back_off = back_off.or(memory.back_off);
-                memory.current = Some(AttemptMemory { id, post_start: HookState::Done, probes, stop: None });
+                memory.current = Some(AttemptMemory { id, post_start: HookState::Done, probes, stop: None, resources: container.resources.clone() });
             }
-            Action::StopContainer { name, grace, message, .. } => {
+            Action::StopContainer { name, grace, message, for_resize, .. } => {
                 self.said(&message);
                 let attempt = self.observed.memory_mut(&name).current.as_mut().unwrap();
-                attempt.stop = Some(ContainerStop::new(now, grace));
+                attempt.stop = Some(ContainerStop { for_resize, ..ContainerStop::new(now, grace) });
+            }
+            Action::Resize { name, .. } => {
+                self.said(&format!("resize {name}"));
+                let given = self.observed.resize.allocated.get(&name).cloned();
+                self.observed.memory_mut(&name).current.as_mut().unwrap().resources = given;
             }
             Action::PreStop { name, .. } => {
                 self.said(&format!("preStop {name}"));

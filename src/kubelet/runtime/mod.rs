@@ -145,6 +145,17 @@ pub struct ContainerSpec {
     pub target: Option<String>,
 }
 
+/// What a running container is held to from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ResourceLimits {
+    /// Memory limit in bytes.
+    pub memory_bytes: Option<u64>,
+    /// CPU limit in thousandths of a core.
+    pub cpu_millicores: Option<u64>,
+    /// CPU request in thousandths of a core: its share when all want more than there is.
+    pub cpu_request_millicores: Option<u64>,
+}
+
 /// Why a container ended.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ContainerExit {
@@ -315,6 +326,13 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Starts one attempt of a container in its pod's sandbox.
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>>;
+
+    /// Holds a running container to other limits.
+    fn resize_container<'a>(
+        &'a self,
+        id: &'a ContainerId,
+        limits: ResourceLimits,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>>;
 
     /// Asks the container's main process to end, with the image's stop signal (SIGTERM by default).
     fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>>;

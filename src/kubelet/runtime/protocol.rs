@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, RuntimeError, SandboxRecord,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, ResourceLimits, RuntimeError, SandboxRecord,
     SandboxSpec, Usage,
 };
 use crate::api::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
@@ -114,6 +114,7 @@ pub(super) enum Ask {
     StopSandbox(PodUid),
     RemoveSandbox(PodUid),
     Start(Box<Launch>),
+    Resize(ContainerId, ResourceLimits),
     Terminate(ContainerId),
     Kill(ContainerId),
     RemoveContainer(ContainerId),

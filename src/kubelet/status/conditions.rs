@@ -22,6 +22,7 @@ pub(super) fn conditions(
     now: Timestamp,
 ) -> Vec<PodCondition> {
     let mut all = old.conditions.clone().unwrap_or_default();
+    resize(&mut all, pod, observed, phase, now);
     let sandbox = if observed.sandbox_ready() && !phase.is_terminal() { Ok(()) } else { Err(("", None)) };
     let containers = containers_ready(pod, status, phase);
     let ready = containers.clone().and_then(|()| gates_pass(pod, old));
@@ -45,6 +46,35 @@ pub(super) fn conditions(
         condition.observed_generation = pod.metadata.generation;
     }
     all
+}
+
+/// What is told of a resize: that it waits, and that it is not in effect yet. Neither is there without one.
+fn resize(all: &mut Vec<PodCondition>, pod: &Pod, observed: &Observed, phase: Phase, now: Timestamp) {
+    let (pending, failed) = (observed.resize.pending.as_ref(), observed.resize.failed.as_ref());
+    let alive = !phase.is_terminal() && observed.stop.is_none();
+    let pending = pending.filter(|_| alive && observed.resize.is_asked(pod));
+    let pending = pending.map(|p| (Some(p.reason), Some(p.message.as_str()), p.generation));
+    let told = observed.resize.told.filter(|_| alive);
+    let in_progress = told.map(|generation| {
+        (failed.map(|_| "Error"), failed.map(|failed| failed.message.as_str()), Some(generation))
+    });
+    for (type_, told) in [("PodResizeInProgress", in_progress), ("PodResizePending", pending)] {
+        let Some((reason, message, generation)) = told else {
+            all.retain(|c| c.type_ != type_);
+            continue;
+        };
+        if !all.iter().any(|c| c.type_ == type_) {
+            all.insert(0, PodCondition { type_: type_.into(), ..PodCondition::default() });
+        }
+        let condition = entry(all, type_);
+        if condition.status != "True" {
+            condition.status = "True".into();
+            condition.last_transition_time = Some(time(now));
+        }
+        condition.reason = reason.map(str::to_string);
+        condition.message = message.map(str::to_string);
+        condition.observed_generation = generation;
+    }
 }
 
 fn entry<'a>(all: &'a mut Vec<PodCondition>, type_: &str) -> &'a mut PodCondition {

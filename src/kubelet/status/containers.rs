@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
-    ContainerStatus, Pod, PodStatus, VolumeMountStatus,
+    ContainerStatus, Pod, PodStatus, ResourceRequirements, VolumeMountStatus,
 };
 
 use super::Moment;
@@ -134,11 +134,33 @@ impl View<'_> {
             started: Some(started),
             state: Some(state),
             last_state: last.map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
-            resources: container.resources.clone(),
-            allocated_resources: container.resources.as_ref().and_then(|r| r.requests.clone()),
+            resources: self.actuated(role, container, record),
+            allocated_resources: self.given(role, container).and_then(|r| r.requests.clone()),
             volume_mounts: mounts(container),
             stop_signal: container.lifecycle.as_ref().and_then(|l| l.stop_signal.clone()),
             ..ContainerStatus::default()
+        }
+    }
+
+    /// What the node has given the container; only apps and sidecars are ever resized.
+    fn given<'a>(&'a self, role: Role, container: &'a Container) -> Option<&'a ResourceRequirements> {
+        match role {
+            Role::App | Role::Sidecar => self.observed.resize.of(container),
+            Role::Init | Role::Ephemeral => container.resources.as_ref(),
+        }
+    }
+
+    /// What the container is held to: while it runs, what it was started or last resized with.
+    fn actuated(
+        &self,
+        role: Role,
+        container: &Container,
+        record: &ContainerRecord,
+    ) -> Option<ResourceRequirements> {
+        let attempt = self.observed.current(record).filter(|_| record.exit.is_none());
+        match attempt {
+            Some(attempt) if matches!(role, Role::App | Role::Sidecar) => attempt.resources.clone(),
+            _ => self.given(role, container).cloned(),
         }
     }
 

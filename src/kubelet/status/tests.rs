@@ -56,6 +56,7 @@ fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
             post_start: HookState::Done,
             probes: ProbeSet::new(&container, at(1)),
             stop: None,
+            resources: container.resources.clone(),
         });
     }
     seen.sandbox = Some(SandboxRecord {
@@ -207,7 +208,7 @@ fn quality_of_service_follows_requests_and_limits_pod_11() {
             .enumerate()
             .map(|(n, resources)| json!({"name": format!("c{n}"), "resources": resources}))
             .collect();
-        qos_class(&pod(json!({"containers": containers})))
+        crate::object::resources::qos_class(&pod(json!({"containers": containers})))
     };
     let both = json!({"limits": {"cpu": "1", "memory": "1Gi"}});
     for (resources, expected) in [

@@ -27,7 +27,8 @@ impl Pass<'_> {
             return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
         }
         volumes::remove(self.node, &self.pod).await;
-        self.node.taken.lock().release(&uid);
+        let waiting = self.node.taken.lock().release(&uid);
+        self.engine.look_at(waiting);
         let host_network = spec::spec(&self.pod).host_network == Some(true);
         if let Some(ip) = self.state.observed.ip.filter(|_| !host_network) {
             self.node.ips.lock().give_back(ip);

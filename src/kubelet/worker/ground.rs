@@ -46,9 +46,9 @@ impl Pass<'_> {
         if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
             return;
         }
-        let ip = self.state.observed.ip;
+        let state = &mut *self.state;
         if let Err(error) =
-            volumes::prepare(self.engine, self.node, &self.pod, ip, &mut self.state.tokens).await
+            volumes::prepare(self.engine, self.node, &self.pod, &state.observed, &mut state.tokens).await
         {
             tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
         }
@@ -68,8 +68,8 @@ impl Pass<'_> {
             };
             self.state.observed.ip = Some(ip);
         }
-        let ip = self.state.observed.ip;
-        match volumes::prepare(self.engine, self.node, &self.pod, ip, &mut self.state.tokens).await {
+        let state = &mut *self.state;
+        match volumes::prepare(self.engine, self.node, &self.pod, &state.observed, &mut state.tokens).await {
             Ok(()) => self.state.observed.prepared = Prepared::Yes,
             Err(error) => {
                 let message = format!("MountVolume.SetUp failed for volume \"{}\" : {error}", error.volume);

@@ -17,8 +17,7 @@ use crate::kubelet::probe::ProbeSet;
 use crate::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, PulledImage, RuntimeError,
 };
-use crate::kubelet::{hooks, security, spec, volumes};
-use crate::object::quantity::Amount;
+use crate::kubelet::{hooks, resize, security, spec, volumes};
 use crate::reconcile::EventType;
 
 /// After this long a container that could not be made is tried again.
@@ -32,7 +31,9 @@ impl Pass<'_> {
         back_off: Option<RestartBackOff>,
     ) -> After {
         let Some((role, container)) = spec::container(&self.pod, name) else { return After::Next };
-        let container = container.into_owned();
+        let mut container = container.into_owned();
+        // A change of resources that the node has not agreed to is none yet.
+        container.resources = self.state.observed.resize.of(&container).cloned();
         let image = match self.pull(&container).await {
             Ok(image) => image,
             Err(after) => return after,
@@ -83,7 +84,9 @@ impl Pass<'_> {
             post_start: if hook.is_some() { HookState::Running } else { HookState::Done },
             probes: ProbeSet::new(&container, record.started_at),
             stop: None,
+            resources: container.resources.clone(),
         });
+        self.tell_end_of_resize();
         self.container_event(name, EventType::Normal, "Created", format!("Created container: {name}"));
         self.container_event(name, EventType::Normal, "Started", format!("Started container {name}"));
         self.tell_of_low_ports(&container);
@@ -117,8 +120,9 @@ impl Pass<'_> {
 
     /// Everything the runtime needs to know of the attempt.
     fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, String> {
+        let pod = resize::allocated_pod(&self.pod, &self.state.observed.resize);
         let sources = Sources {
-            pod: &self.pod,
+            pod: &pod,
             container,
             pod_ip: self.state.observed.ip,
             host_ip: Some(self.node.config.ip),
@@ -135,14 +139,7 @@ impl Pass<'_> {
             list.iter().flatten().map(|text| environment::expand(text, &env)).collect()
         };
         let mounts = volumes::mounts(self.node, &self.pod, container, &env)?;
-        let limit = |resource: &str| {
-            let limits = container.resources.as_ref().and_then(|r| r.limits.as_ref())?;
-            limits.get(resource).map(Amount::of).filter(|a| !a.is_zero())
-        };
-        let request = |resource: &str| {
-            let requests = container.resources.as_ref().and_then(|r| r.requests.as_ref())?;
-            requests.get(resource).map(Amount::of).filter(|a| !a.is_zero())
-        };
+        let limits = resize::limits(container.resources.as_ref());
         let (run_as_user, run_as_group) = security::user(&self.pod, container);
         Ok(ContainerSpec {
             pod_uid: self.pod.uid().to_string(),
@@ -156,9 +153,9 @@ impl Pass<'_> {
             stdin: container.stdin == Some(true),
             stdin_once: container.stdin_once == Some(true),
             tty: container.tty == Some(true),
-            memory_limit_bytes: limit("memory").and_then(|a| u64::try_from(a.units()).ok()),
-            cpu_limit_millicores: limit("cpu").and_then(|a| u64::try_from(a.millis()).ok()),
-            cpu_request_millicores: request("cpu").and_then(|a| u64::try_from(a.millis()).ok()),
+            memory_limit_bytes: limits.memory_bytes,
+            cpu_limit_millicores: limits.cpu_millicores,
+            cpu_request_millicores: limits.cpu_request_millicores,
             run_as_user,
             run_as_group,
             security: security::security(&self.pod, container),

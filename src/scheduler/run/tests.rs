@@ -209,10 +209,15 @@ async fn verdicts_are_asked_of_the_api_sch_9() {
     cluster.until("big was tried", |c| c.condition("big").is_some()).await;
     let verdict = cluster.api.scheduling_verdict(cluster.get("big").uid()).expect("it was tried");
     assert!(verdict.message.starts_with("0/2 nodes are available: 2 Insufficient cpu."));
-    assert_eq!(verdict.advice[0].0, "b", "the least is missing there");
+    assert_eq!(verdict.advice[0].node, "b", "the least is missing there");
     assert_eq!(verdict.filters, ["NodeUnschedulable", "TaintToleration", "NodeResourcesFit"]);
-    let refused: Vec<_> = verdict.nodes.iter().map(|(node, by)| (node.as_str(), by[0].plugin)).collect();
+    let refused: Vec<_> =
+        verdict.nodes.iter().map(|node| (node.name.as_str(), node.refusals[0].plugin)).collect();
     assert_eq!(refused, [("a", "NodeResourcesFit"), ("b", "NodeResourcesFit")]);
+    // With the pod's 3 cpu neither has any left; memory is (8192 − 200)/8192 = 97 % free: (0 + 97)/2 = 48.
+    let scored = |name: &str| verdict.scored_by.iter().position(|(plugin, _)| *plugin == name).unwrap();
+    assert_eq!(verdict.nodes[1].scores[scored("NodeResourcesFit")], 48);
+    assert_eq!(verdict.scored_by[scored("NodeResourcesFit")].1, 1, "its weight");
     cluster.resize("b", "4");
     cluster.until("big bound", |c| c.node_of("big").is_some()).await;
     assert_eq!(cluster.api.scheduling_verdict(cluster.get("big").uid()), None);

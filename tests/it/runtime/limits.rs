@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use podium::kubelet::runtime::{ContainerRecord, Runtime};
+use podium::kubelet::runtime::{ContainerRecord, ResourceLimits, Runtime, RuntimeError};
 
 use super::node::{Node, shell, soon};
 
@@ -15,6 +15,32 @@ async fn memory_limits_kill() {
     let record = node.start(spec).await;
     let exit = node.exit(&record.id).await;
     assert_eq!((exit.exit_code, exit.oom_killed), (137, true));
+    node.shutdown().await;
+}
+
+/// POD-12: a running container is held to another limit from now on, by the same process.
+#[tokio::test]
+async fn limits_change_while_it_runs() {
+    let mut node = Node::new(true).await;
+    let script = "while [ ! -e /tmp/go ]; do sleep 0.05; done; x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done";
+    let record = node.start(shell("main", script)).await;
+    let limits = ResourceLimits {
+        memory_bytes: Some(32 << 20),
+        cpu_millicores: Some(500),
+        cpu_request_millicores: Some(100),
+    };
+    node.runtime.resize_container(&record.id, limits).await.unwrap();
+    if !node.runtime.isolation()["podium.dev/limits"].contains("cpu not limited") {
+        let held = group(&record, "cpu").expect("its processes are in a group now");
+        let read = |file: &str| std::fs::read_to_string(held.join(file)).unwrap_or_default();
+        assert!(read("cpu.cfs_quota_us") == "50000\n" || read("cpu.max") == "50000 100000\n");
+    }
+    let go = vec!["touch".to_owned(), "/tmp/go".to_owned()];
+    node.runtime.exec_sync(&record.id, go, std::time::Duration::from_secs(30)).await.unwrap();
+    let exit = node.exit(&record.id).await;
+    assert_eq!((exit.exit_code, exit.oom_killed), (137, true));
+    let over = node.runtime.resize_container(&record.id, limits).await;
+    assert!(matches!(over, Err(RuntimeError::NotFound(_))), "{over:?}");
     node.shutdown().await;
 }
 

@@ -5,6 +5,7 @@ mod config;
 mod container;
 mod hostile;
 mod metadata;
+mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod service;

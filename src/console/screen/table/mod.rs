@@ -368,8 +368,13 @@ impl View for Table {
         clean(&format!("{}{of}", self.kind.heading())).into_owned()
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
+    fn places(&self, cx: &Context<'_>) -> Vec<Where> {
         let mut places = match self.kind.watched {
+            Some(Watched::Pods)
+                if self.selected().is_some_and(|pod| object_commands::is_unscheduled(cx, &pod)) =>
+            {
+                vec![Where::Unscheduled, Where::Pods]
+            }
             Some(Watched::Pods) => vec![Where::Pods],
             Some(Watched::Deployments) => vec![Where::Deployments, Where::Workloads],
             Some(Watched::ReplicaSets) => vec![Where::Workloads],

@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
 use super::super::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, Runtime, RuntimeError,
-    RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, ResourceLimits, Runtime,
+    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use super::HollowRuntime;
 use super::state::Pod;
@@ -117,6 +117,15 @@ impl Runtime for HollowRuntime {
             self.record_start(spec, image.image_id)
         }
         .boxed()
+    }
+
+    /// Nothing is held to anything here.
+    fn resize_container<'a>(
+        &'a self,
+        id: &'a ContainerId,
+        _limits: ResourceLimits,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async { self.state.lock().container(id).map(drop) }.boxed()
     }
 
     fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {

@@ -1,6 +1,6 @@
 //! One container attempt: watched, killed, remembered.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -44,7 +44,9 @@ pub(super) struct Container {
     pub(super) exec_keepers: RefCell<Vec<Rc<Keeper>>>,
     pub(super) streams: Streams,
     /// Its control group, when the kernel limits something of it.
-    pub(super) group: Option<Group>,
+    pub(super) group: OnceCell<Group>,
+    /// What its processes may hold in memory together.
+    pub(super) memory_limit: Cell<Option<u64>>,
     pub(super) out_of_memory: Cell<bool>,
     pub(super) gone: watch::Sender<bool>,
 }
@@ -113,7 +115,8 @@ impl Container {
             execs: RefCell::default(),
             exec_keepers: RefCell::default(),
             streams: Streams::closed(),
-            group: None,
+            group: OnceCell::new(),
+            memory_limit: Cell::new(None),
             out_of_memory: Cell::new(false),
             gone: watch::Sender::new(true),
         })
@@ -136,7 +139,7 @@ impl Container {
 
     /// Kills every process; the watching task sees to the rest.
     pub(super) fn kill(&self) {
-        if let Some(group) = &self.group {
+        if let Some(group) = self.group.get() {
             group.kill();
         }
         if let Some(holder) = &*self.holder.borrow() {
@@ -165,8 +168,8 @@ impl Container {
 
     /// Kills the container if its processes hold more memory than they may; whether it must be watched at all.
     pub(super) fn watch_memory(&self) -> bool {
-        let kernel_does = self.group.as_ref().is_some_and(Group::limits_memory);
-        let limit = self.launch.spec.memory_limit_bytes.filter(|_| self.is_running() && !kernel_does);
+        let kernel_does = self.group.get().is_some_and(Group::limits_memory);
+        let limit = self.memory_limit.get().filter(|_| self.is_running() && !kernel_does);
         let Some(limit) = limit else { return false };
         if process_tree::memory_of_tree(&self.roots()) > limit {
             self.out_of_memory.set(true);
@@ -221,9 +224,9 @@ impl Container {
         }
         self.streams.finish().await;
         let killed = ended.signal == Some(libc::SIGKILL);
-        let by_kernel = killed && self.group.as_ref().is_some_and(Group::out_of_memory);
+        let by_kernel = killed && self.group.get().is_some_and(Group::out_of_memory);
         let oom_killed = self.out_of_memory.get() || by_kernel;
-        if let Some(group) = &self.group {
+        if let Some(group) = self.group.get() {
             group.remove();
         }
         {

@@ -1,6 +1,6 @@
 //! Starting one container attempt: everything it is given, up to its process' first moment.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -186,8 +186,12 @@ impl Host {
             cpu_request_millicores: launch.spec.cpu_request_millicores,
             pod_pids: self.pod_pids_limit,
         };
-        let group =
-            self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?;
+        let group = OnceCell::new();
+        if let Some(made) =
+            self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?
+        {
+            let _ = group.set(made);
+        }
         let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
         let shared =
             shared.or_else(|| target.as_ref().filter(|target| target.is_running())?.pid_namespace.clone());
@@ -211,7 +215,7 @@ impl Host {
             stdio,
             user: account.user.clone(),
             security: &launch.spec.security,
-            group: group.as_ref(),
+            group: group.get(),
             report: report_write,
             place,
         };
@@ -258,6 +262,7 @@ impl Host {
             exec_keepers: RefCell::default(),
             streams,
             group,
+            memory_limit: Cell::new(limits.memory_bytes),
             out_of_memory: Cell::new(false),
             gone: watch::Sender::new(false),
         });

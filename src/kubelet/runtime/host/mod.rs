@@ -26,6 +26,7 @@ mod pod;
 mod process_tree;
 mod program;
 mod reaper;
+mod resize;
 mod server;
 mod session;
 mod skeleton;

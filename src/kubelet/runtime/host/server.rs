@@ -132,6 +132,7 @@ impl Host {
             }
             Ask::RemoveSandbox(uid) => self.remove_sandbox(&uid).await.map(|()| Answer::Done),
             Ask::Start(launch) => self.start(*launch).await.map(Answer::Container),
+            Ask::Resize(id, limits) => self.resize(&id, &limits).map(|()| Answer::Done),
             Ask::Terminate(id) => {
                 self.container(&id)?.terminate();
                 Ok(Answer::Done)
@@ -224,7 +225,7 @@ fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usa
     let of = |container: &Rc<Container>| {
         let members = process_tree::tree(processes, &container.roots());
         let mut usage = process_tree::usage(processes, &members);
-        if let Some(group) = &container.group {
+        if let Some(group) = container.group.get() {
             group.improve(&mut usage);
         }
         (container.record.borrow().name.clone(), usage)

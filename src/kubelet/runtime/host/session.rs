@@ -115,7 +115,7 @@ impl Host {
             stdio,
             user: container.account.clone(),
             security: &container.launch.spec.security,
-            group: container.group.as_ref(),
+            group: container.group.get(),
             report,
             place: match (&*container.holder.borrow(), &container.pid_namespace) {
                 (Some(Holder::Init(_)), Some(namespace)) => Place::Own(namespace),

@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 
 use super::super::protocol::{Answer, Ask, Purpose};
 use super::super::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, Runtime, RuntimeError,
-    RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, ResourceLimits, Runtime,
+    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use super::{ProcessRuntime, host_error};
 use crate::api::session::{Session, SessionStreams};
@@ -99,6 +99,14 @@ impl Runtime for ProcessRuntime {
             }
         }
         .boxed()
+    }
+
+    fn resize_container<'a>(
+        &'a self,
+        id: &'a ContainerId,
+        limits: ResourceLimits,
+    ) -> BoxFuture<'a, Result<(), RuntimeError>> {
+        async move { self.shared.ask(Ask::Resize(id.clone(), limits)).await.map(drop) }.boxed()
     }
 
     fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {

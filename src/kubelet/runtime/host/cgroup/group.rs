@@ -1,5 +1,6 @@
 //! One container's control group, in each hierarchy that limits something of it.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,8 +25,10 @@ pub(in super::super) struct Group {
 struct Part {
     directory: PathBuf,
     unified: bool,
+    /// What can be limited here.
+    available: Vec<Controller>,
     /// What is limited here.
-    controllers: Vec<Controller>,
+    controllers: RefCell<Vec<Controller>>,
 }
 
 impl Group {
@@ -44,22 +47,37 @@ impl Group {
             }
             let directory = pod.join(container);
             make_directory(&directory)?;
-            let controllers: Vec<Controller> =
-                hierarchy.controllers.iter().copied().filter(|own| limits.wants(*own)).collect();
-            for (file, value) in controllers.iter().flat_map(|own| settings(*own, hierarchy.unified, limits))
-            {
-                let directory = if file.starts_with("pids.") { &pod } else { &directory };
-                let path = directory.join(file);
-                // Swap accounting is not everywhere.
-                if path.exists() || !["memory.swap.max", "memory.memsw.limit_in_bytes"].contains(&file) {
-                    fs::write(&path, &value).map_err(|error| {
-                        io::Error::new(error.kind(), format!("{value} to {}: {error}", path.display()))
-                    })?;
-                }
-            }
-            group.parts.push(Part { directory, unified: hierarchy.unified, controllers });
+            let part = Part {
+                directory,
+                unified: hierarchy.unified,
+                available: hierarchy.controllers.iter().copied().collect(),
+                controllers: RefCell::default(),
+            };
+            part.limit(limits)?;
+            group.parts.push(part);
         }
         Ok(group)
+    }
+
+    /// Holds what is in it to other limits.
+    pub(in super::super) fn resize(&self, limits: &Limits) -> io::Result<()> {
+        self.parts.iter().try_for_each(|part| part.limit(limits))
+    }
+
+    /// What is in it now.
+    pub(in super::super) fn processes(&self) -> Vec<Pid> {
+        self.parts.first().map(|part| processes(&part.directory)).unwrap_or_default()
+    }
+
+    /// Moves a process in; one that has ended is no matter.
+    pub(in super::super) fn take_in(&self, pid: Pid) -> io::Result<()> {
+        for door in self.doors() {
+            match fs::write(door, pid.as_raw_nonzero().to_string()) {
+                Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// The files a process writes `0` to for getting into the group.
@@ -73,7 +91,7 @@ impl Group {
     }
 
     fn part(&self, controller: Controller) -> Option<&Part> {
-        self.parts.iter().find(|part| part.controllers.contains(&controller))
+        self.parts.iter().find(|part| part.controllers.borrow().contains(&controller))
     }
 
     /// The kernel has killed for memory here.
@@ -123,21 +141,52 @@ impl Group {
     }
 }
 
+impl Part {
+    /// Writes the limits; what was limited and is not any more is unlimited again.
+    fn limit(&self, limits: &Limits) -> io::Result<()> {
+        let mut controllers = self.controllers.borrow_mut();
+        let wanted = |own: &Controller| limits.wants(*own) || controllers.contains(own);
+        let all: Vec<Controller> = self.available.iter().copied().filter(wanted).collect();
+        let mut files: Vec<_> = all.iter().flat_map(|own| settings(*own, self.unified, limits)).collect();
+        if self.write_all(&files).is_err() {
+            // Version 1 wants memory before memory with swap when it shrinks, and after it when it grows.
+            files.reverse();
+            self.write_all(&files)?;
+        }
+        *controllers = all.into_iter().filter(|own| limits.wants(*own)).collect();
+        Ok(())
+    }
+
+    fn write_all(&self, files: &[(&'static str, String)]) -> io::Result<()> {
+        for (file, value) in files {
+            let of_pod = file.starts_with("pids.");
+            let directory = if of_pod { self.directory.parent() } else { Some(self.directory.as_path()) };
+            let path = directory.unwrap_or(&self.directory).join(file);
+            // Swap accounting is not everywhere.
+            if path.exists() || !["memory.swap.max", "memory.memsw.limit_in_bytes"].contains(file) {
+                fs::write(&path, value).map_err(|error| {
+                    io::Error::new(error.kind(), format!("{value} to {}: {error}", path.display()))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The files of a controller and what they are to hold.
 fn settings(controller: Controller, unified: bool, limits: &Limits) -> Vec<(&'static str, String)> {
     let mut files = Vec::new();
     match controller {
         Controller::Memory => {
-            if let Some(bytes) = limits.memory_bytes {
-                if unified {
-                    files.push(("memory.max", bytes.to_string()));
-                    files.push(("memory.swap.max", "0".to_owned()));
-                    // The container goes as a whole, not whichever of its processes was biggest.
-                    files.push(("memory.oom.group", "1".to_owned()));
-                } else {
-                    files.push(("memory.limit_in_bytes", bytes.to_string()));
-                    files.push(("memory.memsw.limit_in_bytes", bytes.to_string()));
-                }
+            let text = |none: &str| limits.memory_bytes.map_or_else(|| none.to_owned(), |b| b.to_string());
+            if unified {
+                files.push(("memory.max", text("max")));
+                files.push(("memory.swap.max", "0".to_owned()));
+                // The container goes as a whole, not whichever of its processes was biggest.
+                files.push(("memory.oom.group", "1".to_owned()));
+            } else {
+                files.push(("memory.limit_in_bytes", text("-1")));
+                files.push(("memory.memsw.limit_in_bytes", text("-1")));
             }
         }
         Controller::Cpu => {
@@ -242,6 +291,31 @@ mod tests {
         let mut usage = Usage::default();
         group.improve(&mut usage);
         assert_eq!((usage.cpu_time, usage.memory_bytes), (Duration::from_millis(2500), 4000));
+    }
+
+    /// POD-12: other limits for what runs, also where there was none; a process gets in through every door.
+    #[test]
+    fn limits_change_while_it_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let all = [
+            hierarchy(directory.path(), true, &Controller::ALL),
+            hierarchy(directory.path(), false, &[Controller::Memory]),
+        ];
+        let few = Limits { cpu_request_millicores: Some(100), ..Limits::default() };
+        let group = Group::make(all.iter(), "pod", "c1", &few).unwrap();
+        assert!(!group.limits_memory());
+        let read = |file: &str| fs::read_to_string(directory.path().join(file)).unwrap();
+        group.resize(&Limits { memory_bytes: Some(1 << 20), ..LIMITS }).unwrap();
+        assert!(group.limits_memory());
+        assert_eq!(read("unified/pod/c1/memory.max"), "1048576");
+        assert_eq!(read("memory/pod/c1/memory.limit_in_bytes"), "1048576");
+        assert_eq!(read("unified/pod/c1/cpu.max"), "25000 100000");
+        group.resize(&few).unwrap();
+        assert_eq!(read("unified/pod/c1/memory.max"), "max", "unlimited again");
+        assert!(!group.limits_memory());
+        group.take_in(Pid::from_raw(7).unwrap()).unwrap();
+        assert_eq!(read("unified/pod/c1/cgroup.procs"), "7");
+        assert_eq!(group.processes(), [Pid::from_raw(7).unwrap()]);
     }
 
     #[test]

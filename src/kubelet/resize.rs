@@ -1,0 +1,314 @@
+//! In-place resize: what the node has given the containers of a pod, what they run with, and what is still
+//! to come. Pure; the worker executes.
+//!
+//! Kubernetes' words: what the spec says is *desired*; what the node has agreed to is *allocated*; what a
+//! running container is held to is *actuated*. Only cpu and memory of app containers and sidecars ever differ.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, ResourceRequirements};
+use serde_json::{Map, Value, json};
+
+use super::observed::Observed;
+use super::runtime::ResourceLimits;
+use super::spec::{self, Role};
+use crate::object::quantity::{Amount, ResourceList};
+
+/// What is known of a pod's resizes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resize {
+    /// What each container that can be resized was given, by name; none: what its spec says.
+    pub allocated: BTreeMap<String, ResourceRequirements>,
+    /// What the spec asks for could not be given.
+    pub pending: Option<Pending>,
+    /// What was given could not be brought into effect.
+    pub failed: Option<Failed>,
+    /// The start of a resize has been told, and not its end: the generation it was given for.
+    pub told: Option<i64>,
+}
+
+/// Why a resize waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// `Infeasible` (never on this node) or `Deferred` (not now).
+    pub reason: &'static str,
+    /// The event's word for it: `Infeasible`, `OutOfcpu` …
+    pub told: String,
+    /// What is short.
+    pub message: String,
+    /// The pod's generation that asked for it.
+    pub generation: Option<i64>,
+}
+
+/// Why a resize is not in effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// What went wrong.
+    pub message: String,
+    /// When to try again.
+    pub until: Timestamp,
+}
+
+/// The containers that can be resized.
+pub fn resizable(pod: &Pod) -> impl Iterator<Item = (Role, &Container)> {
+    let sidecars = spec::init_containers(pod).filter(|(role, _)| *role == Role::Sidecar);
+    sidecars.chain(spec::app_containers(pod).iter().map(|c| (Role::App, c)))
+}
+
+impl Resize {
+    /// What the container has been given.
+    pub fn of<'a>(&'a self, container: &'a Container) -> Option<&'a ResourceRequirements> {
+        self.allocated.get(&container.name).or(container.resources.as_ref())
+    }
+
+    /// Some container's spec asks for something else than it was given.
+    pub fn is_asked(&self, pod: &Pod) -> bool {
+        resizable(pod).any(|(_, c)| !same(self.of(c), c.resources.as_ref()))
+    }
+
+    /// Gives every container what its spec asks for.
+    pub fn allocate(&mut self, pod: &Pod) {
+        self.pending = None;
+        self.failed = None;
+        self.allocated =
+            resizable(pod).filter_map(|(_, c)| Some((c.name.clone(), c.resources.clone()?))).collect();
+    }
+
+    /// Takes what the pod's status tells of an earlier kubelet's decisions.
+    pub fn adopt(&mut self, pod: &Pod) {
+        for (_, container) in resizable(pod) {
+            let told = status_of(pod, &container.name).and_then(told);
+            if let Some(told) = told.filter(|told| !same(Some(told), container.resources.as_ref())) {
+                self.allocated.insert(container.name.clone(), told);
+            }
+        }
+    }
+}
+
+/// The pod as the node has agreed to run it.
+pub fn allocated_pod<'a>(pod: &'a Pod, resize: &Resize) -> std::borrow::Cow<'a, Pod> {
+    if !resize.is_asked(pod) {
+        return std::borrow::Cow::Borrowed(pod);
+    }
+    let mut own = pod.clone();
+    let lists = own.spec.iter_mut().flat_map(|spec| {
+        spec.init_containers.iter_mut().flatten().chain(spec.containers.iter_mut())
+    });
+    for container in lists {
+        if let Some(allocated) = resize.allocated.get(&container.name) {
+            container.resources = Some(allocated.clone());
+        }
+    }
+    std::borrow::Cow::Owned(own)
+}
+
+fn status_of<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
+    let status = pod.status.as_ref()?;
+    let lists = [&status.init_container_statuses, &status.container_statuses];
+    lists.into_iter().flatten().flatten().find(|s| s.name == name)
+}
+
+/// What a container's status says it was given; limits are told only of what is in effect.
+fn told(status: &ContainerStatus) -> Option<ResourceRequirements> {
+    let actual = status.resources.clone();
+    if actual.is_none() && status.allocated_resources.is_none() {
+        return None;
+    }
+    let requests = status.allocated_resources.clone();
+    let actual = actual.unwrap_or_default();
+    Some(ResourceRequirements { requests: requests.or(actual.requests), ..actual })
+}
+
+/// Whether cpu and memory are the same amounts, however written.
+pub fn same(one: Option<&ResourceRequirements>, other: Option<&ResourceRequirements>) -> bool {
+    ["cpu", "memory"].iter().all(|resource| same_resource(one, other, resource))
+}
+
+fn same_resource(
+    one: Option<&ResourceRequirements>,
+    other: Option<&ResourceRequirements>,
+    resource: &str,
+) -> bool {
+    let of = |list: Option<&ResourceList>| list.and_then(|list| list.get(resource)).map(Amount::of);
+    let both = |r: Option<&ResourceRequirements>| {
+        (of(r.and_then(|r| r.limits.as_ref())), of(r.and_then(|r| r.requests.as_ref())))
+    };
+    both(one) == both(other)
+}
+
+/// Whether going from one to the other needs a new process, by the container's `resizePolicy`.
+pub fn needs_restart(
+    container: &Container,
+    from: Option<&ResourceRequirements>,
+    to: Option<&ResourceRequirements>,
+) -> bool {
+    container.resize_policy.iter().flatten().any(|policy| {
+        policy.restart_policy == "RestartContainer" && !same_resource(from, to, &policy.resource_name)
+    })
+}
+
+/// Something that runs is not held to what it was given yet.
+pub fn in_progress(pod: &Pod, observed: &Observed) -> bool {
+    resizable(pod).any(|(_, container)| {
+        let record = observed.latest(&container.name).filter(|r| r.exit.is_none());
+        let attempt = record.and_then(|record| observed.current(record));
+        attempt.is_some_and(|a| !same(a.resources.as_ref(), observed.resize.of(container)))
+    })
+}
+
+/// What the runtime is to hold a container to.
+pub fn limits(resources: Option<&ResourceRequirements>) -> ResourceLimits {
+    let of = |list: Option<&ResourceList>, resource: &str| {
+        list.and_then(|list| list.get(resource)).map(Amount::of).filter(|a| !a.is_zero())
+    };
+    let limit = |resource| of(resources.and_then(|r| r.limits.as_ref()), resource);
+    let request = of(resources.and_then(|r| r.requests.as_ref()), "cpu");
+    let millis = |amount: Amount| u64::try_from(amount.millis()).ok();
+    ResourceLimits {
+        memory_bytes: limit("memory").and_then(|a| u64::try_from(a.units()).ok()),
+        cpu_millicores: limit("cpu").and_then(millis),
+        cpu_request_millicores: request.and_then(millis),
+    }
+}
+
+/// Why the memory limits cannot be lowered to what was given: somebody uses more. `uses` tells what a container
+/// uses now, and what its limit is to be for those that are to be lowered.
+pub fn cannot_lower(lowered: &[(&str, u64, u64)], pod: Option<(u64, u64)>) -> Option<String> {
+    let mut errors = Vec::new();
+    if let Some((limit, used)) = pod.filter(|(limit, used)| used > limit) {
+        errors.push(format!("attempting to set pod memory limit ({limit}) below current usage ({used})"));
+    }
+    for (name, limit, used) in lowered.iter().filter(|(_, limit, used)| used > limit) {
+        errors.push(format!(
+            "attempting to set container {name:?} memory limit ({limit}) below current usage ({used})"
+        ));
+    }
+    let list = match errors.as_slice() {
+        [] => return None,
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    };
+    Some(format!("cannot decrease memory limits: {list}"))
+}
+
+/// The text of a resize's events: `Pod resize started: {"containers":[…],"generation":2}`.
+pub fn message(what: &str, pod: &Pod, resize: &Resize, desired: bool, error: Option<&str>) -> String {
+    let mut told = Map::new();
+    for (role, container) in resizable(pod) {
+        let resources = if desired { container.resources.as_ref() } else { resize.of(container) };
+        let key = if role == Role::Sidecar { "initContainers" } else { "containers" };
+        let mut shown = Map::new();
+        for (side, list) in [
+            ("limits", resources.and_then(|r| r.limits.as_ref())),
+            ("requests", resources.and_then(|r| r.requests.as_ref())),
+        ] {
+            let list: Map<String, Value> = list
+                .into_iter()
+                .flatten()
+                .filter(|(name, _)| ["cpu", "memory"].contains(&name.as_str()))
+                .map(|(name, quantity)| (name.clone(), json!(quantity.0)))
+                .collect();
+            if !list.is_empty() {
+                shown.insert(side.into(), list.into());
+            }
+        }
+        let list = told.entry(key).or_insert_with(|| json!([]));
+        if let Some(list) = list.as_array_mut() {
+            list.push(json!({"name": container.name, "resources": shown}));
+        }
+    }
+    told.insert("generation".into(), json!(pod.metadata.generation.unwrap_or_default()));
+    if let Some(error) = error {
+        told.insert("error".into(), json!(error));
+    }
+    format!("Pod resize {what}: {}", Value::Object(told))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pod(resources: &Value) -> Pod {
+        let policies = json!([{"resourceName": "memory", "restartPolicy": "RestartContainer"}]);
+        serde_json::from_value(json!({"metadata": {"generation": 2}, "spec": {
+            "initContainers": [{"name": "once", "resources": {"requests": {"cpu": "9"}}},
+                {"name": "side", "restartPolicy": "Always", "resources": {"limits": {"memory": "1Mi"}}}],
+            "containers": [{"name": "app", "resources": resources, "resizePolicy": policies}]}}))
+        .unwrap()
+    }
+
+    /// POD-12: what is asked, what is the same though written otherwise, and what needs a new process.
+    #[test]
+    fn a_resize_is_a_change_of_amounts_pod_12() {
+        let before = pod(&json!({"requests": {"cpu": "1", "memory": "1Gi"}}));
+        let mut resize = Resize::default();
+        assert!(!resize.is_asked(&before), "what was never given otherwise is as the spec says");
+        resize.allocate(&before);
+        assert_eq!(resize.allocated.keys().collect::<Vec<_>>(), ["app", "side"]);
+        for (after, asked, restart) in [
+            (json!({"requests": {"cpu": "1000m", "memory": "1024Mi"}}), false, false),
+            (json!({"requests": {"cpu": "2", "memory": "1Gi"}}), true, false),
+            (json!({"requests": {"cpu": "1", "memory": "2Gi"}}), true, true),
+            (json!({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "3Gi"}}), true, true),
+            (json!({"requests": {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1"}}), false, false),
+        ] {
+            let after = pod(&after);
+            assert_eq!(resize.is_asked(&after), asked, "{after:?}");
+            let app = &spec::app_containers(&after)[0];
+            assert_eq!(needs_restart(app, resize.of(app), app.resources.as_ref()), restart, "{app:?}");
+            let shown = allocated_pod(&after, &resize);
+            assert!(same(shown.spec.as_ref().unwrap().containers[0].resources.as_ref(), resize.of(app)));
+        }
+    }
+
+    /// Verbatim as a 1.36 kubelet told them.
+    #[test]
+    fn the_events_read_as_kubernetes_tells_them() {
+        let resized = pod(&json!({"limits": {"cpu": "6", "memory": "1Gi"}, "requests": {"cpu": "6"}}));
+        let list = r#"{"initContainers":[{"name":"side","resources":{"limits":{"memory":"1Mi"}}}],"containers":[{"name":"app","resources":{"limits":{"cpu":"6","memory":"1Gi"},"requests":{"cpu":"6"}}}],"generation":2"#;
+        let resize = Resize::default();
+        assert_eq!(
+            message("started", &resized, &resize, false, None),
+            format!("Pod resize started: {list}}}")
+        );
+        let short = "Node didn't have enough resource: cpu, requested: 6000, used: 3950, capacity: 8000";
+        assert_eq!(
+            message("OutOfcpu", &resized, &resize, true, Some(short)),
+            format!("Pod resize OutOfcpu: {list},\"error\":\"{short}\"}}")
+        );
+    }
+
+    /// A limit is never set below what is in use: that would be a kill in disguise.
+    #[test]
+    fn a_limit_below_what_is_used_is_refused() {
+        assert_eq!(cannot_lower(&[("a", 100, 100), ("b", 50, 7)], Some((150, 107))), None);
+        assert_eq!(
+            cannot_lower(&[("a", 134_217_728, 418_054_144)], Some((134_217_728, 418_054_144))).unwrap(),
+            "cannot decrease memory limits: [attempting to set pod memory limit (134217728) below current usage \
+             (418054144), attempting to set container \"a\" memory limit (134217728) below current usage \
+             (418054144)]"
+        );
+        assert_eq!(
+            cannot_lower(&[("a", 1, 2)], None).unwrap(),
+            "cannot decrease memory limits: attempting to set container \"a\" memory limit (1) below current \
+             usage (2)"
+        );
+    }
+
+    /// SAFE-7: a kubelet started anew goes on from what the status tells.
+    #[test]
+    fn what_was_given_is_read_from_the_status_safe_7() {
+        let mut resized = pod(&json!({"requests": {"cpu": "2"}, "limits": {"cpu": "4"}}));
+        resized.status = serde_json::from_value(json!({"containerStatuses": [{"name": "app", "image": "i",
+            "imageID": "", "ready": true, "restartCount": 0, "containerID": "podium://1",
+            "allocatedResources": {"cpu": "1"},
+            "resources": {"requests": {"cpu": "500m"}, "limits": {"cpu": "3"}}}]}))
+        .unwrap();
+        let mut resize = Resize::default();
+        resize.adopt(&resized);
+        let told = json!({"requests": {"cpu": "1"}, "limits": {"cpu": "3"}});
+        assert_eq!(serde_json::to_value(&resize.allocated["app"]).unwrap(), told);
+        assert!(resize.is_asked(&resized));
+    }
+}

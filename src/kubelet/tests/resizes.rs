@@ -1,0 +1,135 @@
+//! Resizing pods that run, through the API, on a node that holds nothing to anything.
+
+use super::*;
+use crate::api::{Part, WriteOptions};
+use crate::kubelet::runtime::hollow::HollowLoad;
+
+/// Changes a container's resources as `kubectl patch --subresource resize` does.
+fn resize(scene: &Scene, key: &Key, resources: &Value) {
+    let resized = scene.api.change(Kind::Pod, key, Part::Resize, &WriteOptions::default(), |current| {
+        let mut next = current.clone();
+        let pod: &mut Pod = next.get_mut().unwrap();
+        let container = &mut pod.spec.as_mut().unwrap().containers[0];
+        container.resources = serde_json::from_value(resources.clone()).unwrap();
+        Ok(next)
+    });
+    resized.unwrap();
+}
+
+fn told(scene: &Scene, reason: &str) -> Vec<String> {
+    scene.events().into_iter().filter(|event| event.starts_with(reason)).collect()
+}
+
+/// What the container has, and what it was given.
+fn has(status: &PodStatus) -> (String, String) {
+    let container = &status.container_statuses.as_ref().unwrap()[0];
+    let cpu = |list: Option<&crate::object::quantity::ResourceList>| {
+        list.and_then(|list| list.get("cpu")).map(|q| q.0.clone()).unwrap_or_default()
+    };
+    let actual = container.resources.as_ref().and_then(|r| r.requests.as_ref());
+    (cpu(actual), cpu(container.allocated_resources.as_ref()))
+}
+
+fn sized(cpu: &str, memory: &str) -> Value {
+    json!({"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}})
+}
+
+fn one(cpu: &str, memory: &str) -> Value {
+    json!({"containers": [{"name": "a", "resources": sized(cpu, memory),
+        "resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]}]})
+}
+
+#[tokio::test(start_paused = true)]
+async fn cpu_changes_in_place_and_memory_by_a_restart_as_the_policy_says_pod_12() {
+    let scene = Scene::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let key = scene.create(one("1", "64Mi"));
+    scene.until(&key, "ready", is_ready).await;
+    let first = scene.running_id(&key, "a").await;
+
+    resize(&scene, &key, &sized("2", "64Mi"));
+    scene.until(&key, "resized", |s| has(s) == ("2".into(), "2".into())).await;
+    assert_eq!(scene.running_id(&key, "a").await, first, "the same process");
+    let changed = r#"{"containers":[{"name":"a","resources":{"limits":{"memory":"64Mi"},"requests":{"cpu":"2","memory":"64Mi"}}}],"generation":2}"#;
+    assert_eq!(told(&scene, "ResizeStarted"), [format!("ResizeStarted: Pod resize started: {changed}")]);
+    assert_eq!(told(&scene, "ResizeCompleted"), [format!("ResizeCompleted: Pod resize completed: {changed}")]);
+    assert_eq!(condition(&scene.status(&key), "PodResizeInProgress"), "");
+
+    resize(&scene, &key, &sized("2", "128Mi"));
+    scene.until(&key, "restarted", |s| show(s) == "Running a=ready/1").await;
+    assert_ne!(scene.running_id(&key, "a").await, first);
+    let killing = told(&scene, "Killing");
+    assert_eq!(killing, ["Killing: Container a resize requires restart"]);
+    assert!(told(&scene, "BackOff").is_empty(), "it did not fail");
+    scene.until(&key, "over", |s| condition(s, "PodResizeInProgress").is_empty()).await;
+    assert_eq!(told(&scene, "ResizeCompleted").len(), 2);
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resize_for_which_there_is_no_room_waits_or_never_comes_pod_12() {
+    let scene = Scene::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let (key, other) = (scene.create(one("1", "64Mi")), scene.create_named("other", one("2", "64Mi")));
+    scene.until(&key, "ready", is_ready).await;
+    scene.until(&other, "ready", is_ready).await;
+
+    resize(&scene, &key, &sized("8", "64Mi"));
+    scene.until(&key, "refused", |s| condition(s, "PodResizePending") == "True Infeasible").await;
+    let status = scene.status(&key);
+    let pending = status.conditions.iter().flatten().find(|c| c.type_ == "PodResizePending").unwrap();
+    let message = "Node didn't have enough capacity: cpu, requested: 8000, capacity: 4000";
+    assert_eq!((pending.message.as_deref(), pending.observed_generation), (Some(message), Some(2)));
+    assert_eq!(has(&status), ("1".into(), "1".into()), "nothing changed");
+
+    resize(&scene, &key, &sized("3", "64Mi"));
+    scene.until(&key, "deferred", |s| condition(s, "PodResizePending") == "True Deferred").await;
+    let deferred = told(&scene, "ResizeDeferred");
+    assert!(deferred[0].starts_with("ResizeDeferred: Pod resize OutOfcpu: {"), "{deferred:?}");
+    assert!(deferred[0].ends_with(
+        "\"error\":\"Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000\"}"
+    ));
+
+    // SAFE-7: a kubelet started anew gives nothing away that it had not given.
+    scene.kubelet.detach().await;
+    let capacity = serde_json::from_value(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).unwrap();
+    let again = NodeConfig { capacity, ..config() };
+    scene.kubelets.start_node(again, scene.runtime.clone()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(condition(&scene.status(&key), "PodResizePending"), "True Deferred");
+    assert_eq!(has(&scene.status(&key)), ("1".into(), "1".into()));
+
+    // Others go: their room is given at once.
+    let options = DeleteOptions::default();
+    scene.api.delete(Kind::Pod, &other, &options).unwrap();
+    scene.until(&key, "given", |s| has(s) == ("3".into(), "3".into())).await;
+    scene.until(&key, "told", |s| condition(s, "PodResizePending").is_empty()).await;
+    assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_below_what_is_used_waits_until_less_is_used_pod_12() {
+    let scene = Scene::with_capacity(json!({"cpu": "4", "memory": "1Gi", "pods": "10"})).await;
+    let key = scene.create(json!({"containers": [{"name": "a", "resources": sized("1", "256Mi")}]}));
+    scene.until(&key, "ready", is_ready).await;
+    let uid = scene.pod(&key).uid().to_string();
+    let load = |mi: u64| HollowLoad { memory_bytes: mi << 20, ..HollowLoad::default() };
+    scene.runtime.set_load(&uid, "a", load(200));
+
+    resize(&scene, &key, &sized("1", "100Mi"));
+    scene.until(&key, "refused", |s| condition(s, "PodResizeInProgress") == "True Error").await;
+    let status = scene.status(&key);
+    let condition_of = status.conditions.iter().flatten().find(|c| c.type_ == "PodResizeInProgress").unwrap();
+    assert_eq!(
+        condition_of.message.as_deref().unwrap(),
+        "cannot decrease memory limits: [attempting to set pod memory limit (104857600) below current usage \
+         (209715200), attempting to set container \"a\" memory limit (104857600) below current usage (209715200)]"
+    );
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(told(&scene, "ResizeError").len(), 1, "tried again, told once");
+
+    scene.runtime.set_load(&uid, "a", load(50));
+    scene.until(&key, "resized", |s| condition(s, "PodResizeInProgress").is_empty()).await;
+    assert_eq!(show(&scene.status(&key)), "Running a=ready/0");
+    assert_eq!(told(&scene, "ResizeCompleted").len(), 1);
+    scene.tasks.stop().await;
+}

@@ -1,0 +1,210 @@
+//! Why a pod waits for a node: the verdict of Podium's scheduler, and what other clusters tell.
+
+use podium::console::message::{Data, Message};
+use podium::console::model::Job;
+use podium::console::pending::verdict::Answer;
+use podium::console::screen::pending::Loaded;
+use podium::console::store::{Change, Delta};
+use serde_json::{Value, json};
+
+use super::shows;
+use super::stage::{Stage, ago, cluster, event, objects, pod};
+
+fn applied(pod: Value) -> Vec<Delta> {
+    vec![Delta::Pods(vec![Change::Applied(objects([pod]).remove(0))])]
+}
+
+/// The pod `shop/waiting` under the cursor.
+fn stage(width: u16, height: u16) -> Stage {
+    let mut stage = Stage::new(width, height);
+    stage.feed(cluster());
+    stage.press("p / \"waiting\" enter");
+    stage
+}
+
+fn answer(stage: &mut Stage, answer: Answer) {
+    let (screen, _) = stage.model.top();
+    let screen = *screen;
+    stage.send(Message::Data(screen, Data::Pending(Loaded::Answer(answer))));
+}
+
+fn verdict(value: Value) -> Answer {
+    Answer::Verdict(Box::new(serde_json::from_value(value).expect("a verdict")))
+}
+
+fn refused(name: &str, refusals: &[(&str, &str)], scores: [i64; 2]) -> Value {
+    let refusals: Vec<Value> =
+        refusals.iter().map(|(plugin, reason)| json!({"plugin": plugin, "reasons": [reason]})).collect();
+    json!({"name": name, "refusals": refusals, "scores": scores})
+}
+
+const CORDON: (&str, &str) = ("NodeUnschedulable", "node(s) were unschedulable");
+const CPU: (&str, &str) = ("NodeResourcesFit", "Insufficient cpu");
+const TAINT: (&str, &str) = ("TaintToleration", "node(s) had untolerated taint {gpu: yes}");
+
+fn three_nodes() -> Answer {
+    verdict(json!({
+        "attemptedAt": ago(12), "message": "0/3 nodes are available: the rest.",
+        "advice": [{"node": "node-2", "changes": ["uncordon it"], "alike": 0},
+            {"node": "node-1", "changes": ["free 1500m cpu"], "alike": 0}],
+        "filters": ["NodeUnschedulable", "TaintToleration", "NodeResourcesFit"],
+        "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
+        "nodes": [refused("node-1", &[CPU], [100, 5]), refused("node-2", &[CORDON], [100, 9]),
+            refused("node-3", &[TAINT, CPU], [0, 7])],
+    }))
+}
+
+#[test]
+fn con_9_the_key_is_there_where_it_applies() {
+    let mut stage = stage(120, 30);
+    shows(&stage.screen(), &["<W>why pending <l>logs"]);
+    stage.press("esc / \"api-1-a\" enter");
+    assert!(!stage.screen().contains("why pending"), "a pod with a node has no such question");
+    assert!(stage.press("W").is_empty());
+    assert!(!stage.screen().contains("why pending"));
+    // From its description, too.
+    let mut stage = self::stage(120, 30);
+    stage.press("d");
+    shows(&stage.screen(), &["<W>why pending"]);
+    stage.press("W");
+    shows(&stage.screen(), &["why pending · Pod shop/waiting", "asking the scheduler …"]);
+}
+
+#[test]
+fn con_9_every_node_and_filter_with_scores_and_what_would_make_it_fit() {
+    for (width, height) in [(80, 24), (140, 40)] {
+        let mut stage = stage(width, height);
+        let jobs = stage.press("W");
+        assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the scheduler is asked");
+        answer(&mut stage, three_nodes());
+        shows(
+            &stage.screen(),
+            &[
+                "✖ none of 3 nodes takes it · tried 12s ago · waits for 12s",
+                "What would make it fit, the least first:",
+                "▸ node-2 uncordon it",
+                "node-1 free 1500m cpu",
+                "NODE cordon taints resources SCORE REASON",
+                // One thing against each of the first two: 100·3 + 9 before 100·3 + 5.
+                "node-2 ✖ ✔ ✔ 309 node(s) were unschedulable",
+                "node-1 ✔ ✔ ✖ 305 Insufficient cpu",
+                "node-3 ✔ ✖ ✖ 7 node(s) had untolerated taint",
+                "─ node-2 ─",
+                "✖ NodeUnschedulable node(s) were unschedulable",
+                "✔ TaintToleration, NodeResourcesFit",
+                "it would score 309: TaintToleration 100×3 + ImageLocality 9×1",
+                "<space>open <d>describe",
+            ],
+        );
+        // The cursor is a node, wherever the next attempt puts it.
+        stage.press("G");
+        shows(&stage.screen(), &["─ node-3 ─", "✖ TaintToleration", "✖ NodeResourcesFit Insufficient cpu"]);
+        stage.press("/ \"taint\" enter");
+        let screen = stage.screen();
+        assert!(!screen.contains("Insufficient cpu …") && !screen.contains("309"), "{screen}");
+        stage.press("esc g enter");
+        shows(&stage.screen(), &["▸ node-2 ◌ Ready,SchedulingDisabled"]);
+    }
+}
+
+#[test]
+fn con_9_thousands_of_nodes_are_grouped_by_reason_and_open() {
+    let mut stage = stage(100, 30);
+    stage.press("W");
+    let nodes: Vec<Value> = (0..5000)
+        .map(|n| refused(&format!("n{n:04}"), if n < 4990 { &[CPU] } else { &[TAINT, CPU] }, [100, n % 3]))
+        .collect();
+    answer(
+        &mut stage,
+        verdict(json!({"attemptedAt": ago(1), "message": "", "filters": ["TaintToleration", "NodeResourcesFit"],
+            "advice": [{"node": "n0000", "changes": ["request at most 1 cpu"], "alike": 4989}],
+            "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
+            "nodes": nodes})),
+    );
+    shows(
+        &stage.screen(),
+        &[
+            "✖ none of 5 000 nodes takes it",
+            "▸ n0000 +4989 request at most 1 cpu",
+            "▸ 4 990 nodes ✔ ✖ 300–302 Insufficient cpu",
+            "▸ 10 nodes ✖ ✖ 300–302 node(s) had untolerated taint {gpu: yes}, Insufficient…",
+            "the best of them, n0002, would score 302",
+        ],
+    );
+    stage.press("enter j");
+    shows(&stage.screen(), &["▾ 4 990 nodes", "n0002 ✔ ✖ 302", "n0005 ✔ ✖ 302", "─ n0002 ─"]);
+    stage.press("G");
+    shows(&stage.screen(), &["n4989", "▸ 10 nodes", "─ 10 nodes ─"]);
+    // What is under the cursor stays there when the verdict is a new one.
+    let jobs = stage.press("g");
+    assert!(jobs.is_empty());
+    stage.press("enter");
+    shows(&stage.screen(), &["▸ 4 990 nodes", "▸ 10 nodes"]);
+    stage.press("/ \"n4995\" enter");
+    shows(&stage.screen(), &["▾ 10 nodes", "n4995"]);
+}
+
+#[test]
+fn con_9_another_attempt_is_seen_at_once() {
+    let mut stage = stage(100, 30);
+    stage.press("W");
+    answer(&mut stage, three_nodes());
+    let asks = |jobs: &[Job]| jobs.iter().filter(|job| matches!(job, Job::Start(_))).count();
+    let mut told = event(9, "Warning", "Pod/waiting", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
+    told["involvedObject"]["namespace"] = json!("shop");
+    let delta = |event: Value| Message::Feed(Delta::Events(vec![Change::Applied(objects([event]).remove(0))]));
+    assert_eq!(asks(&stage.send(delta(told))), 1);
+    let other = event(10, "Warning", "Pod/other", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
+    assert_eq!(asks(&stage.send(delta(other))), 0, "another pod's attempt");
+    // It got its node: what was found before stays readable.
+    stage.feed(applied(pod("shop", "waiting", None, Some("node-2"), "Pending", 12)));
+    answer(&mut stage, Answer::Untried);
+    shows(&stage.screen(), &["✔ it has its node now: node-2", "node-2 ✖ ✔ ✔"]);
+}
+
+#[test]
+fn con_9_room_that_is_kept_and_gates_are_said() {
+    let mut stage = stage(100, 30);
+    stage.press("W");
+    let mut kept = pod("shop", "waiting", None, None, "Pending", 12);
+    kept["status"]["nominatedNodeName"] = json!("node-2");
+    stage.feed(applied(kept));
+    answer(&mut stage, three_nodes());
+    shows(&stage.screen(), &["◐ node-2 is kept for it: pods of lower priority are leaving there"]);
+    let mut gated = pod("shop", "waiting", None, None, "Pending", 12);
+    gated["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
+    stage.feed(applied(gated));
+    shows(&stage.screen(), &["◌ not tried while it has gates: example.com/wait · waits for 12s"]);
+}
+
+#[test]
+fn con_14_another_cluster_tells_what_its_event_says_and_the_console_says_so() {
+    let mut stage = stage(80, 24);
+    let mut told = event(
+        9,
+        "Warning",
+        "Pod/waiting",
+        "FailedScheduling",
+        "0/40 nodes are available: 10 node(s) had untolerated taint {gpu: yes}, 30 Insufficient cpu. preemption: \
+         0/40 nodes are available: 40 Preemption is not helpful for scheduling.",
+        90,
+        7,
+    );
+    told["involvedObject"]["namespace"] = json!("shop");
+    stage.feed(vec![Delta::Events(vec![Change::Applied(objects([told]).remove(0))])]);
+    stage.press("W");
+    answer(&mut stage, Answer::NotServed);
+    shows(
+        &stage.screen(),
+        &[
+            "◐ no node has taken it · waits for 12s",
+            "30 █████████··· Insufficient cpu",
+            "10 ███········· node(s) had untolerated taint {gpu: yes}",
+            "preemption: 0/40 nodes are available",
+            "from its FailedScheduling event, 90s ago, ×7",
+            "This cluster's scheduler does not tell which nodes these are",
+        ],
+    );
+    answer(&mut stage, Answer::Failed("etcdserver: request timed out".into()));
+    shows(&stage.screen(), &["✖ etcdserver: request timed out"]);
+}
