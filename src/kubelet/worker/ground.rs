@@ -18,6 +18,7 @@ impl Pass<'_> {
         if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
             return;
         }
+        self.state.observed.resize.begin(&self.pod);
         let (uid, node) = (self.pod.uid(), self.node);
         let ran = self.state.observed.sandbox.is_some()
             || self.pod.status.as_ref().is_some_and(|status| status.start_time.is_some());
