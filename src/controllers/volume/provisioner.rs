@@ -21,7 +21,7 @@ use crate::base::task::Tasks;
 use crate::controllers::context::Context;
 use crate::object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, claim_class,
-    has_finalizer, reclaim_policy, volume_phase,
+    has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
 };
 use crate::object::{Key, Shared};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
@@ -122,6 +122,9 @@ impl Provisioner {
             return Ok(());
         }
         let node = annotation(&claim.metadata, SELECTED_NODE);
+        if node.is_none() && waits_for_consumer(&class) {
+            return Ok(());
+        }
         if let Some(node) = node.filter(|node| self.api.get_as::<Node>(&Key::new("", *node)).is_err()) {
             // The scheduler is to choose anew.
             self.fail(claim, class_name, &format!("failed to get target node: nodes \"{node}\" not found"));

@@ -73,7 +73,7 @@ impl Pass<'_> {
         match volumes::prepare(self.engine, self.node, &self.pod, &state.observed, &mut state.tokens).await {
             Ok(()) => self.state.observed.prepared = Prepared::Yes,
             Err(error) => {
-                let message = format!("MountVolume.SetUp failed for volume \"{}\" : {error}", error.volume);
+                let message = error.message;
                 self.event(EventType::Warning, "FailedMount", message.clone());
                 self.state.observed.prepared = Prepared::Blocked { until: again, message };
             }
