@@ -27,5 +27,7 @@ mod seen;
 mod stateful_set;
 mod taint_eviction;
 mod ttl_after_finished;
+mod volume;
 
 pub use context::{Controllers, Settings};
+pub use volume::VolumeDirectory;

@@ -19,6 +19,7 @@ pub mod quantity;
 pub mod readiness;
 pub mod resources;
 pub mod selector;
+pub mod storage;
 pub mod taint;
 pub mod time;
 

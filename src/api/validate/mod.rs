@@ -139,6 +139,7 @@ pub fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
         (Body::PodDisruptionBudget(new), _) => disruption::status_update(&mut errors, new),
         (Body::Deployment(new), _) => workload::deployment_status(&mut errors, new),
         (Body::ReplicaSet(new), _) => workload::replica_set_status(&mut errors, new),
+        (Body::PersistentVolumeClaim(new), _) => storage::claim_status(&mut errors, new),
         (Body::Job(new), Body::Job(old)) => batch::job_status_update(&mut errors, new, old),
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::status_update(&mut errors, new, old),
         _ => {}
