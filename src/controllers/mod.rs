@@ -19,6 +19,7 @@ mod namespace;
 mod node_lifecycle;
 mod pod_gc;
 mod replica_set;
+mod resource_quota;
 mod seen;
 mod taint_eviction;
 
