@@ -100,6 +100,7 @@ const ALL: &[(&str, Start)] = &[
     ("ttl-after-finished-controller", super::ttl_after_finished::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),
+    ("resourcequota", super::resource_quota::start),
     ("namespace", super::namespace::start),
     ("serviceaccount", super::namespace::service_account::start),
     ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),

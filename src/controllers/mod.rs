@@ -23,6 +23,7 @@ mod node_lifecycle;
 mod pod_control;
 mod pod_gc;
 mod replica_set;
+mod resource_quota;
 mod seen;
 mod stateful_set;
 mod taint_eviction;
