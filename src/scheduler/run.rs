@@ -28,8 +28,20 @@ use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
 const BATCH: usize = 64;
 
 /// What decisions depend on.
-const WATCHED: [Kind; 6] =
-    [Kind::Namespace, Kind::PodDisruptionBudget, Kind::Service, Kind::ReplicaSet, Kind::Node, Kind::Pod];
+const WATCHED: [Kind; 8] = [
+    Kind::Namespace,
+    Kind::PodDisruptionBudget,
+    Kind::Service,
+    Kind::ReplicationController,
+    Kind::ReplicaSet,
+    Kind::StatefulSet,
+    Kind::Node,
+    Kind::Pod,
+];
+
+/// Those of them whose pods are spread by default.
+const WORKLOADS: [Kind; 4] =
+    [Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
 
 /// How the scheduler is set up.
 pub struct SchedulerConfig {
@@ -179,9 +191,9 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
         let labels = (!gone).then(|| namespace.metadata.labels.clone().unwrap_or_default());
         core.namespace_changed(namespace.name(), labels, now);
     } else if let Some(budget) = Shared::<PodDisruptionBudget>::from_object(object) {
-        if gone { core.budget_gone(&budget.key()) } else { core.budget_changed(&budget) }
-    } else if matches!(object.kind(), Kind::Service | Kind::ReplicaSet) {
-        core.workload_changed(object, gone);
+        if gone { core.budget_gone(&budget.key(), now) } else { core.budget_changed(&budget, now) }
+    } else if WORKLOADS.contains(&object.kind()) {
+        core.workload_changed(object, gone, now);
     } else if let Some(pod) = Shared::<Pod>::from_object(object) {
         if gone {
             core.pod_gone(pod.uid(), now);
