@@ -176,9 +176,10 @@ impl ApiError {
         matches!(self, Self::AlreadyExists { .. })
     }
 
-    /// Whether nothing can be made because the namespace is going.
-    pub fn is_namespace_terminating(&self) -> bool {
-        matches!(self, Self::Forbidden { causes, .. } if causes.iter().any(|c| c.reason == "NamespaceTerminating"))
+    /// 403 because the namespace goes: nothing can be made in it, and nothing needs to be.
+    pub fn is_namespace_going(&self) -> bool {
+        matches!(self, Self::Forbidden { causes, .. }
+            if causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
     }
 
     /// The HTTP status code.

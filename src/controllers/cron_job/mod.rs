@@ -275,7 +275,7 @@ impl CronJobs {
                 job
             }
             Err(error) => {
-                if !error.is_namespace_terminating() {
+                if !error.is_namespace_going() {
                     let message = format!("Error creating job: {error}");
                     self.recorder.warning(cron_job.object(), "FailedCreate", message);
                 }

@@ -31,9 +31,7 @@ use super::pod_control::PodControl;
 use crate::api::{Api, ApiError, Change, ChangeKind, Part, WriteOptions};
 use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::time;
-use crate::object::job::{
-    TRACKING_FINALIZER, finished, is_managed_elsewhere, is_suspended,
-};
+use crate::object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere, is_suspended};
 use crate::object::owner::{controller_of, is_terminating};
 use crate::object::readiness::{is_ready, is_terminal, phase};
 use crate::object::selector::Selector;
@@ -229,7 +227,8 @@ impl Jobs {
         let mut owned = self.pods.controlled_by(job.uid());
         let cached: HashSet<Uid> = owned.iter().map(|pod| pod.uid().to_string()).collect();
         let known = self.back_offs.lock().contains_key(job.uid());
-        let noted = job.status.as_ref().is_none_or(|s| track::uncounted_uids(s).all(|uid| cached.contains(uid)));
+        let noted =
+            job.status.as_ref().is_none_or(|s| track::uncounted_uids(s).all(|uid| cached.contains(uid)));
         if !known || !noted {
             owned = self.api.list_as::<Pod>(Some(job.namespace()));
             owned.retain(|pod| controller_of(&pod.metadata).is_some_and(|r| r.uid == job.uid()));
@@ -239,8 +238,14 @@ impl Jobs {
         }
         let orphans = self.orphans.of(job.namespace(), &self.pods);
         let candidates = owned.into_iter().chain(orphans);
-        let claimed =
-            claim_holding(&self.api, job, &selector_of(job), candidates, Some(TRACKING_FINALIZER))?;
+        let selector = selector_of(job);
+        let claimed = claim_holding(
+            &self.api,
+            job,
+            |pod| selector.matches(pod.labels.as_ref()),
+            candidates,
+            Some(TRACKING_FINALIZER),
+        )?;
         let mut members: Vec<Member> = claimed.into_iter().filter_map(|pod| self.newest(pod)).collect();
         members.sort_by(|a, b| a.pod.name().cmp(b.pod.name()));
         Ok(members)
@@ -381,8 +386,7 @@ impl Jobs {
         }
         let mut status = stored.status.clone().unwrap_or_default();
         track::count_released(&mut status, &held);
-        let is_over =
-            !noted.full && !track::has_notes(&status) && status.terminating.unwrap_or(0) == 0;
+        let is_over = !noted.full && !track::has_notes(&status) && status.terminating.unwrap_or(0) == 0;
         let over = ending.filter(|_| is_over && failure.is_none());
         if let Some(ending) = over {
             conditions::set_finished(&mut status, ending, view.now);
@@ -423,12 +427,7 @@ fn selector_of(job: &Job) -> Selector {
     Selector::from_optional(job.spec.as_ref().and_then(|s| s.selector.as_ref()))
 }
 
-fn new_pods(
-    job: &Shared<Job>,
-    spec: &JobSpec,
-    tally: &Tally<'_>,
-    indexes: Vec<Option<i32>>,
-) -> Vec<Pod> {
+fn new_pods(job: &Shared<Job>, spec: &JobSpec, tally: &Tally<'_>, indexes: Vec<Option<i32>>) -> Vec<Pod> {
     let replaced = |index: Option<i32>| tally.indexes.as_ref()?.replaceable.get(&index?).copied();
     indexes.into_iter().map(|index| pods::pod_of(job, spec, index, replaced(index))).collect()
 }

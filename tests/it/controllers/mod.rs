@@ -2,6 +2,8 @@
 
 mod cluster;
 mod cron_jobs;
+mod daemon_rollouts;
+mod daemon_sets;
 mod deployments;
 mod housekeeping;
 mod job_counts;
