@@ -120,7 +120,8 @@ async fn what_still_runs_is_joined_waited_for_or_replaced_cj_1() {
         assert_eq!((cluster.times().as_str(), cluster.active_jobs()), (expected, active), "{policy}");
         assert_eq!(cluster.pods().len(), active, "{policy}");
         if policy == "Forbid" {
-            let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
+            let message =
+                "Not starting job because prior execution is running and concurrency policy is Forbid";
             assert_eq!(cluster.events("JobAlreadyActive"), [message]);
             cluster.end_running(0).await;
             // The time that was kept waiting is still the latest.
@@ -164,7 +165,8 @@ async fn over_a_hundred_missed_times_are_a_warning_unless_there_is_a_window_cj_1
         cluster.settle().await;
         assert_eq!(cluster.times(), "01:42*", "{window:?}");
         let told = cluster.events("TooManyMissedTimes");
-        let text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+        let text =
+            "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
         assert_eq!(told, vec![text; warnings], "{window:?}");
         cluster.stop().await;
     }
@@ -229,7 +231,8 @@ async fn jobs_made_by_hand_and_jobs_that_go_missing_are_noticed_cj_1() {
     );
     cluster.until(1, 1).await;
     assert_eq!((cluster.times().as_str(), cluster.active_jobs()), ("01:00*", 1));
-    let name = cluster.api.list_as::<Job>(None).iter().find(|j| j.name() != "by-hand").unwrap().name().to_string();
+    let name =
+        cluster.api.list_as::<Job>(None).iter().find(|j| j.name() != "by-hand").unwrap().name().to_string();
     let key = super::cluster::key(&name);
     cluster.api.delete(podium::object::Kind::Job, &key, &podium::api::DeleteOptions::default()).unwrap();
     cluster.settle().await;

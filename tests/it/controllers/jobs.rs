@@ -152,7 +152,10 @@ async fn parallelism_can_be_changed_and_zero_stops_job_1() {
 #[tokio::test(start_paused = true)]
 async fn a_suspended_job_has_no_pods_and_its_clock_stands_job_1() {
     let cluster = Cluster::start(NO_NODES);
-    cluster.create::<Job>(job("later", &json!({"suspend": true, "completions": 2, "activeDeadlineSeconds": 100})));
+    cluster.create::<Job>(job(
+        "later",
+        &json!({"suspend": true, "completions": 2, "activeDeadlineSeconds": 100}),
+    ));
     let suspend = |suspend: bool| {
         cluster.change::<Job>("later", |j| j.spec.as_mut().unwrap().suspend = Some(suspend));
     };
@@ -185,7 +188,10 @@ async fn a_suspended_job_has_no_pods_and_its_clock_stands_job_1() {
 #[tokio::test(start_paused = true)]
 async fn each_index_is_done_once_job_1() {
     let cluster = Cluster::start(NO_NODES);
-    cluster.create::<Job>(job("sweep", &json!({"completionMode": "Indexed", "completions": 6, "parallelism": 4})));
+    cluster.create::<Job>(job(
+        "sweep",
+        &json!({"completionMode": "Indexed", "completions": 6, "parallelism": 4}),
+    ));
     cluster.run().await;
     let pod = cluster.of_index(2);
     assert!(pod.name().starts_with("sweep-2-"), "{}", pod.name());
@@ -211,7 +217,10 @@ async fn each_index_is_done_once_job_1() {
 #[tokio::test(start_paused = true)]
 async fn an_indexed_job_grows_and_shrinks_job_1() {
     let cluster = Cluster::start(NO_NODES);
-    cluster.create::<Job>(job("elastic", &json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3})));
+    cluster.create::<Job>(job(
+        "elastic",
+        &json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3}),
+    ));
     let resize = |size: i32| {
         cluster.change::<Job>("elastic", |j| {
             let spec = j.spec.as_mut().unwrap();
@@ -244,7 +253,10 @@ async fn failures_are_retried_after_growing_delays_up_to_the_limit_job_1() {
     }
     cluster.run().await;
     cluster.end_all(1).await;
-    assert_eq!(told(&cluster, "broken"), "0/0/0/4 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)");
+    assert_eq!(
+        told(&cluster, "broken"),
+        "0/0/0/4 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"
+    );
     assert_eq!(cluster.events("BackoffLimitExceeded"), ["Job has reached the specified backoff limit"]);
     assert_eq!((cluster.pods().len(), cluster.held()), (4, 0));
     cluster.stop().await;
@@ -275,7 +287,8 @@ async fn containers_restarted_in_place_count_as_failures_job_1() {
     cluster.create::<Job>(job("flaky", &on_failure));
     cluster.run().await;
     let restarted = |times: i32| {
-        let status = json!([{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": times}]);
+        let status =
+            json!([{"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": times}]);
         cluster
             .api
             .modify_status::<Pod>(&cluster.pods()[0].key(), |pod| {
@@ -290,14 +303,18 @@ async fn containers_restarted_in_place_count_as_failures_job_1() {
     assert_eq!(told(&cluster, "flaky"), "1/1/0/0");
     restarted(2);
     cluster.run().await;
-    assert_eq!(told(&cluster, "flaky"), "0/0/0/1 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)");
+    assert_eq!(
+        told(&cluster, "flaky"),
+        "0/0/0/1 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"
+    );
     cluster.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn indexes_fail_one_by_one_where_each_has_a_limit_job_1() {
     let cluster = Cluster::start(NO_NODES);
-    let limited = json!({"completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimitPerIndex": 1});
+    let limited =
+        json!({"completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimitPerIndex": 1});
     cluster.create::<Job>(job("each", &limited));
     cluster.run().await;
     cluster.end_index(1, 1).await;
@@ -331,7 +348,10 @@ async fn too_many_failed_indexes_end_the_job_job_1() {
     assert_eq!(told(&cluster, "few"), "4/4/0/1");
     cluster.end_index(3, 1).await;
     cluster.run().await;
-    assert_eq!(told(&cluster, "few"), "0/0/0/5 FailureTarget(MaxFailedIndexesExceeded) Failed(MaxFailedIndexesExceeded)");
+    assert_eq!(
+        told(&cluster, "few"),
+        "0/0/0/5 FailureTarget(MaxFailedIndexesExceeded) Failed(MaxFailedIndexesExceeded)"
+    );
     assert_eq!(
         cluster.events("MaxFailedIndexesExceeded"),
         ["Job has exceeded the specified maximal number of failed indexes"]
@@ -408,7 +428,11 @@ async fn a_deadline_beats_the_back_off_limit_job_1() {
     cluster.run().await;
     assert_eq!(told(&cluster, "timed"), "2/2/0/1");
     cluster.pass(51).await;
-    assert_eq!(told(&cluster, "timed"), "0/0/0/3 FailureTarget(DeadlineExceeded)", "its pods get their grace");
+    assert_eq!(
+        told(&cluster, "timed"),
+        "0/0/0/3 FailureTarget(DeadlineExceeded)",
+        "its pods get their grace"
+    );
     cluster.run().await;
     assert_eq!(told(&cluster, "timed"), "0/0/0/3 FailureTarget(DeadlineExceeded) Failed(DeadlineExceeded)");
     assert_eq!(cluster.events("DeadlineExceeded"), ["Job was active longer than specified deadline"]);
@@ -498,7 +522,10 @@ async fn a_job_with_a_selector_of_its_own_takes_over_pods_job_1() {
     cluster.api.delete(Kind::Job, &key("old"), &options).unwrap();
     cluster.settle().await;
     assert_eq!((cluster.pods().len(), cluster.held()), (1, 0));
-    let mut new = job("new", &json!({"completions": 2, "parallelism": 1, "manualSelector": true, "selector": selector}));
+    let mut new = job(
+        "new",
+        &json!({"completions": 2, "parallelism": 1, "manualSelector": true, "selector": selector}),
+    );
     new["spec"]["template"]["metadata"] = json!({"labels": selector["matchLabels"]});
     cluster.create::<Job>(new);
     cluster.run().await;
