@@ -8,8 +8,8 @@ use super::workload;
 pub(super) fn daemon_set(errors: &mut FieldErrors, set: &DaemonSet) {
     let spec = &set.spec;
     let path = Path::root("spec");
-    workload::required_selector(errors, &path, &spec.selector);
-    workload::selector_and_template(errors, &path, &spec.selector, Some(&spec.template));
+    workload::required_selector(errors, &path, &spec.selector, "daemonset");
+    workload::selector_and_template(errors, &path, &spec.selector, Some(&spec.template), "DaemonSet");
     for (field, number) in
         [("minReadySeconds", spec.min_ready_seconds), ("revisionHistoryLimit", spec.revision_history_limit)]
     {

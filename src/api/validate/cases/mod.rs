@@ -9,6 +9,7 @@ mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod service;
+mod stateful_set;
 mod workload;
 
 use serde_json::{Value, json};
