@@ -3,5 +3,6 @@
 mod cluster;
 mod deployments;
 mod housekeeping;
+mod replication;
 mod rollouts;
 mod stateful_sets;

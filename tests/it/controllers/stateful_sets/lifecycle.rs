@@ -162,11 +162,14 @@ async fn pods_that_ended_are_replaced_sts_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(2, json!({})));
     cluster.run().await;
+    let old = cluster.get::<Pod>("web-1").uid().to_string();
     cluster.fail(&cluster.get::<Pod>("web-1"));
     cluster.settle().await;
-    assert_eq!(pods(&cluster), "0:v1 1:v1-");
+    assert_eq!(pods(&cluster), "0:v1 1:v1!");
+    assert_ne!(cluster.get::<Pod>("web-1").uid(), old);
     cluster.run().await;
     assert_eq!(pods(&cluster), "0:v1 1:v1");
+    assert_eq!(cluster.events("SuccessfulDelete"), ["delete Pod web-1 in StatefulSet web successful"]);
     cluster.stop().await;
 }
 
