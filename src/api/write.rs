@@ -46,6 +46,7 @@ impl Api {
             }
             rules::apply_defaults(&mut candidate);
             admission::admit_create(self, &mut candidate)?;
+            rules::give_identity(&mut candidate);
             rules::check_create(&candidate)?;
             let taken = self.take_addresses(None, &mut candidate, options.dry_run)?;
             if options.dry_run {

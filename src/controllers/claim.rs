@@ -49,15 +49,26 @@ pub(super) fn claim<O: Typed, T: Typed>(
     claim_where(api, owner, |object| selector.matches(object.labels.as_ref()), candidates)
 }
 
-/// Makes it so for all candidates, where more than a selector says what the owner wants.
-///
-/// The owner is read anew before it adopts anything: a cached one may be gone, and another of the same
-/// name in its place.
+/// As [`claim`], where more than a selector says what the owner wants.
 pub(super) fn claim_where<O: Typed, T: Typed>(
     api: &Api,
     owner: &Shared<O>,
     wants: impl Fn(&ObjectMeta) -> bool,
     candidates: impl IntoIterator<Item = Shared<T>>,
+) -> Result<Vec<Shared<T>>, ApiError> {
+    claim_holding(api, owner, wants, candidates, None)
+}
+
+/// Makes it so for all candidates; what is adopted gets the finalizer, and what is released loses it.
+///
+/// The owner is read anew before it adopts anything: a cached one may be gone, and another of the same
+/// name in its place.
+pub(super) fn claim_holding<O: Typed, T: Typed>(
+    api: &Api,
+    owner: &Shared<O>,
+    wants: impl Fn(&ObjectMeta) -> bool,
+    candidates: impl IntoIterator<Item = Shared<T>>,
+    finalizer: Option<&str>,
 ) -> Result<Vec<Shared<T>>, ApiError> {
     let mut owned = Vec::new();
     let mut may_adopt = None;
@@ -66,13 +77,13 @@ pub(super) fn claim_where<O: Typed, T: Typed>(
         match judge(owner.object().meta(), wants(meta), meta) {
             Claim::Owned => owned.push(object),
             Claim::None => {}
-            Claim::Release => match release(api, owner.uid(), &object) {
+            Claim::Release => match release(api, owner.uid(), &object, finalizer) {
                 Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
                 _ => {}
             },
             Claim::Adopt => {
                 if *may_adopt.get_or_insert_with(|| is_still_there(api, owner)) {
-                    match adopt(api, owner, &wants, &object) {
+                    match adopt(api, owner, &wants, &object, finalizer) {
                         Ok(adopted) => owned.extend(adopted),
                         Err(error) if error.is_not_found() => {}
                         Err(error) => return Err(error),
@@ -94,6 +105,7 @@ fn adopt<O: Typed, T: Typed>(
     owner: &Shared<O>,
     wants: impl Fn(&ObjectMeta) -> bool,
     object: &Shared<T>,
+    finalizer: Option<&str>,
 ) -> Result<Option<Shared<T>>, ApiError> {
     let reference = controller_reference(owner.object());
     let adopted = api.modify::<T>(&object.key(), |fresh| {
@@ -102,19 +114,29 @@ fn adopt<O: Typed, T: Typed>(
             && judge(owner.object().meta(), wants(meta), meta) == Claim::Adopt
         {
             meta.owner_references.get_or_insert_default().push(reference.clone());
+            let held = meta.finalizers.get_or_insert_default();
+            held.extend(finalizer.filter(|f| !held.iter().any(|h| h == f)).map(ToString::to_string));
         }
         Ok(())
     })?;
     Ok(is_controlled_by(adopted.object().meta(), owner.uid()).then_some(adopted))
 }
 
-fn release<T: Typed>(api: &Api, owner_uid: &str, object: &Shared<T>) -> Result<(), ApiError> {
+fn release<T: Typed>(
+    api: &Api,
+    owner_uid: &str,
+    object: &Shared<T>,
+    finalizer: Option<&str>,
+) -> Result<(), ApiError> {
     api.modify::<T>(&object.key(), |fresh| {
         let meta = fresh.metadata_mut();
         if meta.uid.as_deref() == Some(object.uid())
             && let Some(references) = &mut meta.owner_references
         {
             references.retain(|r| r.uid != owner_uid);
+            if let Some(held) = &mut meta.finalizers {
+                held.retain(|h| Some(h.as_str()) != finalizer);
+            }
         }
         Ok(())
     })

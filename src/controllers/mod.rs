@@ -10,12 +10,14 @@
 mod claim;
 mod context;
 mod daemon_set;
+mod cron_job;
 mod deployment;
 mod disruption;
 mod endpoints;
 mod garbage;
 mod hash;
 mod history;
+mod job;
 mod namespace;
 mod node_lifecycle;
 mod pod_control;
@@ -24,5 +26,8 @@ mod replica_set;
 mod seen;
 mod stateful_set;
 mod taint_eviction;
+mod ttl_after_finished;
+mod volume;
 
 pub use context::{Controllers, Settings};
+pub use volume::VolumeDirectory;

@@ -8,14 +8,11 @@
 //! Architecture Invariant: nothing here reads a clock: `now` is an argument, and what to wait for is an
 //! answer. Pods that wait cost nothing while nothing happens.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
-use super::framework::PluginSet;
+use super::framework::{Plugin, PluginSet, QueueOrder};
 use super::pod_info::PodInfo;
 use crate::base::backoff::BackoffPolicy;
 use crate::object::Uid;
@@ -38,11 +35,10 @@ impl QueueTimes {
     }
 }
 
-/// The order of active pods: PrioritySort, older pods first among equals.
+/// The order of active pods: as the profile's plugin sorts them, first come first served among equals.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    priority: Reverse<i32>,
-    created: Timestamp,
+    order: QueueOrder,
     arrival: u64,
 }
 
@@ -81,14 +77,16 @@ struct Entry {
 pub struct Attempt {
     /// The pod.
     pub pod: Arc<PodInfo>,
+    /// When its binding is given up, once it was begun.
+    pub(super) bind_by: Option<Duration>,
     failures: u32,
     arrival: u64,
 }
 
 /// The pods without a node.
-#[derive(Debug)]
 pub struct Queue {
     times: QueueTimes,
+    sort: Arc<dyn Plugin>,
     entries: HashMap<Uid, Entry>,
     active: BTreeSet<(Rank, Uid)>,
     backing_off: BTreeSet<(Duration, Uid)>,
@@ -115,10 +113,11 @@ pub struct Waiting {
 }
 
 impl Queue {
-    /// No pod waits.
-    pub fn new(times: QueueTimes) -> Self {
+    /// No pod waits; those that will are sorted by this plugin.
+    pub fn new(times: QueueTimes, sort: Arc<dyn Plugin>) -> Self {
         Self {
             times,
+            sort,
             entries: HashMap::new(),
             active: BTreeSet::new(),
             backing_off: BTreeSet::new(),
@@ -146,7 +145,8 @@ impl Queue {
             Place::Active
         };
         self.remove(&uid);
-        self.insert(Entry { rank: rank(&pod, arrival), pod, place, failures, failed_at });
+        let rank = self.rank(&pod, arrival);
+        self.insert(Entry { rank, pod, place, failures, failed_at });
     }
 
     /// The waiting pod with this uid.
@@ -196,7 +196,7 @@ impl Queue {
             (entry.pod.clone(), entry.failures, entry.rank.arrival)
         };
         self.remove(&uid);
-        Some(Attempt { pod, failures, arrival })
+        Some(Attempt { pod, bind_by: None, failures, arrival })
     }
 
     /// No node takes the pod: it waits for a change that can turn what these plugins said; none of them
@@ -211,11 +211,12 @@ impl Queue {
     }
 
     fn give_back(&mut self, attempt: Attempt, now: Duration, place: impl FnOnce(Duration) -> Place) {
-        let Attempt { pod, failures, arrival } = attempt;
+        let Attempt { pod, failures, arrival, .. } = attempt;
         let failures = failures.saturating_add(1);
         let place = place(self.times.back_off.delay(failures));
         self.remove(pod.uid());
-        self.insert(Entry { rank: rank(&pod, arrival), pod, place, failures, failed_at: now });
+        let rank = self.rank(&pod, arrival);
+        self.insert(Entry { rank, pod, place, failures, failed_at: now });
     }
 
     /// Something changed that can turn refusals of `woken` plugins: pods that these refused, or that were
@@ -250,6 +251,10 @@ impl Queue {
         let unschedulable = self.unschedulable.len();
         let gated = self.entries.len() - active - backing_off - unschedulable;
         Waiting { active, backing_off, unschedulable, gated }
+    }
+
+    fn rank(&self, pod: &PodInfo, arrival: u64) -> Rank {
+        Rank { order: self.sort.queue_order(pod), arrival }
     }
 
     fn next_arrival(&mut self) -> u64 {
@@ -304,17 +309,13 @@ impl Queue {
     }
 }
 
-fn rank(pod: &PodInfo, arrival: u64) -> Rank {
-    let created = pod.pod.metadata.creation_timestamp.as_ref().map_or(Timestamp::MIN, |time| time.0);
-    Rank { priority: Reverse(pod.priority), created, arrival }
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use serde_json::json;
 
     use super::super::framework::PluginId;
+    use super::super::plugins::PrioritySort;
     use super::*;
     use crate::object::Shared;
 
@@ -327,7 +328,7 @@ mod tests {
     }
 
     fn queue() -> Queue {
-        Queue::new(QueueTimes::of(&Timings::default()))
+        Queue::new(QueueTimes::of(&Timings::default()), Arc::new(PrioritySort))
     }
 
     fn seconds(n: u64) -> Duration {

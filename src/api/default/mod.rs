@@ -61,6 +61,13 @@ pub fn apply_defaults(object: &mut Object) {
     }
 }
 
+/// Gives a new object what follows from its uid and name; runs once, after its defaults.
+pub fn give_identity(object: &mut Object) {
+    if object.kind() == Kind::Job {
+        on(object, batch::generate_selector);
+    }
+}
+
 fn on<T: Typed>(object: &mut Object, rule: fn(&mut T)) {
     if let Some(value) = object.get_mut::<T>() {
         rule(value);

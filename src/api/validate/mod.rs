@@ -116,6 +116,7 @@ pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
         }
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::update(&mut errors, new, old),
         (Body::Job(new), Body::Job(old)) => batch::job_update(&mut errors, new, old),
+        (Body::CronJob(new), Body::CronJob(old)) => batch::cron_job_update(&mut errors, new, old),
         (Body::StorageClass(new), Body::StorageClass(old)) => storage::class_update(&mut errors, new, old),
         (Body::PersistentVolume(new), Body::PersistentVolume(old)) => {
             storage::volume_update(&mut errors, new, old);
@@ -142,6 +143,9 @@ pub fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
         (Body::StatefulSet(new), Body::StatefulSet(old)) => {
             stateful_set::status_update(&mut errors, new, old);
         }
+        (Body::PersistentVolumeClaim(new), _) => storage::claim_status(&mut errors, new),
+        (Body::Job(new), Body::Job(old)) => batch::job_status_update(&mut errors, new, old),
+        (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::status_update(&mut errors, new, old),
         _ => {}
     }
     errors.into_vec()

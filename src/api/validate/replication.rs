@@ -16,7 +16,7 @@ pub(super) fn controller(errors: &mut FieldErrors, controller: &ReplicationContr
     errors.non_negative(&path.child("replicas"), spec.replicas.unwrap_or(0));
     let selector = LabelSelector { match_labels: spec.selector.clone(), ..LabelSelector::default() };
     let owner = "ReplicationController";
-    workload::selector_and_template(errors, &path, &selector, spec.template.as_ref(), owner);
+    workload::selector_and_template_of(owner, errors, &path, &selector, spec.template.as_ref());
 }
 
 pub(super) fn controller_status(errors: &mut FieldErrors, controller: &ReplicationController) {

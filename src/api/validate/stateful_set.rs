@@ -45,7 +45,7 @@ fn stateful_set(errors: &mut FieldErrors, set: &StatefulSet) {
     }
     workload::required_selector(errors, &path, &spec.selector, "statefulset");
     let template = with_claims(spec);
-    workload::selector_and_template(errors, &path, &spec.selector, Some(&template), "StatefulSet");
+    workload::selector_and_template_of("StatefulSet", errors, &path, &spec.selector, Some(&template));
     let templates = path.child("volumeClaimTemplates");
     for (i, claim) in spec.volume_claim_templates.iter().flatten().enumerate() {
         if claim.metadata.name.as_ref().is_none_or(String::is_empty) {

@@ -16,7 +16,7 @@ pub(super) fn deployment(errors: &mut FieldErrors, deployment: &Deployment) {
     let path = Path::root("spec");
     errors.non_negative(&path.child("replicas"), spec.replicas.unwrap_or(0));
     required_selector(errors, &path, &spec.selector, "deployment");
-    selector_and_template(errors, &path, &spec.selector, Some(&spec.template), "ReplicaSet");
+    selector_and_template(errors, &path, &spec.selector, Some(&spec.template));
     strategy(errors, &path.child("strategy"), spec);
     for (field, number) in
         [("minReadySeconds", spec.min_ready_seconds), ("revisionHistoryLimit", spec.revision_history_limit)]
@@ -43,7 +43,7 @@ pub(super) fn replica_set(errors: &mut FieldErrors, replica_set: &ReplicaSet) {
     errors.non_negative(&path.child("replicas"), spec.replicas.unwrap_or(0));
     errors.non_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.unwrap_or(0));
     required_selector(errors, &path, &spec.selector, "deployment");
-    selector_and_template(errors, &path, &spec.selector, spec.template.as_ref(), "ReplicaSet");
+    selector_and_template(errors, &path, &spec.selector, spec.template.as_ref());
 }
 
 pub(super) fn replica_set_update(errors: &mut FieldErrors, new: &ReplicaSet, old: &ReplicaSet) {
@@ -67,13 +67,22 @@ pub(super) fn required_selector(
 }
 
 /// The selector is sound and picks what the template makes; the template makes pods that run forever.
-/// `owner` is what the kind is called where it forbids a deadline.
 pub(super) fn selector_and_template(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     selector: &LabelSelector,
     template: Option<&PodTemplateSpec>,
+) {
+    selector_and_template_of("ReplicaSet", errors, path, selector, template);
+}
+
+/// The same for an owner whose kind is named where the fault is its template's.
+pub(super) fn selector_and_template_of(
     owner: &str,
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    selector: &LabelSelector,
+    template: Option<&PodTemplateSpec>,
 ) {
     selector::label_selector(errors, &path.child("selector"), selector);
     let path = path.child("template");
@@ -98,10 +107,8 @@ pub(super) fn selector_and_template(
         errors.unsupported(&path.child("spec.restartPolicy"), policy, &["Always"]);
     }
     if spec.is_some_and(|s| s.active_deadline_seconds.is_some()) {
-        errors.forbidden(
-            &path.child("spec.activeDeadlineSeconds"),
-            format!("activeDeadlineSeconds in {owner} is not Supported"),
-        );
+        let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
+        errors.forbidden(&path.child("spec.activeDeadlineSeconds"), detail);
     }
 }
 
@@ -199,7 +206,7 @@ pub(super) fn is_zero(value: &IntOrString) -> bool {
 }
 
 /// The number before the `%`, when the text is a percentage.
-fn percent(value: &IntOrString) -> Option<u64> {
+pub(super) fn percent(value: &IntOrString) -> Option<u64> {
     let IntOrString::String(text) = value else { return None };
     let digits = text.strip_suffix('%')?;
     let good = !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit());

@@ -3,7 +3,7 @@
 //! One controller for both kinds; [`kind`] is what they differ in.
 
 mod kind;
-mod rank;
+pub(super) mod rank;
 mod status;
 
 use std::cmp::Ordering;

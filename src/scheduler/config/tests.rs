@@ -6,7 +6,7 @@ use super::super::test_cluster::Cluster;
 use super::super::test_objects::{asking, node, sized_node};
 use super::*;
 use crate::object::Object;
-use crate::scheduler::framework::{Plugin, PluginId};
+use crate::scheduler::framework::{Plugin, PluginId, Point};
 
 fn one(configuration: &Value) -> Profile {
     let mut all = profiles(configuration).unwrap();
@@ -19,7 +19,7 @@ fn scores(profile: &Profile) -> Vec<(&'static str, i64)> {
 }
 
 fn filters(profile: &Profile) -> Vec<PluginId> {
-    profile.filters().map(Plugin::id).collect()
+    profile.at(Point::Filter).map(Plugin::id).collect()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn older_spellings_mean_the_same_sch_6() {
         "plugins": {"score": {"disabled": [{"name": "NodeResourcesLeastAllocated"}],
             "enabled": [{"name": "NodeResourcesMostAllocated", "weight": 3}]}}}));
     assert_eq!(old.scheduler_name, "old");
-    assert_eq!(old.post_filters().count(), 0);
+    assert_eq!(old.at(Point::PostFilter).count(), 0);
     assert!(scores(&old).contains(&("NodeResourcesFit", 3)));
     // The fuller node is the better one now, and a pod that fits nowhere hears nothing of preemption.
     let mut profile = old;
@@ -126,6 +126,20 @@ fn mistakes_name_their_field_sch_6() {
         (
             args("PodTopologySpread", constraint(json!({"labelSelector": {}}))),
             "profiles[0].pluginConfig[0].args.defaultConstraints[0].labelSelector: Forbidden",
+        ),
+        (
+            profile(json!({"score": {"enabled": [{"name": "NodeName"}]}})),
+            "profiles[0].plugins.score.enabled[0].name: Invalid value: \"NodeName\": does not extend score",
+        ),
+        (
+            profile(json!({"bind": {"disabled": [{"name": "DefaultBinder"}]}})),
+            "profiles[0].plugins.bind: Required value: at least one bind plugin is needed for profile with \
+             scheduler name \"default-scheduler\"",
+        ),
+        (
+            profile(json!({"queueSort": {"disabled": [{"name": "*"}]}})),
+            "profiles[0].plugins.queueSort: Required value: one queue sort plugin required for profile with \
+             scheduler name \"default-scheduler\", but got 0",
         ),
         (args("NodeName", json!({"x": 1})), "profiles[0].pluginConfig[0].args: Forbidden"),
     ] {

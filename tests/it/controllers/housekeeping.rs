@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Ser
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::{DeleteOptions, Propagation};
+use podium::object::pod::printed_status;
 use podium::object::readiness::{condition, is_ready, phase};
 use podium::object::{Key, Kind};
 use serde_json::{Value, json};
@@ -279,6 +280,9 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
     let pod = cluster.pods().remove(0);
     assert!(!is_ready(&pod) && pod.metadata.deletion_timestamp.is_none());
     assert_eq!(cluster.sets(), "1:1/0");
+    // POD-1, SAFE-4: nobody knows how it is, so its phase stays what its kubelet last said, as in Kubernetes since
+    // taints evict; only a pod that some older controller marked `NodeLost` is printed as Unknown.
+    assert_eq!((phase(&pod), printed_status(&pod).status.as_str()), ("Running", "Running"));
     cluster.pass(290).await;
     assert!(cluster.get::<Pod>(pod.name()).metadata.deletion_timestamp.is_none());
     cluster.pass(12).await;
@@ -288,6 +292,7 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
         condition(&gone, "DisruptionTarget").unwrap().reason.as_deref(),
         Some("DeletionByTaintManager")
     );
+    assert_eq!((phase(&gone), printed_status(&gone).status.as_str()), ("Running", "Terminating"));
     assert_eq!(cluster.pods().len(), 2, "and it has been replaced");
 
     cluster

@@ -3,6 +3,7 @@
 mod cluster;
 mod config;
 mod container;
+mod daemon_set;
 mod hostile;
 mod metadata;
 mod pod_resize;
@@ -10,6 +11,7 @@ mod pod_spec;
 mod pod_update;
 mod service;
 mod stateful_set;
+mod storage;
 mod workload;
 
 use serde_json::{Value, json};
@@ -52,6 +54,14 @@ fn check(kind: Kind, cases: &[(&str, &[&str])]) {
 fn check_change(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     for (old, new, expected) in cases {
         let errors = validate_update(&object(kind, new), &object(kind, old));
+        assert_eq!(shown(&errors), *expected, "{old} -> {new}");
+    }
+}
+
+/// What is wrong with changes of a status: (old, new, expected).
+fn check_status(kind: Kind, cases: &[(&str, &str, &[&str])]) {
+    for (old, new, expected) in cases {
+        let errors = validate_status_update(&object(kind, new), &object(kind, old));
         assert_eq!(shown(&errors), *expected, "{old} -> {new}");
     }
 }

@@ -1,0 +1,156 @@
+//! The core by itself: what it does with one pod after another.
+
+use serde_json::json;
+
+use super::super::test_cluster::Cluster;
+use super::super::test_objects::{asking, named_pod, node, sized_node};
+use super::*;
+use crate::object::Shared;
+
+#[test]
+fn messages_are_kube_schedulers_sch_9() {
+    let tainted = node(json!({"metadata": {"name": "t"},
+        "spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}}));
+    let cordoned = node(json!({"metadata": {"name": "u"}, "spec": {"unschedulable": true}}));
+    let nodes = [tainted, cordoned, sized_node("a", "1"), sized_node("b", "1"), sized_node("c", "2")];
+    for (nodes, spec, message) in [
+        (&nodes[..0], asking("1"), "no nodes available to schedule pods"),
+        (
+            &nodes[..],
+            asking("3"),
+            "0/5 nodes are available: 1 node(s) had untolerated taint {k: v}, 1 node(s) were \
+             unschedulable, 3 Insufficient cpu. preemption: 0/5 nodes are available: 5 Preemption is \
+             not helpful for scheduling.",
+        ),
+        (
+            &nodes[2..],
+            json!({"nodeSelector": {"disk": "ssd"}}),
+            "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: \
+             0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+        ),
+        (
+            &nodes[2..],
+            json!({"preemptionPolicy": "Never", "nodeSelector": {"disk": "ssd"}}),
+            "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: \
+             not eligible due to preemptionPolicy=Never.",
+        ),
+        (
+            &nodes[2..],
+            json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                {"nodeSelectorTerms": [{"matchFields": [
+                    {"key": "metadata.name", "operator": "In", "values": ["gone"]}]}]}}}}),
+            "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. preemption: \
+             0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+        ),
+        (
+            &nodes[2..],
+            json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                {"nodeSelectorTerms": [{"matchFields": [
+                    {"key": "metadata.name", "operator": "In", "values": ["a"]},
+                    {"key": "metadata.name", "operator": "In", "values": ["b"]}]}]}}}}),
+            "0/3 nodes are available: pod affinity terms conflict. preemption: 0/3 nodes are available: \
+             3 Preemption is not helpful for scheduling.",
+        ),
+    ] {
+        let mut cluster = Cluster::new(nodes);
+        cluster.pod("p", spec);
+        assert_eq!(cluster.step(), format!("p: {message}"));
+    }
+}
+
+#[test]
+fn room_is_taken_at_once_and_given_back_when_the_binding_fails_sch_1() {
+    let mut cluster = Cluster::new(&[sized_node("a", "1")]);
+    cluster.pod("first", asking("1"));
+    cluster.pod("second", asking("1"));
+    let Some(Step::Bind { attempt, node }) = cluster.core.step(cluster.now) else { panic!("first fits") };
+    assert_eq!((attempt.pod.uid(), &*node), ("first", "a"));
+    assert_eq!(
+        cluster.step(),
+        "second: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: \
+         1 No preemption victims found for incoming pod."
+    );
+    cluster.core.bind_failed(attempt, cluster.now);
+    // The room is the other's, whose back-off is cut short: nobody else is to be tried.
+    assert_eq!(cluster.step(), "second -> a");
+    let bound = || {
+        let mut spec = asking("1");
+        spec["nodeName"] = json!("a");
+        named_pod("second", spec)
+    };
+    // An older version of the pod arrives late, then it is seen bound, then it goes.
+    cluster.pod("second", asking("1"));
+    cluster.core.pod_changed(bound(), cluster.now);
+    assert!(!cluster.core.snapshot().placed("second").unwrap().assumed);
+    assert_eq!(cluster.step(), "-", "a binding that failed waits out its back-off");
+    assert!(cluster.after(1).step().starts_with("first: 0/1"));
+    cluster.core.pod_gone("second", cluster.now);
+    assert_eq!(cluster.step(), "first -> a");
+}
+
+#[test]
+fn what_cannot_help_wakes_nobody_sch_1() {
+    let mut cluster = Cluster::new(&[sized_node("a", "2"), sized_node("b", "1")]);
+    cluster.pod("big", asking("4"));
+    assert!(cluster.step().starts_with("big: 0/2"));
+    cluster.after(60);
+    for name in ["x", "y"] {
+        cluster.pod(name, asking("500m"));
+        assert!(cluster.step().starts_with(&format!("{name} -> ")));
+    }
+    cluster.core.pod_gone("x", cluster.now);
+    cluster.core.node_gone("b", cluster.now);
+    cluster.core.node_changed(sized_node("c", "3"), cluster.now);
+    assert_eq!(cluster.step(), "-", "a node that is too small, room that is too small");
+    assert!(cluster.verdicts.lock().get("big").is_some());
+    cluster.core.node_changed(sized_node("c", "4"), cluster.now);
+    assert_eq!(cluster.step(), "big -> c");
+    assert!(cluster.verdicts.lock().get("big").is_none());
+}
+
+#[test]
+fn gated_foreign_and_terminating_pods_are_left_alone_sch_1() {
+    let mut cluster = Cluster::new(&[sized_node("a", "2")]);
+    let gated = cluster
+        .core
+        .pod_changed(named_pod("p", json!({"schedulingGates": [{"name": "g"}]})), cluster.now);
+    assert_eq!(gated.unwrap().message, "Scheduling is blocked due to non-empty scheduling gates");
+    cluster.pod("foreign", json!({"schedulerName": "mine"}));
+    let mut going = (*named_pod("going", json!({}))).clone();
+    cluster.core.pod_changed(Shared::from_value(going.clone()), cluster.now);
+    going.metadata.deletion_timestamp = Some(crate::base::clock::time(jiff::Timestamp::UNIX_EPOCH));
+    cluster.core.pod_changed(Shared::from_value(going), cluster.now);
+    assert_eq!(cluster.step(), "-");
+    cluster.pod("p", json!({}));
+    assert_eq!(cluster.step(), "p -> a");
+}
+
+#[test]
+fn verdicts_name_every_filter_on_every_node_con_9() {
+    let cordoned = node(json!({"metadata": {"name": "u"}, "spec": {"unschedulable": true}}));
+    let mut cluster = Cluster::new(&[cordoned, sized_node("a", "1")]);
+    cluster.pod("p", asking("2"));
+    cluster.step();
+    let table = cluster.verdicts.lock().get("p").unwrap();
+    let mut told: Vec<String> = Vec::new();
+    for row in table.table.rows() {
+        for (plugin, refusal) in row.verdicts() {
+            let reasons: Vec<String> = refusal
+                .iter()
+                .flat_map(|refusal| refusal.reasons.as_slice().iter().map(ToString::to_string))
+                .collect();
+            told.push(format!("{} {}: {}", row.node(), plugin.name(), reasons.join(" and ")));
+        }
+    }
+    assert_eq!(
+        told,
+        [
+            "u NodeUnschedulable: node(s) were unschedulable",
+            "u TaintToleration: ",
+            "u NodeResourcesFit: Too many pods and Insufficient cpu",
+            "a NodeUnschedulable: ",
+            "a TaintToleration: ",
+            "a NodeResourcesFit: Insufficient cpu",
+        ]
+    );
+}
