@@ -5,4 +5,6 @@ mod daemon_rollouts;
 mod daemon_sets;
 mod deployments;
 mod housekeeping;
+mod replication;
 mod rollouts;
+mod stateful_sets;
