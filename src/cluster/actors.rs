@@ -21,7 +21,11 @@ pub(super) fn start(
     config: &ClusterConfig,
     ca_pem: &str,
 ) -> Result<Actors, ConfigError> {
-    let settings = Settings { disabled: config.disabled.clone(), root_certificate: ca_pem.to_string() };
+    let settings = Settings {
+        disabled: config.disabled.clone(),
+        root_certificate: ca_pem.to_string(),
+        node_lifecycle: config.file.node_lifecycle.clone(),
+    };
     let mut scheduler_config = SchedulerConfig::default();
     if let Some(configuration) = &config.file.scheduler {
         scheduler_config.profiles = profiles(configuration)?;

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::api::{Api, Change};
 use crate::base::task::Tasks;
+use crate::object::config::NodeLifecycleConfig;
 use crate::object::{Kind, Typed};
 use crate::reconcile::{Caches, QueueKey, Reconciler, WorkQueue, run};
 
@@ -18,6 +19,8 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
+    /// How fast the pods of silent nodes are driven away.
+    pub node_lifecycle: NodeLifecycleConfig,
 }
 
 /// What a controller is started with.

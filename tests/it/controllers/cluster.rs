@@ -41,6 +41,7 @@ impl Cluster {
         let settings = Settings {
             disabled: disabled.iter().map(ToString::to_string).collect(),
             root_certificate: "the CA".into(),
+            ..Settings::default()
         };
         let controllers = Controllers::start(&api, &caches, &tasks, settings);
         Self { api, controllers, tasks }

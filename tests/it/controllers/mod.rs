@@ -5,4 +5,5 @@ mod daemon_rollouts;
 mod daemon_sets;
 mod deployments;
 mod housekeeping;
+mod nodes;
 mod rollouts;
