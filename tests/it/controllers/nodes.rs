@@ -4,7 +4,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, NodeCondition, Pod};
 use podium::api::DeleteOptions;
-use podium::object::readiness::{condition, is_ready};
+use podium::object::pod::printed_status;
+use podium::object::readiness::{condition, is_ready, phase};
 use podium::object::{Key, Kind};
 use serde_json::{Value, json};
 
@@ -128,6 +129,10 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
     let pod = cluster.pods().remove(0);
     assert!(!is_ready(&pod) && !is_going(&pod));
     assert_eq!(cluster.sets(), "1:1/0");
+    // POD-1, SAFE-4: nobody knows how it is, so its phase stays what its kubelet last said, as in Kubernetes since
+    // taints evict; only a pod that some older controller marked `NodeLost` is printed as Unknown.
+    let printed = |pod: &Pod| (phase(pod).to_string(), printed_status(pod).status);
+    assert_eq!(printed(&pod), ("Running".into(), "Running".into()));
     pass(&cluster, 290, &["n2"]).await;
     assert!(!is_going(&cluster.get::<Pod>(pod.name())));
     pass(&cluster, 12, &["n2"]).await;
@@ -136,6 +141,7 @@ async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
     let told = condition(&gone, "DisruptionTarget").unwrap();
     assert_eq!(told.reason.as_deref(), Some("DeletionByTaintManager"));
     assert_eq!(told.message.as_deref(), Some("Taint manager: deleting due to NoExecute taint"));
+    assert_eq!(printed(&gone), ("Running".into(), "Terminating".into()));
     assert_eq!(cluster.pods().len(), 2, "and it has been replaced");
 
     report(&cluster, "n1", "Ready", "True");

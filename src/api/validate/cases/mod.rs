@@ -10,6 +10,7 @@ mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod service;
+mod storage;
 mod workload;
 
 use serde_json::{Value, json};
@@ -86,6 +87,7 @@ fn check_container(cases: &[(&str, &[&str])]) {
     }
 }
 
+const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// The message of a Status, as the API puts it together.
