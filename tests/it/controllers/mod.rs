@@ -6,5 +6,6 @@ mod daemon_sets;
 mod deployments;
 mod housekeeping;
 mod replication;
+mod nodes;
 mod rollouts;
 mod stateful_sets;
