@@ -1,11 +1,14 @@
 //! The controllers, by scenario, on virtual time.
 
 mod cluster;
+mod cron_jobs;
 mod daemon_rollouts;
 mod daemon_sets;
 mod deployments;
 mod housekeeping;
-mod replication;
+mod job_counts;
+mod jobs;
 mod nodes;
+mod replication;
 mod rollouts;
 mod stateful_sets;

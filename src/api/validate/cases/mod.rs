@@ -1,5 +1,6 @@
 //! Tables of objects and of what is wrong with them, by kind.
 
+mod batch;
 mod cluster;
 mod config;
 mod container;

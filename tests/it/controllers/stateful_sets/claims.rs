@@ -126,6 +126,9 @@ async fn claims_carry_the_labels_that_select_the_pods_sts_1() {
     start(&cluster, "web-0").await;
     let claim = cluster.get::<PersistentVolumeClaim>("www-web-0");
     assert_eq!(serde_json::to_value(&claim.metadata.labels).unwrap(), json!({"app": "nginx"}));
-    assert_eq!(claim.spec.as_ref().unwrap().access_modes.as_deref(), Some(&["ReadWriteOnce".to_string()][..]));
+    assert_eq!(
+        claim.spec.as_ref().unwrap().access_modes.as_deref(),
+        Some(&["ReadWriteOnce".to_string()][..])
+    );
     cluster.stop().await;
 }

@@ -28,7 +28,10 @@ async fn pods_are_made_one_after_the_other_with_an_identity_sts_1() {
     assert_eq!(labels["statefulset.kubernetes.io/pod-name"], "web-1");
     assert_eq!(labels["apps.kubernetes.io/pod-index"], "1");
     let set = cluster.get::<StatefulSet>("web");
-    assert_eq!(Some(&labels["controller-revision-hash"]), set.status.as_ref().unwrap().update_revision.as_ref());
+    assert_eq!(
+        Some(&labels["controller-revision-hash"]),
+        set.status.as_ref().unwrap().update_revision.as_ref()
+    );
     assert_eq!(controller_of(&pod.metadata).unwrap().uid, set.uid());
     let spec = pod.spec.clone().unwrap();
     assert_eq!((spec.hostname.as_deref(), spec.subdomain.as_deref()), (Some("web-1"), Some("nginx")));
@@ -113,7 +116,8 @@ async fn a_pod_counts_when_it_was_ready_long_enough_sts_1() {
     cluster.settle().await;
     start(&cluster, "web-0").await;
     assert_eq!(pods(&cluster), "0:v1", "ready, but not for ten seconds");
-    let available = |cluster: &Cluster| cluster.get::<StatefulSet>("web").status.clone().unwrap().available_replicas;
+    let available =
+        |cluster: &Cluster| cluster.get::<StatefulSet>("web").status.clone().unwrap().available_replicas;
     assert_eq!(available(&cluster), Some(0));
     cluster.pass(9).await;
     assert_eq!(pods(&cluster), "0:v1");
@@ -251,7 +255,9 @@ async fn what_cannot_be_made_is_told_and_tried_again_sts_1() {
     cluster.settle().await;
     assert_eq!(
         cluster.events("FailedCreate"),
-        ["create Pod web-0 in StatefulSet web failed error: pods \"web-0\" is forbidden: no PriorityClass with name high was found"]
+        [
+            "create Pod web-0 in StatefulSet web failed error: pods \"web-0\" is forbidden: no PriorityClass with name high was found"
+        ]
     );
     cluster.create::<k8s_openapi::api::scheduling::v1::PriorityClass>(
         json!({"metadata": {"name": "high"}, "value": 1000}),

@@ -114,7 +114,10 @@ async fn several_pods_may_be_down_at_once_sts_2() {
     start(&cluster, "web-3").await;
     assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1 3:v2 4:v2!");
     cluster.run().await;
-    assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v2 1:v2 2:v2 3:v2 4:v2", "5 5 5 5 v2>v2"));
+    assert_eq!(
+        (pods(&cluster).as_str(), status(&cluster).as_str()),
+        ("0:v2 1:v2 2:v2 3:v2 4:v2", "5 5 5 5 v2>v2")
+    );
     cluster.stop().await;
 }
 
@@ -193,7 +196,10 @@ async fn a_revision_tells_why_and_is_made_again_when_it_is_lost_sts_2() {
     assert_eq!(name, format!("web-{hash}"));
     assert_eq!(revision.metadata.labels.as_ref().unwrap()["app"], "nginx");
 
-    cluster.api.delete(Kind::ControllerRevision, &key(&name), &podium::api::DeleteOptions::default()).unwrap();
+    cluster
+        .api
+        .delete(Kind::ControllerRevision, &key(&name), &podium::api::DeleteOptions::default())
+        .unwrap();
     cluster.run().await;
     assert_eq!(image_of(&cluster, Some(&name)), "v1", "the name follows from what it holds");
     assert_eq!(pods(&cluster), "0:v1");
@@ -216,6 +222,9 @@ async fn a_name_taken_by_another_template_is_counted_and_the_next_one_used_sts_2
     assert_eq!(status.collision_count, Some(1));
     assert_ne!(status.update_revision.as_ref(), Some(&name));
     let pod = cluster.get::<Pod>("web-0");
-    assert_eq!(pod.metadata.labels.as_ref().unwrap().get("controller-revision-hash"), status.update_revision.as_ref());
+    assert_eq!(
+        pod.metadata.labels.as_ref().unwrap().get("controller-revision-hash"),
+        status.update_revision.as_ref()
+    );
     cluster.stop().await;
 }
