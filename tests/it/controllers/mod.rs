@@ -4,3 +4,4 @@ mod cluster;
 mod deployments;
 mod housekeeping;
 mod rollouts;
+mod volumes;
