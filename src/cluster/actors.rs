@@ -5,6 +5,7 @@ use std::path::Path;
 use super::config::ClusterConfig;
 use crate::api::Api;
 use crate::base::task::Tasks;
+use crate::base::time_zone;
 use crate::controllers::{Controllers, Settings, VolumeDirectory};
 use crate::kubelet::volumes::user_of;
 use crate::reconcile::Caches;
@@ -29,6 +30,7 @@ pub(super) fn start(
     let volumes = VolumeDirectory::new(data_dir.join("volumes"), move |path| user_of(&nodes, path));
     let settings = Settings {
         disabled: config.disabled.clone(),
+        time_zone: Some(time_zone::local()),
         root_certificate: ca_pem.to_string(),
         volumes: Some(volumes),
     };

@@ -120,7 +120,7 @@ impl Kubelets {
                 };
                 match gone {
                     Ok(()) => {
-                        volumes::remove_dir(node.config.pods_dir.join(&uid)).await;
+                        volumes::remove_of(&node, &uid).await;
                         tracing::info!(pod = uid, "a pod that the API does not know was removed");
                     }
                     Err(error) => tracing::warn!(pod = uid, "a stray pod was not removed: {error}"),

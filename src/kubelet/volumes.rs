@@ -13,6 +13,7 @@ mod tokens;
 use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume};
 
@@ -20,7 +21,7 @@ use super::environment;
 use super::node::Node;
 use super::observed::{Observed, Prepared};
 use super::resize;
-use super::runtime::Mount;
+use super::runtime::{Memory, Mount};
 use super::spec;
 use super::sync_loop::Engine;
 use crate::object::storage::{ClaimUse, claims_of};
@@ -57,6 +58,32 @@ pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBu
     pod_dir(node, pod).join("volumes").join(volume)
 }
 
+/// Whether the volume shows what is in API objects.
+fn is_from_api(volume: &Volume) -> bool {
+    volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.downward_api.is_some()
+        || volume.projected.is_some()
+}
+
+/// Whether the volume lies in the runtime's memory where there is such a place: what comes from API objects does,
+/// unless a part of it is mounted, which is looked up by its path on the machine.
+fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
+    let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+    let in_part = |container: &Container| {
+        let mut mounts = container.volume_mounts.iter().flatten().filter(|mount| mount.name == volume.name);
+        mounts.any(|mount| given(&mount.sub_path) || given(&mount.sub_path_expr))
+    };
+    // Ephemeral containers come later, and may not mount parts.
+    let mut containers = spec::app_containers(pod).iter().chain(spec::init_containers(pod).map(|(_, init)| init));
+    is_from_api(volume) && !containers.any(in_part)
+}
+
+/// A volume's directory below its pod's in memory.
+fn in_memory(pod_dir: PathBuf, volume: &str) -> PathBuf {
+    pod_dir.join("volumes").join(volume)
+}
+
 /// Whether the pod has a volume that shows this config map or secret, or is this claim's.
 pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
     if kind == Kind::PersistentVolumeClaim {
@@ -91,6 +118,7 @@ pub(super) async fn prepare(
     node: &Node,
     pod: &Shared<Pod>,
     observed: &Observed,
+    memory: Option<&Arc<Memory>>,
     tokens: &mut Tokens,
 ) -> Result<(), VolumeError> {
     // What was asked for and not given is not shown.
@@ -118,7 +146,10 @@ pub(super) async fn prepare(
                 })
             },
         };
-        let dir = volume_dir(node, pod, &volume.name);
+        let dir = match memory.filter(|_| lies_in_memory(pod, volume)) {
+            Some(memory) => in_memory(memory.reach(pod.uid()), &volume.name),
+            None => volume_dir(node, pod, &volume.name),
+        };
         let given = match claims::used_by(pod, &volume.name) {
             // It has its volume until it ends, whatever becomes of the claim.
             Some(_) if !first => continue,
@@ -130,7 +161,13 @@ pub(super) async fn prepare(
     if node.config.hollow || work.is_empty() {
         return Ok(());
     }
+    // What a hostPath shows may be on a disk that does not answer: nobody else is to wait for that.
+    let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
+    let _turn = if alone { None } else { engine.volume_writers.acquire().await.ok() };
+    let memory = memory.cloned();
     let done = tokio::task::spawn_blocking(move || {
+        // Its paths mean what they should as long as it is there.
+        let _memory = memory;
         work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given))
     });
     done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
@@ -249,7 +286,10 @@ pub(super) fn mounts(
             // What the pod was given, whatever became of its claim since.
             None if used.is_some() && !node.config.hollow => std::fs::read_link(&dir)
                 .map_err(|error| format!("volume \"{}\": {}: {error}", mount.name, dir.display()))?,
-            None => dir,
+            None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
+                Some(memory) => in_memory(memory.seen(pod.uid()), &volume.name),
+                None => dir,
+            },
         };
         let expression = mount.sub_path_expr.as_deref().unwrap_or_default();
         if let Some(name) = environment::unset(expression, env) {
@@ -271,14 +311,12 @@ pub(super) fn mounts(
                 )
             })?,
         };
-        let from_api = volume.config_map.is_some()
-            || volume.secret.is_some()
-            || volume.downward_api.is_some()
-            || volume.projected.is_some();
         mounts.push(Mount {
             host_path,
             container_path: Path::new("/").join(&mount.mount_path),
-            read_only: mount.read_only == Some(true) || from_api || used.is_some_and(|used| used.read_only),
+            read_only: mount.read_only == Some(true)
+                || is_from_api(volume)
+                || used.is_some_and(|used| used.read_only),
         });
     }
     Ok(mounts)
@@ -308,10 +346,10 @@ fn sub_path_of(root: &Path, sub: &str, _host: bool) -> Result<PathBuf, String> {
     }
 }
 
-/// Removes the pod's directory with all that it wrote into its volumes; never what a hostPath or claim shows.
+/// Removes the pod's directories with all that it wrote into its volumes; never what a hostPath or claim shows.
 pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
     if !node.config.hollow && !pod.uid().is_empty() {
-        remove_dir(pod_dir(node, pod)).await;
+        remove_of(node, pod.uid()).await;
     }
 }
 
@@ -319,19 +357,24 @@ pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
 pub(super) async fn remove_strays(node: &Node, known: impl Fn(&str) -> bool) {
     let entries = std::fs::read_dir(&node.config.pods_dir).into_iter().flatten().flatten();
     for entry in entries.filter(|_| !node.config.hollow) {
-        if !entry.file_name().to_str().is_some_and(&known) {
-            remove_dir(entry.path()).await;
+        if let Some(uid) = entry.file_name().to_str().filter(|uid| !known(uid)) {
+            remove_of(node, uid).await;
         }
     }
 }
 
-/// Removes a pod's directory; links in it go, not what they lead to.
-pub(super) async fn remove_dir(dir: PathBuf) {
-    let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+/// Removes what the pod with this uid has on the disk and in memory; links in it go, not what they lead to.
+pub(super) async fn remove_of(node: &Node, uid: &str) {
+    let (dir, memory, uid) = (node.config.pods_dir.join(uid), node.runtime.memory(), uid.to_string());
+    let removed = tokio::task::spawn_blocking(move || {
+        for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {
+            match std::fs::remove_dir_all(&dir) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+                }
+                _ => {}
+            }
         }
-        _ => {}
     });
     if let Err(error) = removed.await {
         tracing::warn!("the pod's directory was not removed: {error}");

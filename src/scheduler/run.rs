@@ -29,17 +29,23 @@ use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
 const BATCH: usize = 64;
 
 /// What decisions depend on.
-const WATCHED: [Kind; 9] = [
+const WATCHED: [Kind; 11] = [
     Kind::Namespace,
     Kind::PodDisruptionBudget,
     Kind::Service,
+    Kind::ReplicationController,
     Kind::ReplicaSet,
+    Kind::StatefulSet,
     Kind::StorageClass,
     Kind::PersistentVolume,
     Kind::PersistentVolumeClaim,
     Kind::Node,
     Kind::Pod,
 ];
+
+/// Those of them whose pods are spread by default.
+const WORKLOADS: [Kind; 4] =
+    [Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
 
 /// How the scheduler is set up.
 pub struct SchedulerConfig {
@@ -189,15 +195,15 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
         let labels = (!gone).then(|| namespace.metadata.labels.clone().unwrap_or_default());
         core.namespace_changed(namespace.name(), labels, now);
     } else if let Some(budget) = Shared::<PodDisruptionBudget>::from_object(object) {
-        if gone { core.budget_gone(&budget.key()) } else { core.budget_changed(&budget) }
+        if gone { core.budget_gone(&budget.key(), now) } else { core.budget_changed(&budget, now) }
     } else if let Some(claim) = Shared::<PersistentVolumeClaim>::from_object(object) {
         core.claim_changed(&claim, gone, now);
     } else if let Some(volume) = Shared::<PersistentVolume>::from_object(object) {
         core.volume_changed(&volume, gone, now);
     } else if let Some(class) = Shared::<StorageClass>::from_object(object) {
         core.class_changed(&class, gone, now);
-    } else if matches!(object.kind(), Kind::Service | Kind::ReplicaSet) {
-        core.workload_changed(object, gone);
+    } else if WORKLOADS.contains(&object.kind()) {
+        core.workload_changed(object, gone, now);
     } else if let Some(pod) = Shared::<Pod>::from_object(object) {
         if gone {
             core.pod_gone(pod.uid(), now);

@@ -162,10 +162,25 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
     let service = Object::from_any_value(json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}))
     .unwrap();
-    for selected in [true, false] {
+    // By a Service; by each kind of workload that owns the pod; and by nobody.
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}});
+    let workload = |api_version: &str, kind: &str, selector: Value| {
+        let spec = json!({"selector": selector, "template": template, "serviceName": "web"});
+        Object::from_any_value(json!({"apiVersion": api_version, "kind": kind,
+            "metadata": {"name": "web", "namespace": "default", "uid": "web"}, "spec": spec}))
+        .unwrap()
+    };
+    let selector = json!({"matchLabels": {"app": "web"}});
+    for (by, selected) in [
+        (Some(service), true),
+        (Some(workload("apps/v1", "ReplicaSet", selector.clone())), true),
+        (Some(workload("apps/v1", "StatefulSet", selector)), true),
+        (Some(workload("v1", "ReplicationController", json!({"app": "web"}))), true),
+        (None, false),
+    ] {
         let mut cluster = Cluster::with_profile(&nodes, one(&listed));
-        if selected {
-            cluster.core.workload_changed(&service, false);
+        if let Some(by) = &by {
+            cluster.core.workload_changed(by, false, cluster.now);
         }
         for (n, node) in ["a1", "a2"].iter().enumerate() {
             cluster.placed(&format!("w{n}"), node, web.clone());
@@ -174,7 +189,12 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
         cluster.placed("heavy", "b1", json!({"spec": asking("8")}));
         let mut pod = (*super::super::test_objects::named_pod("p", asking("100m"))).clone();
         pod.metadata.labels = Some([("app".to_string(), "web".to_string())].into());
+        if let Some(by) = by.as_ref().filter(|by| by.kind() != crate::object::Kind::Service) {
+            let owner = json!([{"apiVersion": by.kind().info().api_version(), "kind": by.kind().info().name,
+                "name": "web", "uid": "web", "controller": true}]);
+            pod.metadata.owner_references = serde_json::from_value(owner).unwrap();
+        }
         cluster.core.pod_changed(crate::object::Shared::from_value(pod), cluster.now);
-        assert_eq!(cluster.step() == "p -> b1", selected);
+        assert_eq!(cluster.step() == "p -> b1", selected, "{:?}", by.map(|by| by.kind()));
     }
 }

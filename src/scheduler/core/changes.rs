@@ -83,6 +83,7 @@ impl Core {
         // The node may have been kept for it, or no longer, by a former scheduler or by hand.
         if known.as_ref().and_then(|known| known.nominated_node()) != pod.nominated_node() {
             self.snapshot.nominate(&pod, pod.nominated_node());
+            self.queue.changed(now);
         }
         if same {
             self.queue.replace(pod);
@@ -99,9 +100,14 @@ impl Core {
 
     /// A pod is gone.
     pub fn pod_gone(&mut self, uid: &str, now: Duration) {
+        let kept = self.snapshot.nominated().node_of(uid).cloned().zip(self.queue.get(uid).cloned());
         self.stop_waiting(uid);
         self.held.remove(uid);
         self.give_room_back(uid, now);
+        // The room that was kept for it is as good as room that it had.
+        if let Some((node, pod)) = kept {
+            self.left(&node, &pod, now);
+        }
     }
 
     fn stop_waiting(&mut self, uid: &str) {
@@ -151,8 +157,9 @@ impl Core {
     }
 
     /// A Service or workload is new or changed, or gone: what it selects may be spread by default.
-    pub fn workload_changed(&mut self, object: &Object, gone: bool) {
+    pub fn workload_changed(&mut self, object: &Object, gone: bool, now: Duration) {
         self.selectors.note(object, gone);
+        self.queue.changed(now);
     }
 
     /// A claim is new or changed, or gone.
@@ -184,13 +191,15 @@ impl Core {
     }
 
     /// A budget is new or changed.
-    pub fn budget_changed(&mut self, budget: &Shared<PodDisruptionBudget>) {
+    pub fn budget_changed(&mut self, budget: &Shared<PodDisruptionBudget>, now: Duration) {
         self.snapshot.budgets_mut().set(budget);
+        self.queue.changed(now);
     }
 
     /// A budget is gone.
-    pub fn budget_gone(&mut self, budget: &Key) {
+    pub fn budget_gone(&mut self, budget: &Key, now: Duration) {
         self.snapshot.budgets_mut().remove(budget);
+        self.queue.changed(now);
     }
 }
 
@@ -202,6 +211,7 @@ fn wake(
     change: &ClusterChange<'_>,
     now: Duration,
 ) {
+    queue.changed(now);
     let kind = change.change_type();
     let woken = profiles.iter().map(|p| p.woken_by(kind)).fold(PluginSet::default(), |a, b| b.union(a));
     if woken.is_empty() && kind != ChangeType::NodeAdded {

@@ -75,6 +75,7 @@ pub struct Core {
     search: Search,
     selectors: Selectors,
     verdicts: Arc<Mutex<Verdicts>>,
+    tried: u64,
 }
 
 impl Core {
@@ -95,7 +96,13 @@ impl Core {
             search: Search::seeded(seed),
             selectors: Selectors::default(),
             verdicts,
+            tried: 0,
         }
+    }
+
+    /// How many times a pod was tried.
+    pub fn tried(&self) -> u64 {
+        self.tried
     }
 
     /// The nodes and what is placed on them.
@@ -125,6 +132,7 @@ impl Core {
                 return Some(self.let_go(attempt, node, end, now));
             }
             let attempt = self.queue.pop(now)?;
+            self.tried += 1;
             // A pod without a profile never enters the queue.
             if let Some(step) = self.try_pod(attempt, now) {
                 return Some(step);
@@ -153,7 +161,11 @@ impl Core {
                 let verdict = Verdict { table: verdicts, message: message.clone(), advice, at: now };
                 self.verdicts.lock().keep(pod.uid(), Arc::new(verdict));
                 self.queue.reject(attempt, rejected_by, now);
+                let kept_before = self.snapshot.nominated().node_of(pod.uid()).cloned();
                 let outranked = self.keep_room(&pod, &room);
+                if self.snapshot.nominated().node_of(pod.uid()) != kept_before.as_ref() {
+                    self.queue.changed(now);
+                }
                 Step::Unschedulable { pod, message, room, outranked }
             }
             Err(panic) => {
@@ -190,12 +202,13 @@ impl Core {
         }
         outranked
     }
-
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
     format!("a plugin panicked: {}", panic_text(panic))
 }
 
+#[cfg(test)]
+mod placing_tests;
 #[cfg(test)]
 mod tests;

@@ -57,6 +57,8 @@ impl Core {
         let pod = attempt.pod.clone();
         self.give_room_back(pod.uid(), now);
         self.queue.reject(attempt, PluginSet::default().with(by), now);
+        // What the plugin keeps account of is not the cluster's: it may say otherwise next time.
+        self.queue.changed(now);
         // Kubernetes tells it as the verdict on the one node that was chosen.
         let message = format!("0/1 nodes are available: 1 {why}.");
         Step::Unschedulable { pod, message, room: Room::Unchanged, outranked: Vec::new() }

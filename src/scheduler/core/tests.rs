@@ -89,6 +89,66 @@ fn room_is_taken_at_once_and_given_back_when_the_binding_fails_sch_1() {
 }
 
 #[test]
+fn pods_that_fit_nowhere_and_gated_ones_cost_nothing_while_nothing_changes_sch_1() {
+    let mut cluster = Cluster::new(&[sized_node("a", "2")]);
+    for n in 0..200 {
+        cluster.pod(&format!("big-{n}"), asking("4"));
+    }
+    for n in 0..10_000 {
+        let gated = named_pod(&format!("gated-{n}"), json!({"schedulingGates": [{"name": "g"}]}));
+        assert!(cluster.core.pod_changed(gated, cluster.now).is_some());
+    }
+    for _ in 0..200 {
+        assert!(cluster.step().contains(": 0/1"));
+    }
+    assert_eq!((cluster.step(), cluster.core.tried()), ("-".into(), 200));
+    assert_eq!(cluster.core.next_wake(), None, "nobody need look");
+    // An hour of heartbeats, of status of pods, and of conditions that the scheduler itself wrote.
+    for n in 0..360 {
+        cluster.after(10);
+        let mut beating = (*sized_node("a", "2")).clone();
+        let ready = json!([{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-21T00:00:00Z",
+            "message": format!("beat {n}")}]);
+        beating.status.as_mut().unwrap().conditions = serde_json::from_value(ready).unwrap();
+        cluster.core.node_changed(Shared::from_value(beating), cluster.now);
+        let mut told = (*named_pod("big-0", asking("4"))).clone();
+        told.status = serde_json::from_value(json!({"message": format!("{n}")})).unwrap();
+        cluster.core.pod_changed(Shared::from_value(told), cluster.now);
+        assert_eq!((cluster.step(), cluster.core.next_wake()), ("-".into(), None));
+    }
+    assert_eq!(cluster.core.tried(), 200);
+    // Something that no plugin thinks helps: within five minutes each is tried once more, and no gated one.
+    cluster.core.node_changed(sized_node("b", "1"), cluster.now);
+    assert_eq!((cluster.step(), cluster.core.tried()), ("-".into(), 200));
+    let due = cluster.core.next_wake().unwrap();
+    assert!(due <= cluster.now + Duration::from_mins(5), "{due:?}");
+    cluster.now = due;
+    while cluster.step() != "-" {}
+    assert_eq!((cluster.core.tried(), cluster.core.next_wake()), (400, None));
+    assert_eq!(cluster.core.waiting(), Waiting { unschedulable: 200, gated: 10_000, ..Waiting::default() });
+}
+
+#[test]
+fn a_pod_on_a_node_that_is_not_there_is_counted_when_the_node_comes_sch_3() {
+    let mut cluster = Cluster::new(&[sized_node("a", "1")]);
+    cluster.placed("early", "b", json!({"spec": asking("1500m")}));
+    assert_eq!((cluster.step(), cluster.core.snapshot().placed_count()), ("-".into(), 1));
+    cluster.pod("p", asking("1"));
+    assert_eq!(cluster.step(), "p -> a");
+    cluster.core.node_changed(sized_node("b", "2"), cluster.now);
+    cluster.pod("q", asking("1"));
+    assert!(cluster.step().starts_with("q: 0/2 nodes are available: 2 Insufficient cpu."));
+    cluster.core.pod_gone("early", cluster.now);
+    assert_eq!(cluster.after(1).step(), "q -> b");
+    // It goes while its node is away.
+    cluster.placed("lost", "c", json!({"spec": asking("1")}));
+    cluster.core.pod_gone("lost", cluster.now);
+    cluster.core.node_changed(sized_node("c", "1"), cluster.now);
+    cluster.pod("r", asking("1"));
+    assert!(["r -> b", "r -> c"].contains(&cluster.step().as_str()));
+}
+
+#[test]
 fn what_cannot_help_wakes_nobody_sch_1() {
     let mut cluster = Cluster::new(&[sized_node("a", "2"), sized_node("b", "1")]);
     cluster.pod("big", asking("4"));
