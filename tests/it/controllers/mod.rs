@@ -12,3 +12,4 @@ mod nodes;
 mod replication;
 mod rollouts;
 mod stateful_sets;
+mod volumes;
