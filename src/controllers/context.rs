@@ -87,6 +87,7 @@ const ALL: &[(&str, Start)] = &[
     ("deployment", super::deployment::start),
     ("replicaset", super::replica_set::start),
     ("disruption", super::disruption::start),
+    ("horizontalpodautoscaling", super::autoscaler::start),
     ("garbagecollector", super::garbage::start),
     ("resourcequota", super::resource_quota::start),
     ("namespace", super::namespace::start),

@@ -117,6 +117,7 @@ pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
             stateful_set::revision_update(&mut errors, new, old);
         }
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::update(&mut errors, new, old),
+        (Body::ResourceQuota(new), Body::ResourceQuota(old)) => quota::update(&mut errors, new, old),
         (Body::Job(new), Body::Job(old)) => batch::job_update(&mut errors, new, old),
         (Body::StorageClass(new), Body::StorageClass(old)) => storage::class_update(&mut errors, new, old),
         (Body::PersistentVolume(new), Body::PersistentVolume(old)) => {
@@ -140,6 +141,8 @@ pub fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
         (Body::PodDisruptionBudget(new), _) => disruption::status_update(&mut errors, new),
         (Body::Deployment(new), _) => workload::deployment_status(&mut errors, new),
         (Body::ReplicaSet(new), _) => workload::replica_set_status(&mut errors, new),
+        (Body::HorizontalPodAutoscaler(new), _) => autoscaling::status_update(&mut errors, new),
+        (Body::ResourceQuota(new), _) => quota::status_update(&mut errors, new),
         _ => {}
     }
     errors.into_vec()

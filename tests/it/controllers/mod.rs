@@ -3,4 +3,5 @@
 mod cluster;
 mod deployments;
 mod housekeeping;
+mod quotas;
 mod rollouts;
