@@ -117,6 +117,7 @@ pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
             stateful_set::revision_update(&mut errors, new, old);
         }
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::update(&mut errors, new, old),
+        (Body::ResourceQuota(new), Body::ResourceQuota(old)) => quota::update(&mut errors, new, old),
         (Body::Job(new), Body::Job(old)) => batch::job_update(&mut errors, new, old),
         (Body::CronJob(new), Body::CronJob(old)) => batch::cron_job_update(&mut errors, new, old),
         (Body::StorageClass(new), Body::StorageClass(old)) => storage::class_update(&mut errors, new, old),
@@ -148,6 +149,8 @@ pub fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
         (Body::PersistentVolumeClaim(new), _) => storage::claim_status(&mut errors, new),
         (Body::Job(new), Body::Job(old)) => batch::job_status_update(&mut errors, new, old),
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::status_update(&mut errors, new, old),
+        (Body::HorizontalPodAutoscaler(new), _) => autoscaling::status_update(&mut errors, new),
+        (Body::ResourceQuota(new), _) => quota::status_update(&mut errors, new),
         _ => {}
     }
     errors.into_vec()

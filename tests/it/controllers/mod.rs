@@ -10,6 +10,7 @@ mod job_counts;
 mod jobs;
 mod nodes;
 mod replication;
+mod quotas;
 mod rollouts;
 mod stateful_sets;
 mod volumes;
