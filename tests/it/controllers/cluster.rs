@@ -19,7 +19,8 @@ pub(crate) struct Cluster {
     pub(crate) api: Api,
     pub(crate) store: Store,
     pub(crate) controllers: Controllers,
-    tasks: Tasks,
+    pub(crate) caches: Caches,
+    pub(crate) tasks: Tasks,
 }
 
 /// Disabled where pods run on nodes that have no objects.
@@ -33,6 +34,11 @@ pub(crate) fn key(name: &str) -> Key {
 impl Cluster {
     /// With every controller but these, and the namespace `default`.
     pub(crate) fn start(disabled: &[&str]) -> Self {
+        Self::start_with(disabled, Settings::default())
+    }
+
+    /// The same with these settings.
+    pub(crate) fn start_with(disabled: &[&str], settings: Settings) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let store = Store::ephemeral();
         let api = Api::new(store.clone(), clock, ApiConfig::default());
@@ -43,10 +49,10 @@ impl Cluster {
         let settings = Settings {
             disabled: disabled.iter().map(ToString::to_string).collect(),
             root_certificate: "the CA".into(),
-            ..Settings::default()
+            ..settings
         };
         let controllers = Controllers::start(&api, &caches, &tasks, settings);
-        Self { api, store, controllers, tasks }
+        Self { api, store, controllers, caches, tasks }
     }
 
     /// Lets virtual time pass until nobody writes any more.

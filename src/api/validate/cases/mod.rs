@@ -11,6 +11,7 @@ mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod service;
+mod stateful_set;
 mod storage;
 mod workload;
 
