@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind, DeleteOptions};
 use crate::object::owner::{controller_of, controller_reference, is_terminating};
+use crate::object::readiness::{is_ready, is_terminal, ready_since};
 use crate::object::{Kind, Object, Shared, Uid};
 use crate::reconcile::{Cache, Expectations, Recorder};
 
@@ -69,7 +70,7 @@ impl PodControl {
             }
             match failure {
                 // Nothing can be made in a namespace that goes, and nothing needs to be.
-                Some(error) if is_namespace_going(&error) => return Ok(()),
+                Some(error) if error.is_namespace_going() => return Ok(()),
                 Some(error) => return Err(error),
                 None => batch *= 2,
             }
@@ -78,25 +79,31 @@ impl PodControl {
     }
 
     fn create(&self, owner: &Object, pod: Pod) -> Result<(), ApiError> {
-        match self.api.create_as(pod) {
+        match self.make(owner, pod) {
             Ok(created) => {
-                let uid = owner.uid().to_string();
-                self.expectations.expect_creation(&uid, created.uid());
-                // The cache may have been faster than the line above.
-                if let Some(shown) = self.pods.get(&created.key()).filter(|p| p.uid() == created.uid()) {
-                    self.expectations.seen(&uid, shown.uid(), is_terminating(&shown.metadata));
-                }
                 let message = format!("Created pod: {}", created.name());
                 self.recorder.normal(owner, "SuccessfulCreate", message);
                 Ok(())
             }
             Err(error) => {
-                if !is_namespace_going(&error) {
+                if !error.is_namespace_going() {
                     self.recorder.warning(owner, "FailedCreate", format!("Error creating: {error}"));
                 }
                 Err(error)
             }
         }
+    }
+
+    /// Makes one pod and expects to see it; the caller tells of it in its own words.
+    pub(super) fn make(&self, owner: &Object, pod: Pod) -> Result<Shared<Pod>, ApiError> {
+        let created = self.api.create_as(pod)?;
+        let uid = owner.uid().to_string();
+        self.expectations.expect_creation(&uid, created.uid());
+        // The cache may have been faster than the line above.
+        if let Some(shown) = self.pods.get(&created.key()).filter(|p| p.uid() == created.uid()) {
+            self.expectations.seen(&uid, shown.uid(), is_terminating(&shown.metadata));
+        }
+        Ok(created)
     }
 
     /// Asks all of these pods to go; the first failure is the answer.
@@ -115,30 +122,49 @@ impl PodControl {
     }
 
     fn delete(&self, owner: &Object, pod: &Shared<Pod>) -> Result<(), ApiError> {
-        let uid = owner.uid().to_string();
-        // Before the deletion: the event that ends the expectation comes only once.
-        self.expectations.expect_deletion(&uid, pod.uid());
-        match self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())) {
-            Ok(_) => {
+        match self.remove(owner, pod) {
+            Ok(true) => {
                 self.recorder.normal(owner, "SuccessfulDelete", format!("Deleted pod: {}", pod.name()));
                 Ok(())
             }
+            Ok(false) => Ok(()),
             Err(error) => {
-                self.expectations.gone(&uid, pod.uid());
-                // Gone already, or another of the same name: what was wanted.
-                if error.is_not_found() || error.is_conflict() {
-                    return Ok(());
-                }
                 self.recorder.warning(owner, "FailedDelete", format!("Error deleting: {error}"));
                 Err(error)
             }
         }
     }
+
+    /// Asks one pod to go and expects to see that; the caller tells of it in its own words. False when it was
+    /// gone already.
+    pub(super) fn remove(&self, owner: &Object, pod: &Shared<Pod>) -> Result<bool, ApiError> {
+        let uid = owner.uid().to_string();
+        // Before the deletion: the event that ends the expectation comes only once.
+        self.expectations.expect_deletion(&uid, pod.uid());
+        match self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())) {
+            Ok(_) => Ok(true),
+            Err(error) => {
+                self.expectations.gone(&uid, pod.uid());
+                // Gone already, or another of the same name: what was wanted.
+                if error.is_not_found() || error.is_conflict() { Ok(false) } else { Err(error) }
+            }
+        }
+    }
 }
 
-fn is_namespace_going(error: &ApiError) -> bool {
-    matches!(error, ApiError::Forbidden { causes, .. }
-        if causes.iter().any(|c| c.reason == "NamespaceTerminating"))
+/// Whether a pod's change can change what its owner does or tells.
+pub(super) fn is_relevant(change: &Change) -> bool {
+    let (Some(before), Some(after)) =
+        (change.previous.as_ref().and_then(|p| p.get::<Pod>()), change.object.get::<Pod>())
+    else {
+        return true;
+    };
+    let facts =
+        |pod: &Pod| (is_terminating(&pod.metadata), is_terminal(pod), is_ready(pod), ready_since(pod));
+    change.kind != ChangeKind::Modified
+        || facts(before) != facts(after)
+        || before.metadata.labels != after.metadata.labels
+        || before.metadata.owner_references != after.metadata.owner_references
 }
 
 /// The pod of an owner's template, without a name yet.

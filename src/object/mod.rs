@@ -15,10 +15,13 @@ mod numbers;
 pub mod owner;
 pub mod percent;
 pub mod pod;
+pub mod pod_preset;
 pub mod quantity;
+pub mod quota;
 pub mod readiness;
 pub mod resources;
 pub mod selector;
+pub mod storage;
 pub mod taint;
 pub mod time;
 

@@ -219,6 +219,13 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::NotSupported, Some(value.shown()), detail);
     }
 
+    /// A value that is no text is not one of the set.
+    pub(super) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
+        let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
+        let detail = format!("supported values: {}", list.join(", "));
+        self.add(path, FieldErrorReason::NotSupported, Some(value.to_string()), detail);
+    }
+
     /// Checks a text against a closed set.
     pub(super) fn one_of(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
         if !supported.contains(&value) {

@@ -79,9 +79,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(node: &str, fit: Fit, mut daemons: Vec<Daemon>) -> Self {
-        daemons.sort_by(|a, b| {
-            (!a.assigned, a.created, &a.name).cmp(&(!b.assigned, b.created, &b.name))
-        });
+        daemons.sort_by(|a, b| (!a.assigned, a.created, &a.name).cmp(&(!b.assigned, b.created, &b.name)));
         Self { node: node.into(), fit, daemons }
     }
 }
@@ -215,16 +213,16 @@ pub(super) mod tests {
     }
 
     fn set(strategy: &Value) -> DaemonSet {
-        serde_json::from_value(json!({"metadata": {"name": "d"}, "spec": {"selector": {}, "minReadySeconds": 5,
-            "updateStrategy": strategy, "template": {"spec": {"containers": []}}}}))
+        serde_json::from_value(
+            json!({"metadata": {"name": "d"}, "spec": {"selector": {}, "minReadySeconds": 5,
+            "updateStrategy": strategy, "template": {"spec": {"containers": []}}}}),
+        )
         .unwrap()
     }
 
     #[test]
     fn an_update_has_bounds_that_round_up_ds_1() {
-        let rolling = |surge: Value, unavailable: Value| {
-            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}})
-        };
+        let rolling = |surge: Value, unavailable: Value| json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
         for (strategy, desired, expected) in [
             (json!({"type": "OnDelete"}), 10, None),
             (json!({"type": "RollingUpdate"}), 10, Some((0, 1))),

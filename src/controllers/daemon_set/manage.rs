@@ -85,7 +85,8 @@ fn surging(step: &mut Step, place: &Place, alive: &[&Daemon]) {
         [] | [_] => {}
         _ => {
             let new = alive.iter().find(|d| d.updated);
-            let old = alive.iter().find(|d| !d.updated);
+            // The oldest is the one that serves, as a rule; where two are of one age, it is this one.
+            let old = alive.iter().filter(|d| !d.updated).min_by_key(|d| !d.ready);
             let kept = |d: &Daemon| [new, old].into_iter().flatten().any(|kept| kept.name == d.name);
             step.delete.extend(alive.iter().filter(|d| !kept(d)).map(|d| d.name.clone()));
             if let (Some(new), Some(old)) = (new, old)
@@ -127,6 +128,7 @@ mod tests {
             ("surge: the new one has not served long enough", "Run a:o b:w", true, 0, "+[] -[]"),
             ("surge: neither serves", "Run a:ou b:u", true, 0, "+[] -[a]"),
             ("surge: several of each", "Run a:o b:o c:u d:u", true, 0, "+[] -[b d]"),
+            ("surge: two old ones, one serves", "Run a:ou b:o c:u", true, 0, "+[] -[a]"),
             ("surge: the last one goes", "Run a:g, Keep b:g", true, 0, "+[n1] -[]"),
         ] {
             assert_eq!(told(nodes, surges, waiting), expected, "{rule}");

@@ -72,9 +72,7 @@ mod tests {
 
     #[test]
     fn a_node_is_eligible_by_name_labels_and_taints_ds_1() {
-        let node = |taints: Value| {
-            json!({"metadata": {"name": "n1", "labels": {"disk": "ssd"}}, "spec": {"taints": taints}})
-        };
+        let node = |taints: Value| json!({"metadata": {"name": "n1", "labels": {"disk": "ssd"}}, "spec": {"taints": taints}});
         let taint = |key: &str, effect: &str| json!([{"key": key, "effect": effect}]);
         let affinity = |key: &str| {
             json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
@@ -93,13 +91,23 @@ mod tests {
             ("driven away", json!({}), taint("mine", "NoExecute"), Fit::Never),
             ("rather not", json!({}), taint("mine", "PreferNoSchedule"), Fit::Run),
             ("tolerant", tolerant.clone(), taint("mine", "NoExecute"), Fit::Run),
-            ("not selected, and kept off", json!({"nodeSelector": {"disk": "hdd"}}), taint("mine", "NoSchedule"), Fit::Never),
+            (
+                "not selected, and kept off",
+                json!({"nodeSelector": {"disk": "hdd"}}),
+                taint("mine", "NoSchedule"),
+                Fit::Never,
+            ),
             ("cordoned", json!({}), taint("node.kubernetes.io/unschedulable", "NoSchedule"), Fit::Run),
             ("not ready", json!({}), taint("node.kubernetes.io/not-ready", "NoExecute"), Fit::Run),
             // The NoSchedule half of it is the scheduler's affair for other pods; daemons are held up, too.
             ("not ready yet", json!({}), taint("node.kubernetes.io/not-ready", "NoSchedule"), Fit::Keep),
             ("short of disk", json!({}), taint("node.kubernetes.io/disk-pressure", "NoSchedule"), Fit::Run),
-            ("without network", json!({}), taint("node.kubernetes.io/network-unavailable", "NoSchedule"), Fit::Keep),
+            (
+                "without network",
+                json!({}),
+                taint("node.kubernetes.io/network-unavailable", "NoSchedule"),
+                Fit::Keep,
+            ),
             (
                 "without network, which it makes",
                 json!({"hostNetwork": true}),

@@ -113,10 +113,11 @@ mod tests {
             let pod = pod_for(&set(spec), "n1", "abc");
             let all = pod.spec.unwrap().tolerations.unwrap();
             let text = |o: &Option<String>| o.clone().unwrap_or_default();
-            let seconds =
-                |t: &Toleration| t.toleration_seconds.map(|s| format!(" {s}")).unwrap_or_default();
+            let seconds = |t: &Toleration| t.toleration_seconds.map(|s| format!(" {s}")).unwrap_or_default();
             all.iter()
-                .map(|t| format!("{}:{}{}", text(&t.key).rsplit('/').next().unwrap(), text(&t.effect), seconds(t)))
+                .map(|t| {
+                    format!("{}:{}{}", text(&t.key).rsplit('/').next().unwrap(), text(&t.effect), seconds(t))
+                })
                 .collect()
         };
         let automatic = [

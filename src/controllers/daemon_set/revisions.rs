@@ -42,7 +42,8 @@ impl DaemonSets {
                     Ok(())
                 })?;
             }
-            match self.api.delete(Kind::ControllerRevision, &double.key(), &DeleteOptions::uid(double.uid())) {
+            match self.api.delete(Kind::ControllerRevision, &double.key(), &DeleteOptions::uid(double.uid()))
+            {
                 Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
                 _ => revisions.retain(|r| r.uid() != double.uid()),
             }

@@ -20,7 +20,10 @@ enum There<'p> {
     Nothing,
     Old(&'p Daemon),
     New(&'p Daemon),
-    Both { old: &'p Daemon, new: &'p Daemon },
+    Both {
+        old: &'p Daemon,
+        new: &'p Daemon,
+    },
     /// More than one of a kind: the surplus must go first.
     Surplus,
 }
