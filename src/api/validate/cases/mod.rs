@@ -1,14 +1,18 @@
 //! Tables of objects and of what is wrong with them, by kind.
 
+mod batch;
 mod cluster;
 mod config;
 mod container;
+mod daemon_set;
 mod hostile;
 mod metadata;
 mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod service;
+mod stateful_set;
+mod storage;
 mod workload;
 
 use serde_json::{Value, json};
@@ -51,6 +55,14 @@ fn check(kind: Kind, cases: &[(&str, &[&str])]) {
 fn check_change(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     for (old, new, expected) in cases {
         let errors = validate_update(&object(kind, new), &object(kind, old));
+        assert_eq!(shown(&errors), *expected, "{old} -> {new}");
+    }
+}
+
+/// What is wrong with changes of a status: (old, new, expected).
+fn check_status(kind: Kind, cases: &[(&str, &str, &[&str])]) {
+    for (old, new, expected) in cases {
+        let errors = validate_status_update(&object(kind, new), &object(kind, old));
         assert_eq!(shown(&errors), *expected, "{old} -> {new}");
     }
 }
