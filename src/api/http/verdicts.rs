@@ -80,7 +80,8 @@ pub(super) fn answer(
 }
 
 fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
-    let told = |advice: &NodeAdvice| json!({"node": advice.node, "changes": advice.changes, "alike": advice.alike});
+    let told =
+        |advice: &NodeAdvice| json!({"node": advice.node, "changes": advice.changes, "alike": advice.alike});
     let advice: Vec<Value> = verdict.advice.iter().map(told).collect();
     json!({
         "kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"),
