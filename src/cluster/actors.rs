@@ -33,6 +33,7 @@ pub(super) fn start(
         time_zone: Some(time_zone::local()),
         root_certificate: ca_pem.to_string(),
         volumes: Some(volumes),
+        node_lifecycle: config.file.node_lifecycle.clone(),
     };
     let mut scheduler_config = SchedulerConfig::default();
     if let Some(configuration) = &config.file.scheduler {
