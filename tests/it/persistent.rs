@@ -91,7 +91,7 @@ spec:
     let script = "cat /part/file; touch /part/new || echo refused";
     let seen = instance.kubectl(&["exec", "task-pv-pod", "-c", "reader", "--", "sh", "-c", script]);
     assert!(seen.starts_with("seen"), "{seen}");
-    if json(&instance, &["get", "node", "node-1"])["metadata"]["labels"]["podium.dev/namespaces"] != "none" {
+    if json(&instance, &["get", "node", "node-1"])["metadata"]["annotations"]["podium.dev/namespaces"] != "none" {
         assert!(seen.contains("refused"), "{seen}");
     }
     let claims = instance.kubectl(&["get", "pvc", "--no-headers"]);
