@@ -11,6 +11,7 @@ mod instance;
 mod kubectl;
 mod layers;
 mod network;
+mod persistent;
 mod ordinary_user;
 mod pod_faults;
 mod pods;
