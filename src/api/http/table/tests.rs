@@ -184,7 +184,7 @@ fn a_row_carries_what_was_asked_for_api_6() {
         "spec": {"containers": []}, "status": {"phase": "Succeeded"}}));
     let metadata = TableMeta { resource_version: "7".into(), ..TableMeta::default() };
     let made = |include| -> Value {
-        let bytes = table(Kind::Pod, [&pod], include, &metadata, now());
+        let bytes = table(Kind::Pod.into(), [&pod], include, &metadata, now());
         serde_json::from_slice(&bytes).expect("JSON")
     };
     let partial = made(IncludeObject::Metadata);

@@ -4,6 +4,7 @@ mod cluster;
 mod config;
 mod container;
 mod hostile;
+mod limits;
 mod metadata;
 mod pod_resize;
 mod pod_spec;
