@@ -47,6 +47,7 @@ impl Api {
             }
             rules::apply_defaults(&mut candidate);
             let events = admission::admit_create(self, &mut candidate)?;
+            rules::give_identity(&mut candidate);
             rules::first_status(&mut candidate);
             rules::check_create(&candidate)?;
             let charge = admission::charge(self, Part::Main, None, &candidate, options.dry_run)?;

@@ -8,7 +8,7 @@ use crate::base::nearest::nearest;
 use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
-use crate::object::config::{Seconds, Timings};
+use crate::object::config::{NodeLifecycleConfig, Seconds, Timings};
 
 /// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
 pub type ComponentName = String;
@@ -88,6 +88,8 @@ pub struct ConfigFile {
     pub static_pod_path: Option<std::path::PathBuf>,
     /// When pods are evicted because their node is short of something.
     pub eviction: EvictionConfig,
+    /// How fast the pods of silent nodes are driven away.
+    pub node_lifecycle: NodeLifecycleConfig,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
     pub scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
@@ -109,6 +111,7 @@ impl Default for ConfigFile {
             hollow: HollowConfig::default(),
             static_pod_path: None,
             eviction: EvictionConfig::default(),
+            node_lifecycle: NodeLifecycleConfig::default(),
             scheduler: None,
             namespaces: true,
             cgroups: true,

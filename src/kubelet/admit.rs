@@ -107,15 +107,16 @@ impl Taken {
         for resource in ["cpu", "memory"] {
             let (wanted, held) = (of(&asked, resource), of(&has, resource));
             gives_back |= wanted < held;
-            let Some(all) = allocatable.get(resource).map(Amount::of).filter(|_| wanted > held) else { continue };
+            let Some(all) = allocatable.get(resource).map(Amount::of).filter(|_| wanted > held) else {
+                continue;
+            };
             let mut used = Amount::ZERO;
             for (_, other) in self.pods.iter().filter(|(other, _)| other.as_str() != uid) {
                 used += of(other, resource);
             }
             if used + wanted > all {
                 let number = |amount| number(resource, amount);
-                let Refusal { reason, message } =
-                    short(resource, number(wanted), number(used), number(all));
+                let Refusal { reason, message } = short(resource, number(wanted), number(used), number(all));
                 let priority = spec::spec(pod).priority.unwrap_or(0);
                 self.waiting.entry(uid.to_string()).or_insert((Reverse(priority), now));
                 return Err(NoRoom { reason: "Deferred", told: reason, message });

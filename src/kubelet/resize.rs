@@ -18,7 +18,7 @@ use crate::object::quantity::{Amount, ResourceList};
 /// What is known of a pod's resizes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resize {
-    /// What each container that can be resized was given, by name; none: what its spec says.
+    /// What each container that can be resized was given, by name; none before the pod begins: what its spec says.
     pub allocated: BTreeMap<String, ResourceRequirements>,
     /// What the spec asks for could not be given.
     pub pending: Option<Pending>,
@@ -71,8 +71,18 @@ impl Resize {
     pub fn allocate(&mut self, pod: &Pod) {
         self.pending = None;
         self.failed = None;
-        self.allocated =
-            resizable(pod).filter_map(|(_, c)| Some((c.name.clone(), c.resources.clone()?))).collect();
+        self.allocated.clear();
+        self.begin(pod);
+    }
+
+    /// Notes what the pod begins with: what it was given before, or what its spec asks for now.
+    pub fn begin(&mut self, pod: &Pod) {
+        for (_, container) in resizable(pod) {
+            if !self.allocated.contains_key(&container.name) {
+                let resources = container.resources.clone().unwrap_or_default();
+                self.allocated.insert(container.name.clone(), resources);
+            }
+        }
     }
 
     /// Takes what the pod's status tells of an earlier kubelet's decisions.
@@ -92,9 +102,10 @@ pub fn allocated_pod<'a>(pod: &'a Pod, resize: &Resize) -> std::borrow::Cow<'a, 
         return std::borrow::Cow::Borrowed(pod);
     }
     let mut own = pod.clone();
-    let lists = own.spec.iter_mut().flat_map(|spec| {
-        spec.init_containers.iter_mut().flatten().chain(spec.containers.iter_mut())
-    });
+    let lists = own
+        .spec
+        .iter_mut()
+        .flat_map(|spec| spec.init_containers.iter_mut().flatten().chain(spec.containers.iter_mut()));
     for container in lists {
         if let Some(allocated) = resize.allocated.get(&container.name) {
             container.resources = Some(allocated.clone());

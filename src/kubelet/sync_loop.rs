@@ -8,6 +8,7 @@
 //!
 //! Architecture Invariant: nothing here decides about containers; that is `plan`.
 
+mod answers;
 mod follow;
 mod mirrors;
 
@@ -18,12 +19,11 @@ use std::time::Duration;
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use super::node::Node;
 use super::observed::Observed;
-use super::probe::{ProbeKind, ProbeOutcome};
-use super::runtime::{ContainerId, PodUid, RuntimeEvent};
+use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
 use super::static_pods::mirror;
 use super::volumes::Tokens;
 use super::wakes::Wakes;
@@ -34,6 +34,10 @@ use crate::base::task::Tasks;
 use crate::object::config::Timings;
 use crate::object::{Kind, Revision, Shared};
 use crate::reconcile::{Cache, Caches};
+pub(super) use answers::Answer;
+
+/// How many pods' volumes are written at a time.
+const VOLUME_WRITERS: usize = 2;
 
 /// What happened to a pod beside a change of its object.
 #[derive(Clone, Debug)]
@@ -42,9 +46,9 @@ pub(super) enum Note {
     Look,
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
-    /// A probe has answered.
-    Probe { container: String, id: ContainerId, kind: ProbeKind, outcome: ProbeOutcome },
-    /// A config map or secret that its volumes show has changed.
+    /// A probe has answered what was not known.
+    Probe(Answer),
+    /// A config map or secret that its volumes show has changed, or a claim it uses.
     Refresh,
     /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
     Evict { message: String, grace: Duration, disrupted: bool },
@@ -57,12 +61,16 @@ pub(super) struct PodState {
     pub(super) stale: bool,
     /// It has been compared with what ran before this kubelet.
     pub(super) adopted: bool,
+    /// The version of the object whose status tells all that is known; none after something else.
+    pub(super) told: Option<Revision>,
     /// The node has taken it, or has refused it.
     pub(super) admitted: bool,
     /// Its volumes are to be written anew.
     pub(super) refresh: bool,
     /// The tokens in its volumes.
     pub(super) tokens: Tokens,
+    /// Where what its volumes show lies in memory.
+    pub(super) memory: Option<Arc<Memory>>,
 }
 
 impl PodState {
@@ -71,9 +79,11 @@ impl PodState {
             observed: Observed::default(),
             stale: true,
             adopted: false,
+            told: None,
             admitted: false,
             refresh: false,
             tokens: Tokens::default(),
+            memory: None,
         }
     }
 }
@@ -132,6 +142,8 @@ pub(super) struct Engine {
     // One lock over the table, held for map changes only and never across an await.
     pods: Mutex<HashMap<PodUid, Slot>>,
     wakes: Wakes,
+    /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves.
+    pub(super) volume_writers: Semaphore,
     /// A pod left the table or was released.
     pub(super) fewer: Notify,
 }
@@ -149,6 +161,7 @@ impl Engine {
             nodes: RwLock::default(),
             pods: Mutex::default(),
             wakes: Wakes::default(),
+            volume_writers: Semaphore::new(VOLUME_WRITERS),
             fewer: Notify::new(),
         });
         let follower = engine.clone();
@@ -159,7 +172,7 @@ impl Engine {
         tasks.spawn_restarting("usage", move || super::usage::measure(measurer.clone()));
         let guard = engine.clone();
         tasks.spawn_restarting("eviction", move || super::eviction::watch(guard.clone()));
-        for kind in [Kind::ConfigMap, Kind::Secret] {
+        for kind in [Kind::ConfigMap, Kind::Secret, Kind::PersistentVolumeClaim] {
             let weak = Arc::downgrade(&engine);
             caches.on_any_change(kind, move |change| {
                 if let Some(engine) = weak.upgrade() {
@@ -376,7 +389,7 @@ impl Engine {
     }
 }
 
-fn revision(pod: &Shared<Pod>) -> Revision {
+pub(super) fn revision(pod: &Shared<Pod>) -> Revision {
     pod.object().revision()
 }
 

@@ -1,10 +1,11 @@
 //! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI,
-//! projected.
+//! projected; and the volumes of its claims (VOL-2).
 //!
 //! They live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. What comes from API objects is swapped
 //! in whole (`atomic`), so that a reader never sees half an update.
 
 mod atomic;
+mod claims;
 mod content;
 mod paths;
 mod tokens;
@@ -12,17 +13,21 @@ mod tokens;
 use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume};
 
 use super::environment;
 use super::node::Node;
-use super::observed::Observed;
+use super::observed::{Observed, Prepared};
 use super::resize;
-use super::runtime::Mount;
+use super::runtime::{Memory, Mount};
 use super::spec;
 use super::sync_loop::Engine;
+use crate::object::storage::{ClaimUse, claims_of};
 use crate::object::{Key, Kind, Shared};
+use claims::{Backing, Check};
+pub use claims::user_of;
 pub use content::{Content, ContentSources, content};
 pub use paths::{is_inside, join_inside};
 pub(super) use tokens::Tokens;
@@ -33,8 +38,15 @@ pub(super) use tokens::Tokens;
 pub struct VolumeError {
     /// The volume's name.
     pub volume: String,
-    /// What is wrong.
+    /// What is wrong, as events tell it.
     pub message: String,
+}
+
+impl VolumeError {
+    fn set_up(volume: &str, why: &str) -> Self {
+        let message = format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}");
+        Self { volume: volume.into(), message }
+    }
 }
 
 /// The pod's own directory.
@@ -46,8 +58,37 @@ pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBu
     pod_dir(node, pod).join("volumes").join(volume)
 }
 
-/// Whether the pod has a volume that shows this config map or secret.
+/// Whether the volume shows what is in API objects.
+fn is_from_api(volume: &Volume) -> bool {
+    volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.downward_api.is_some()
+        || volume.projected.is_some()
+}
+
+/// Whether the volume lies in the runtime's memory where there is such a place: what comes from API objects does,
+/// unless a part of it is mounted, which is looked up by its path on the machine.
+fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
+    let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+    let in_part = |container: &Container| {
+        let mut mounts = container.volume_mounts.iter().flatten().filter(|mount| mount.name == volume.name);
+        mounts.any(|mount| given(&mount.sub_path) || given(&mount.sub_path_expr))
+    };
+    // Ephemeral containers come later, and may not mount parts.
+    let mut containers = spec::app_containers(pod).iter().chain(spec::init_containers(pod).map(|(_, init)| init));
+    is_from_api(volume) && !containers.any(in_part)
+}
+
+/// A volume's directory below its pod's in memory.
+fn in_memory(pod_dir: PathBuf, volume: &str) -> PathBuf {
+    pod_dir.join("volumes").join(volume)
+}
+
+/// Whether the pod has a volume that shows this config map or secret, or is this claim's.
 pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
+    if kind == Kind::PersistentVolumeClaim {
+        return claims_of(pod).any(|used| used.claim == name);
+    }
     spec::spec(pod).volumes.iter().flatten().any(|volume| {
         let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
         match kind {
@@ -77,15 +118,17 @@ pub(super) async fn prepare(
     node: &Node,
     pod: &Shared<Pod>,
     observed: &Observed,
+    memory: Option<&Arc<Memory>>,
     tokens: &mut Tokens,
 ) -> Result<(), VolumeError> {
     // What was asked for and not given is not shown.
     let given = resize::allocated_pod(pod, &observed.resize);
+    let first = observed.prepared != Prepared::Yes;
     let tokens = RefCell::new(tokens);
     let now = engine.clock.now();
     let mut work = Vec::new();
     for volume in spec::spec(pod).volumes.iter().flatten() {
-        let failed = |message: String| VolumeError { volume: volume.name.clone(), message };
+        let failed = |why: String| VolumeError::set_up(&volume.name, &why);
         let namespace = pod.namespace();
         let sources = ContentSources {
             pod: &given,
@@ -103,36 +146,93 @@ pub(super) async fn prepare(
                 })
             },
         };
-        let content = content(volume, &sources).map_err(failed)?;
-        work.push((volume.clone(), volume_dir(node, pod, &volume.name), content));
+        let dir = match memory.filter(|_| lies_in_memory(pod, volume)) {
+            Some(memory) => in_memory(memory.reach(pod.uid()), &volume.name),
+            None => volume_dir(node, pod, &volume.name),
+        };
+        let given = match claims::used_by(pod, &volume.name) {
+            // It has its volume until it ends, whatever becomes of the claim.
+            Some(_) if !first => continue,
+            Some(used) => Given::Claim(backing(engine, node, pod, &used)?),
+            None => content(volume, &sources).map_err(failed)?.map_or(Given::Nothing, Given::Content),
+        };
+        work.push((volume.clone(), dir, given));
     }
     if node.config.hollow || work.is_empty() {
         return Ok(());
     }
+    // What a hostPath shows may be on a disk that does not answer: nobody else is to wait for that.
+    let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
+    let _turn = if alone { None } else { engine.volume_writers.acquire().await.ok() };
+    let memory = memory.cloned();
     let done = tokio::task::spawn_blocking(move || {
-        for (volume, dir, content) in work {
-            set_up(&volume, &dir, content.as_ref())
-                .map_err(|message| VolumeError { volume: volume.name.clone(), message })?;
-        }
-        Ok(())
+        // Its paths mean what they should as long as it is there.
+        let _memory = memory;
+        work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given))
     });
-    done.await.unwrap_or_else(|error| Err(VolumeError { volume: String::new(), message: error.to_string() }))
+    done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
+    if first { still_bound(engine, node, pod) } else { Ok(()) }
 }
 
-fn set_up(volume: &Volume, dir: &Path, content: Option<&Content>) -> Result<(), String> {
-    let failed = |error: io::Error| format!("{}: {error}", dir.display());
-    if let Some(content) = content {
-        return atomic::write(dir, content).map_err(failed);
+/// What a volume is made of.
+enum Given {
+    /// Files that the API has.
+    Content(Content),
+    /// The volume of a claim.
+    Claim(Backing),
+    /// What is on this machine.
+    Nothing,
+}
+
+fn backing(
+    engine: &Engine,
+    node: &Node,
+    pod: &Shared<Pod>,
+    used: &ClaimUse<'_>,
+) -> Result<Backing, VolumeError> {
+    claims::backing(&engine.api, &node.config.name, pod, used).map_err(|unusable| unusable.told(used.volume))
+}
+
+/// The pod's links are there now: claims that went before they were may lead to nothing any more.
+fn still_bound(engine: &Engine, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
+    for used in claims_of(pod) {
+        if let Err(error) = backing(engine, node, pod, &used) {
+            // Fails only when there is none; then nobody takes the volume to be used.
+            let _ = claims::unlink(&volume_dir(node, pod, used.volume));
+            return Err(error);
+        }
     }
+    Ok(())
+}
+
+fn set_up(volume: &Volume, dir: &Path, given: &Given) -> Result<(), VolumeError> {
+    let failed = |why: String| VolumeError::set_up(&volume.name, &why);
+    let told = |error: io::Error| failed(format!("{}: {error}", dir.display()));
+    match given {
+        Given::Content(content) => atomic::write(dir, content).map_err(told),
+        Given::Claim(backing) => {
+            claims::link(dir, &backing.path).map_err(told)?;
+            let found = match &backing.check {
+                Check::HostPath(source) => host_path(source),
+                Check::Exists if backing.path.exists() => Ok(()),
+                Check::Exists => Err(format!("path \"{}\" does not exist", backing.path.display())),
+            };
+            found.map_err(|why| backing.unusable(why).told(&volume.name))
+        }
+        Given::Nothing => on_machine(volume, dir).map_err(failed),
+    }
+}
+
+fn on_machine(volume: &Volume, dir: &Path) -> Result<(), String> {
     if let Some(source) = &volume.host_path {
         return host_path(source);
     }
+    // The disks, shares and drivers of other machines: an empty directory would only pretend.
+    let Some(source) = &volume.empty_dir else { return Err("no volume plugin matched".into()) };
+    let failed = |error: io::Error| format!("{}: {error}", dir.display());
     std::fs::create_dir_all(dir).map_err(failed)?;
-    if let Some(source) = &volume.empty_dir {
-        let mode = source.mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(0o777);
-        set_mode(dir, mode).map_err(failed)?;
-    }
-    Ok(())
+    let mode = source.mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(0o777);
+    set_mode(dir, mode).map_err(failed)
 }
 
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
@@ -179,9 +279,17 @@ pub(super) fn mounts(
         let Some(volume) = volume else {
             return Err(format!("volume \"{}\" not found in the pod", mount.name));
         };
+        let used = claims::used_by(pod, &volume.name);
+        let dir = volume_dir(node, pod, &volume.name);
         let root = match &volume.host_path {
             Some(source) => PathBuf::from(&source.path),
-            None => volume_dir(node, pod, &volume.name),
+            // What the pod was given, whatever became of its claim since.
+            None if used.is_some() && !node.config.hollow => std::fs::read_link(&dir)
+                .map_err(|error| format!("volume \"{}\": {}: {error}", mount.name, dir.display()))?,
+            None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
+                Some(memory) => in_memory(memory.seen(pod.uid()), &volume.name),
+                None => dir,
+            },
         };
         let expression = mount.sub_path_expr.as_deref().unwrap_or_default();
         if let Some(name) = environment::unset(expression, env) {
@@ -203,14 +311,12 @@ pub(super) fn mounts(
                 )
             })?,
         };
-        let from_api = volume.config_map.is_some()
-            || volume.secret.is_some()
-            || volume.downward_api.is_some()
-            || volume.projected.is_some();
         mounts.push(Mount {
             host_path,
             container_path: Path::new("/").join(&mount.mount_path),
-            read_only: mount.read_only == Some(true) || from_api,
+            read_only: mount.read_only == Some(true)
+                || is_from_api(volume)
+                || used.is_some_and(|used| used.read_only),
         });
     }
     Ok(mounts)
@@ -240,17 +346,35 @@ fn sub_path_of(root: &Path, sub: &str, _host: bool) -> Result<PathBuf, String> {
     }
 }
 
-/// Removes the pod's directory with all that it wrote into its volumes; never what a hostPath shows.
+/// Removes the pod's directories with all that it wrote into its volumes; never what a hostPath or claim shows.
 pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
-    if node.config.hollow || pod.uid().is_empty() {
-        return;
+    if !node.config.hollow && !pod.uid().is_empty() {
+        remove_of(node, pod.uid()).await;
     }
-    let dir = pod_dir(node, pod);
-    let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+}
+
+/// Removes the directories of pods that ended while no kubelet was there: those that `known` does not know.
+pub(super) async fn remove_strays(node: &Node, known: impl Fn(&str) -> bool) {
+    let entries = std::fs::read_dir(&node.config.pods_dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|_| !node.config.hollow) {
+        if let Some(uid) = entry.file_name().to_str().filter(|uid| !known(uid)) {
+            remove_of(node, uid).await;
         }
-        _ => {}
+    }
+}
+
+/// Removes what the pod with this uid has on the disk and in memory; links in it go, not what they lead to.
+pub(super) async fn remove_of(node: &Node, uid: &str) {
+    let (dir, memory, uid) = (node.config.pods_dir.join(uid), node.runtime.memory(), uid.to_string());
+    let removed = tokio::task::spawn_blocking(move || {
+        for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {
+            match std::fs::remove_dir_all(&dir) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+                }
+                _ => {}
+            }
+        }
     });
     if let Err(error) = removed.await {
         tracing::warn!("the pod's directory was not removed: {error}");

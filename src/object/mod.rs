@@ -3,7 +3,9 @@
 //! Architecture Invariant: nothing here reads the clock, does I/O or decides anything.
 
 mod any;
+pub mod completion_indexes;
 pub mod config;
+pub mod job;
 mod key;
 mod kind;
 pub mod low_ports;
@@ -19,6 +21,7 @@ pub mod quota;
 pub mod readiness;
 pub mod resources;
 pub mod selector;
+pub mod storage;
 pub mod taint;
 pub mod time;
 mod versions;

@@ -66,6 +66,13 @@ pub fn apply_defaults(object: &mut Object) {
     }
 }
 
+/// Gives a new object what follows from its uid and name; runs once, after its defaults.
+pub fn give_identity(object: &mut Object) {
+    if object.kind() == Kind::Job {
+        on(object, batch::generate_selector);
+    }
+}
+
 /// The status a new object starts with; asked once its spec is complete.
 pub fn first_status(object: &mut Object) {
     if let Some(pod) = object.get_mut::<Pod>() {

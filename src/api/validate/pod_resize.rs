@@ -87,8 +87,7 @@ pub(super) fn resize(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
 /// Requests and limits may change, but not go away.
 fn nothing_removed(errors: &mut FieldErrors, path: &Path<'_>, new: &Container, old: &Container) {
     type Side = fn(&ResourceRequirements) -> Option<&ResourceList>;
-    let sides: [(&str, Side); 2] =
-        [("requests", |r| r.requests.as_ref()), ("limits", |r| r.limits.as_ref())];
+    let sides: [(&str, Side); 2] = [("requests", |r| r.requests.as_ref()), ("limits", |r| r.limits.as_ref())];
     for (field, side) in sides {
         let of = |container: &Container, name: &str| {
             container.resources.as_ref().and_then(side).is_some_and(|list| list.contains_key(name))

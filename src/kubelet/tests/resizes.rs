@@ -51,7 +51,10 @@ async fn cpu_changes_in_place_and_memory_by_a_restart_as_the_policy_says_pod_12(
     assert_eq!(scene.running_id(&key, "a").await, first, "the same process");
     let changed = r#"{"containers":[{"name":"a","resources":{"limits":{"memory":"64Mi"},"requests":{"cpu":"2","memory":"64Mi"}}}],"generation":2}"#;
     assert_eq!(told(&scene, "ResizeStarted"), [format!("ResizeStarted: Pod resize started: {changed}")]);
-    assert_eq!(told(&scene, "ResizeCompleted"), [format!("ResizeCompleted: Pod resize completed: {changed}")]);
+    assert_eq!(
+        told(&scene, "ResizeCompleted"),
+        [format!("ResizeCompleted: Pod resize completed: {changed}")]
+    );
     assert_eq!(condition(&scene.status(&key), "PodResizeInProgress"), "");
 
     resize(&scene, &key, &sized("2", "128Mi"));

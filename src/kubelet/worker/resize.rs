@@ -101,7 +101,8 @@ impl Pass<'_> {
             }
             Err(message) => {
                 let until = saturating_after(self.now(), AGAIN);
-                let known = self.state.observed.resize.failed.replace(Failed { message: message.clone(), until });
+                let known =
+                    self.state.observed.resize.failed.replace(Failed { message: message.clone(), until });
                 if known.is_none_or(|known| known.message != message) {
                     self.tell_resize(EventType::Warning, "ResizeError", "error", Some(&message));
                 }

@@ -1,6 +1,7 @@
 //! The plugins: each a file, each known to the rest of the scheduler by the framework's traits alone.
 
 mod balanced_allocation;
+mod default_binder;
 mod default_preemption;
 mod image_locality;
 mod inter_pod_affinity;
@@ -10,10 +11,15 @@ mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
 mod pod_topology_spread;
+mod priority_sort;
 mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
 mod test_asking;
+#[cfg(test)]
+mod test_volumes;
+mod volume_binding;
+mod volume_restrictions;
 
 use std::sync::Arc;
 
@@ -24,6 +30,8 @@ pub(super) use balanced_allocation::BalancedAllocation;
 pub(super) use default_preemption::DefaultPreemption;
 pub(super) use inter_pod_affinity::InterPodAffinity;
 pub(super) use node_resources_fit::NodeResourcesFit;
+pub(super) use priority_sort::PrioritySort;
+pub(super) use volume_binding::VolumeBinding;
 
 /// All plugins with their default settings, in the order in which they are asked.
 pub fn all() -> Vec<Arc<dyn Plugin>> {
@@ -33,6 +41,7 @@ pub fn all() -> Vec<Arc<dyn Plugin>> {
         InterPodAffinity::default(),
         DefaultPreemption::default(),
         RequiredNodes::default(),
+        VolumeBinding::default(),
     )
 }
 
@@ -43,19 +52,24 @@ pub(super) fn with(
     affinity: InterPodAffinity,
     preemption: DefaultPreemption,
     added_affinity: RequiredNodes,
+    volumes: VolumeBinding,
 ) -> Vec<Arc<dyn Plugin>> {
     vec![
         Arc::new(scheduling_gates::SchedulingGates),
+        Arc::new(PrioritySort),
         Arc::new(node_unschedulable::NodeUnschedulable),
         Arc::new(node_name::NodeName),
         Arc::new(taint_toleration::TaintToleration),
         Arc::new(node_affinity::NodeAffinity { added: added_affinity }),
         Arc::new(node_ports::NodePorts),
         Arc::new(fit),
+        Arc::new(volume_restrictions::VolumeRestrictions),
+        Arc::new(volumes),
         Arc::new(pod_topology_spread::PodTopologySpread),
         Arc::new(affinity),
         Arc::new(balanced),
         Arc::new(image_locality::ImageLocality),
         Arc::new(preemption),
+        Arc::new(default_binder::DefaultBinder),
     ]
 }

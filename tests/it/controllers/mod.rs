@@ -2,7 +2,16 @@
 
 mod autoscaling;
 mod cluster;
+mod cron_jobs;
+mod daemon_rollouts;
+mod daemon_sets;
 mod deployments;
 mod housekeeping;
+mod job_counts;
+mod jobs;
+mod nodes;
+mod replication;
 mod quotas;
 mod rollouts;
+mod stateful_sets;
+mod volumes;

@@ -145,6 +145,7 @@ fn every_kind_has_a_cell_a_column_api_6() {
             "n|pods: 3/10, requests.cpu: 1/2|limits.cpu: 0/4|30m",
         ),
         (Kind::LimitRange, json!({"spec": {"limits": []}}), "n|2026-01-01T00:30:00Z"),
+        (Kind::PodPreset, json!({}), "n|2026-01-01T00:30:00Z"),
         (
             Kind::StorageClass,
             json!({"provisioner": "p", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", "metadata": {"name": "n",

@@ -30,19 +30,28 @@ fn cpu_and_memory_may_change_within_the_class_api_3() {
         ),
         (
             sized("requests: {cpu: 2, memory: 1Gi}, limits: {cpu: 2, memory: 1Gi}"),
-            vec!["spec: Invalid value: \"Burstable\": Pod QOS Class may not change as a result of resizing".into()],
+            vec![
+                "spec: Invalid value: \"Burstable\": Pod QOS Class may not change as a result of resizing"
+                    .into(),
+            ],
         ),
         (
             sized("requests: {cpu: 1, memory: 1Gi, ephemeral-storage: 1Gi}, limits: {cpu: 2}"),
             vec!["spec: Forbidden: only cpu and memory resources are mutable".into()],
         ),
         (
-            SIZED.replace("image: i,", "image: i, resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}],"),
+            SIZED.replace(
+                "image: i,",
+                "image: i, resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}],",
+            ),
             vec!["spec: Forbidden: only cpu and memory resources are mutable".into()],
         ),
         (
             SIZED.replace("name: c,", "name: d,"),
-            vec!["spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize".into()],
+            vec![
+                "spec.containers[0].name: Forbidden: containers may not be renamed or reordered on resize"
+                    .into(),
+            ],
         ),
         (
             format!("{SIZED}, {{name: d, image: i}}"),
@@ -61,7 +70,8 @@ fn cpu_and_memory_may_change_within_the_class_api_3() {
 
 #[test]
 fn of_init_containers_only_sidecars_change_api_3() {
-    let pod = |init: &str| object(Kind::Pod, &format!("spec: {{containers: [{SIZED}], initContainers: [{init}]}}"));
+    let pod =
+        |init: &str| object(Kind::Pod, &format!("spec: {{containers: [{SIZED}], initContainers: [{init}]}}"));
     let init = |policy: &str, cpu: &str| {
         format!("{{name: i, image: i, {policy} resources: {{requests: {{cpu: {cpu}}}}}}}")
     };
@@ -86,7 +96,9 @@ fn some_pods_are_never_resized_api_3() {
     }
     let mirror = object(
         Kind::Pod,
-        &format!("metadata: {{annotations: {{kubernetes.io/config.mirror: x}}}}\nspec: {{containers: [{SIZED}]}}"),
+        &format!(
+            "metadata: {{annotations: {{kubernetes.io/config.mirror: x}}}}\nspec: {{containers: [{SIZED}]}}"
+        ),
     );
     assert_eq!(shown(&validate_resize(&mirror, &mirror)), [": Forbidden: static pods cannot be resized"]);
 }
@@ -94,7 +106,10 @@ fn some_pods_are_never_resized_api_3() {
 #[test]
 fn resize_policies_have_rules_api_8() {
     check_container(&[
-        ("resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}, {resourceName: memory, restartPolicy: RestartContainer}]", &[]),
+        (
+            "resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}, {resourceName: memory, restartPolicy: RestartContainer}]",
+            &[],
+        ),
         (
             "resizePolicy: [{resourceName: disk, restartPolicy: Maybe}, {resourceName: cpu, restartPolicy: NotRequired}, {resourceName: cpu, restartPolicy: NotRequired}]",
             &[
@@ -110,7 +125,9 @@ fn resize_policies_have_rules_api_8() {
     );
     assert_eq!(
         shown(&validate_create(&never)),
-        ["spec.containers[0].resizePolicy: Invalid value: \"RestartContainer\": must be 'NotRequired' when `restartPolicy` is 'Never'"]
+        [
+            "spec.containers[0].resizePolicy: Invalid value: \"RestartContainer\": must be 'NotRequired' when `restartPolicy` is 'Never'"
+        ]
     );
 }
 
@@ -120,7 +137,9 @@ fn stop_signals_and_recursive_read_only_have_rules_api_8() {
     let pod = |os: &str, signal: &str| {
         object(
             Kind::Pod,
-            &format!("spec: {{{os} containers: [{{name: c, image: i, lifecycle: {{stopSignal: {signal}}}}}]}}"),
+            &format!(
+                "spec: {{{os} containers: [{{name: c, image: i, lifecycle: {{stopSignal: {signal}}}}}]}}"
+            ),
         )
     };
     let at = "spec.containers[0].lifecycle.stopSignal";
@@ -130,9 +149,17 @@ fn stop_signals_and_recursive_read_only_have_rules_api_8() {
         ("os: {name: linux},", "SIGRTMAX-14", None),
         ("os: {name: windows},", "SIGTERM", None),
         ("", "SIGTERM", Some("Forbidden: may not be set for containers with empty `spec.os.name`")),
-        ("os: {name: linux},", "USR1", Some("Unsupported value: \"USR1\": supported values: \"SIGABRT\", \"SIGALRM\"")),
+        (
+            "os: {name: linux},",
+            "USR1",
+            Some("Unsupported value: \"USR1\": supported values: \"SIGABRT\", \"SIGALRM\""),
+        ),
         ("os: {name: linux},", "SIGRTMIN+16", Some("Unsupported value: \"SIGRTMIN+16\"")),
-        ("os: {name: windows},", "SIGHUP", Some("Unsupported value: \"SIGHUP\": supported values: \"SIGKILL\", \"SIGTERM\"")),
+        (
+            "os: {name: windows},",
+            "SIGHUP",
+            Some("Unsupported value: \"SIGHUP\": supported values: \"SIGKILL\", \"SIGTERM\""),
+        ),
     ] {
         let errors = shown(&validate_create(&pod(os, signal)));
         match expected {
@@ -145,7 +172,9 @@ fn stop_signals_and_recursive_read_only_have_rules_api_8() {
     }
     let mount = |rest: &str| {
         let volumes = "volumes: [{name: v, emptyDir: {}}]";
-        let text = format!("spec: {{{volumes}, containers: [{{name: c, image: i, volumeMounts: [{{name: v, mountPath: /v{rest}}}]}}]}}");
+        let text = format!(
+            "spec: {{{volumes}, containers: [{{name: c, image: i, volumeMounts: [{{name: v, mountPath: /v{rest}}}]}}]}}"
+        );
         shown(&validate_create(&object(Kind::Pod, &text)))
     };
     let at = "spec.containers[0].volumeMounts[0].recursiveReadOnly";
@@ -160,6 +189,8 @@ fn stop_signals_and_recursive_read_only_have_rules_api_8() {
     );
     assert_eq!(
         mount(", recursiveReadOnly: Perhaps"),
-        [format!("{at}: Unsupported value: \"Perhaps\": supported values: \"Disabled\", \"Enabled\", \"IfPossible\"")]
+        [format!(
+            "{at}: Unsupported value: \"Perhaps\": supported values: \"Disabled\", \"Enabled\", \"IfPossible\""
+        )]
     );
 }

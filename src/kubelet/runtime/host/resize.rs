@@ -42,8 +42,7 @@ fn move_in(container: &Container, group: &super::cgroup::Group) -> std::io::Resu
         let roots = container.roots();
         let inside = group.processes();
         let all = process_tree::below(&roots).into_iter().chain(roots);
-        let outside: Vec<Pid> =
-            all.filter_map(Pid::from_raw).filter(|pid| !inside.contains(pid)).collect();
+        let outside: Vec<Pid> = all.filter_map(Pid::from_raw).filter(|pid| !inside.contains(pid)).collect();
         if outside.is_empty() {
             return Ok(());
         }
