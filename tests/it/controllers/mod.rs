@@ -1,5 +1,6 @@
 //! The controllers, by scenario, on virtual time.
 
+mod autoscaling;
 mod cluster;
 mod cron_jobs;
 mod daemon_rollouts;
