@@ -1,5 +1,6 @@
 //! The controllers, by scenario, on virtual time.
 
+mod budgets;
 mod cluster;
 mod daemon_rollouts;
 mod daemon_sets;
