@@ -32,17 +32,21 @@ pub(crate) fn key(name: &str) -> Key {
 impl Cluster {
     /// With every controller but these, and the namespace `default`.
     pub(crate) fn start(disabled: &[&str]) -> Self {
+        Self::with(Settings {
+            disabled: disabled.iter().map(ToString::to_string).collect(),
+            root_certificate: "the CA".into(),
+            ..Settings::default()
+        })
+    }
+
+    /// With controllers set up like this, and the namespace `default`.
+    pub(crate) fn with(settings: Settings) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
         api.create_as(namespace).unwrap();
         let tasks = Tasks::new();
         let caches = Caches::new(&api, &tasks);
-        let settings = Settings {
-            disabled: disabled.iter().map(ToString::to_string).collect(),
-            root_certificate: "the CA".into(),
-            ..Settings::default()
-        };
         let controllers = Controllers::start(&api, &caches, &tasks, settings);
         Self { api, controllers, tasks }
     }

@@ -7,4 +7,5 @@ mod daemon_sets;
 mod deployments;
 mod housekeeping;
 mod nodes;
+mod pod_garbage;
 mod rollouts;
