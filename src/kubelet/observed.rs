@@ -26,7 +26,9 @@ pub struct Observed {
     /// Whether the pod's volumes are there.
     pub prepared: Prepared,
     /// What is remembered of each container, by name.
-    pub containers: BTreeMap<String, ContainerMemory>,
+    ///
+    /// Boxed: a map keeps room for many beside each other, and most pods have one.
+    pub containers: BTreeMap<String, Box<ContainerMemory>>,
     /// Why and since when the whole pod ends.
     pub stop: Option<PodStop>,
     /// The control plane stops: what has ended for good leaves the node too, its object stays.
@@ -239,7 +241,7 @@ static NO_MEMORY: ContainerMemory = ContainerMemory {
 impl Observed {
     /// What is remembered of a container; nothing for one that was never touched.
     pub fn memory(&self, name: &str) -> &ContainerMemory {
-        self.containers.get(name).unwrap_or(&NO_MEMORY)
+        self.containers.get(name).map_or(&NO_MEMORY, |memory| memory)
     }
 
     /// The memory of a container, for changing.

@@ -18,12 +18,12 @@ use std::time::Duration;
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use super::node::Node;
 use super::observed::Observed;
 use super::probe::{ProbeKind, ProbeOutcome};
-use super::runtime::{ContainerId, PodUid, RuntimeEvent};
+use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
 use super::static_pods::mirror;
 use super::volumes::Tokens;
 use super::wakes::Wakes;
@@ -34,6 +34,9 @@ use crate::base::task::Tasks;
 use crate::object::config::Timings;
 use crate::object::{Kind, Revision, Shared};
 use crate::reconcile::{Cache, Caches};
+
+/// How many pods' volumes are written at a time.
+const VOLUME_WRITERS: usize = 2;
 
 /// What happened to a pod beside a change of its object.
 #[derive(Clone, Debug)]
@@ -63,6 +66,8 @@ pub(super) struct PodState {
     pub(super) refresh: bool,
     /// The tokens in its volumes.
     pub(super) tokens: Tokens,
+    /// Where what its volumes show lies in memory.
+    pub(super) memory: Option<Arc<Memory>>,
 }
 
 impl PodState {
@@ -74,6 +79,7 @@ impl PodState {
             admitted: false,
             refresh: false,
             tokens: Tokens::default(),
+            memory: None,
         }
     }
 }
@@ -132,6 +138,8 @@ pub(super) struct Engine {
     // One lock over the table, held for map changes only and never across an await.
     pods: Mutex<HashMap<PodUid, Slot>>,
     wakes: Wakes,
+    /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves.
+    pub(super) volume_writers: Semaphore,
     /// A pod left the table or was released.
     pub(super) fewer: Notify,
 }
@@ -149,6 +157,7 @@ impl Engine {
             nodes: RwLock::default(),
             pods: Mutex::default(),
             wakes: Wakes::default(),
+            volume_writers: Semaphore::new(VOLUME_WRITERS),
             fewer: Notify::new(),
         });
         let follower = engine.clone();

@@ -12,6 +12,7 @@ mod tokens;
 use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume};
 
@@ -19,7 +20,7 @@ use super::environment;
 use super::node::Node;
 use super::observed::Observed;
 use super::resize;
-use super::runtime::Mount;
+use super::runtime::{Memory, Mount};
 use super::spec;
 use super::sync_loop::Engine;
 use crate::object::{Key, Kind, Shared};
@@ -44,6 +45,32 @@ pub(super) fn pod_dir(node: &Node, pod: &Shared<Pod>) -> PathBuf {
 
 pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
     pod_dir(node, pod).join("volumes").join(volume)
+}
+
+/// Whether the volume shows what is in API objects.
+fn is_from_api(volume: &Volume) -> bool {
+    volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.downward_api.is_some()
+        || volume.projected.is_some()
+}
+
+/// Whether the volume lies in the runtime's memory where there is such a place: what comes from API objects does,
+/// unless a part of it is mounted, which is looked up by its path on the machine.
+fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
+    let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+    let in_part = |container: &Container| {
+        let mut mounts = container.volume_mounts.iter().flatten().filter(|mount| mount.name == volume.name);
+        mounts.any(|mount| given(&mount.sub_path) || given(&mount.sub_path_expr))
+    };
+    // Ephemeral containers come later, and may not mount parts.
+    let mut containers = spec::app_containers(pod).iter().chain(spec::init_containers(pod).map(|(_, init)| init));
+    is_from_api(volume) && !containers.any(in_part)
+}
+
+/// A volume's directory below its pod's in memory.
+fn in_memory(pod_dir: PathBuf, volume: &str) -> PathBuf {
+    pod_dir.join("volumes").join(volume)
 }
 
 /// Whether the pod has a volume that shows this config map or secret.
@@ -77,6 +104,7 @@ pub(super) async fn prepare(
     node: &Node,
     pod: &Shared<Pod>,
     observed: &Observed,
+    memory: Option<&Arc<Memory>>,
     tokens: &mut Tokens,
 ) -> Result<(), VolumeError> {
     // What was asked for and not given is not shown.
@@ -104,12 +132,22 @@ pub(super) async fn prepare(
             },
         };
         let content = content(volume, &sources).map_err(failed)?;
-        work.push((volume.clone(), volume_dir(node, pod, &volume.name), content));
+        let dir = match memory.filter(|_| lies_in_memory(pod, volume)) {
+            Some(memory) => in_memory(memory.reach(pod.uid()), &volume.name),
+            None => volume_dir(node, pod, &volume.name),
+        };
+        work.push((volume.clone(), dir, content));
     }
     if node.config.hollow || work.is_empty() {
         return Ok(());
     }
+    // What a hostPath shows may be on a disk that does not answer: nobody else is to wait for that.
+    let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
+    let _turn = if alone { None } else { engine.volume_writers.acquire().await.ok() };
+    let memory = memory.cloned();
     let done = tokio::task::spawn_blocking(move || {
+        // Its paths mean what they should as long as it is there.
+        let _memory = memory;
         for (volume, dir, content) in work {
             set_up(&volume, &dir, content.as_ref())
                 .map_err(|message| VolumeError { volume: volume.name.clone(), message })?;
@@ -181,7 +219,10 @@ pub(super) fn mounts(
         };
         let root = match &volume.host_path {
             Some(source) => PathBuf::from(&source.path),
-            None => volume_dir(node, pod, &volume.name),
+            None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
+                Some(memory) => in_memory(memory.seen(pod.uid()), &volume.name),
+                None => volume_dir(node, pod, &volume.name),
+            },
         };
         let expression = mount.sub_path_expr.as_deref().unwrap_or_default();
         if let Some(name) = environment::unset(expression, env) {
@@ -203,14 +244,10 @@ pub(super) fn mounts(
                 )
             })?,
         };
-        let from_api = volume.config_map.is_some()
-            || volume.secret.is_some()
-            || volume.downward_api.is_some()
-            || volume.projected.is_some();
         mounts.push(Mount {
             host_path,
             container_path: Path::new("/").join(&mount.mount_path),
-            read_only: mount.read_only == Some(true) || from_api,
+            read_only: mount.read_only == Some(true) || is_from_api(volume),
         });
     }
     Ok(mounts)
@@ -245,12 +282,16 @@ pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
     if node.config.hollow || pod.uid().is_empty() {
         return;
     }
-    let dir = pod_dir(node, pod);
-    let removed = tokio::task::spawn_blocking(move || match std::fs::remove_dir_all(&dir) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+    let (dir, memory, uid) = (pod_dir(node, pod), node.runtime.memory(), pod.uid().to_string());
+    let removed = tokio::task::spawn_blocking(move || {
+        for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {
+            match std::fs::remove_dir_all(&dir) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+                }
+                _ => {}
+            }
         }
-        _ => {}
     });
     if let Err(error) = removed.await {
         tracing::warn!("the pod's directory was not removed: {error}");

@@ -87,6 +87,7 @@ impl Pass<'_> {
                 return PassEnd::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
             }
             self.admit();
+            self.find_memory();
             self.resize();
             self.refresh_volumes().await;
             let plan = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
@@ -150,6 +151,7 @@ impl Pass<'_> {
             if self.state.observed.sandbox_ready() {
                 // Its volumes were made before the sandbox was; what they show may have changed meanwhile.
                 self.state.observed.prepared = Prepared::Yes;
+                self.state.memory = self.node.runtime.memory();
                 self.state.refresh = true;
             }
             adopt(&self.pod, &mut self.state.observed, self.engine.clock.now());

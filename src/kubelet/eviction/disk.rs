@@ -23,7 +23,7 @@ pub(super) struct PodDisk {
 /// Where a pod's files are.
 struct Places {
     volumes: Vec<(String, PathBuf)>,
-    containers: Vec<(String, PathBuf)>,
+    containers: Vec<(String, Vec<PathBuf>)>,
 }
 
 async fn places(node: &Node, pod: &Shared<Pod>) -> Places {
@@ -39,7 +39,7 @@ async fn places(node: &Node, pod: &Shared<Pod>) -> Places {
     let containers = sandbox
         .into_iter()
         .flat_map(|sandbox| sandbox.containers)
-        .filter_map(|c| Some((c.name.clone(), node.runtime.container_dir(&uid, &c.id)?)))
+        .map(|c| (c.name.clone(), node.runtime.container_dirs(&uid, &c.id)))
         .collect();
     Places { volumes, containers }
 }
@@ -55,8 +55,8 @@ pub(super) async fn of_pod(node: &Node, pod: &Shared<Pod>) -> PodDisk {
         for (name, dir) in places.volumes {
             *disk.volumes.entry(name).or_default() += size(&dir);
         }
-        for (name, dir) in places.containers {
-            *disk.containers.entry(name).or_default() += size(&dir);
+        for (name, dirs) in places.containers {
+            *disk.containers.entry(name).or_default() += dirs.iter().map(|dir| size(dir)).sum::<i64>();
         }
         disk
     });

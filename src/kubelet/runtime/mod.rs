@@ -9,17 +9,21 @@ pub mod hollow;
 #[cfg(target_os = "linux")]
 mod host;
 mod image_users;
+mod kept;
+mod memory;
 mod process;
 mod protocol;
 
 #[cfg(target_os = "linux")]
 pub use host::node_host_main;
 pub use image_users::containers_with_root;
+pub use memory::Memory;
 pub use process::{HostLife, ProcessConfig, ProcessRuntime};
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -289,6 +293,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// Facts about how containers are kept apart here, for the Node's annotations (key → value).
     fn isolation(&self) -> BTreeMap<String, String>;
 
+    /// Where what the kubelet writes for pods may lie in memory; none where there is no such place. Another one
+    /// once the runtime had to be started anew: what lay in the one before is gone.
+    fn memory(&self) -> Option<Arc<Memory>> {
+        None
+    }
+
     /// The next events; ends when the runtime is gone. Only one receiver exists: the first caller's.
     fn events(&self) -> tokio::sync::mpsc::Receiver<RuntimeEvent>;
 
@@ -313,7 +323,7 @@ pub trait Runtime: Send + Sync + 'static {
     }
 
     /// Makes the pod's sandbox (directories, namespaces).
-    fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>>;
+    fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>>;
 
     /// Kills every process of the pod and answers once all are confirmed dead.
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>>;
@@ -377,9 +387,8 @@ pub trait Runtime: Send + Sync + 'static {
     /// `2026-11-21T03:27:14.123456789Z stdout F text`. None when the runtime keeps no logs.
     fn log_files<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<Vec<PathBuf>, RuntimeError>>;
 
-    /// The directory with all that a container writes outside its volumes, logs included; none when there is
-    /// no such thing.
-    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf>;
+    /// The directories with all that a container writes on disk outside its volumes, logs included.
+    fn container_dirs(&self, pod: &PodUid, id: &ContainerId) -> Vec<PathBuf>;
 
     /// What each running container of every pod uses: the whole node in one look.
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>>;

@@ -71,6 +71,7 @@ impl ProcessRuntime {
             config,
             link: Mutex::new(None),
             isolation: Mutex::default(),
+            memory: Mutex::default(),
             host: Mutex::new(None),
             child: Mutex::new(None),
             closing: Mutex::new(false),

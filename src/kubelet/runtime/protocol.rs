@@ -22,7 +22,7 @@ use crate::api::session::{SessionInput, SessionOutput, SessionStreams, TerminalS
 use crate::kubelet::images::Program;
 
 /// Both sides must have the same.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// Longer frames are nonsense.
 const FRAME_LIMIT: u32 = 64 << 20;
@@ -68,6 +68,9 @@ pub(super) struct Welcome {
     pub(super) pid: u32,
     /// How containers are kept apart, for the Node's annotations.
     pub(super) isolation: BTreeMap<String, String>,
+    /// Its files in memory, as a path of its own mount namespace.
+    #[serde(default)]
+    pub(super) memory: Option<PathBuf>,
     /// The session could not be opened.
     pub(super) refused: Option<RuntimeError>,
 }

@@ -1,5 +1,6 @@
 //! What a pod needs before its first container: the node's consent, an address, volumes, a sandbox.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node as NodeObject;
@@ -40,6 +41,22 @@ impl Pass<'_> {
         }
     }
 
+    /// What was written for the pod in a runtime's memory is gone with that runtime.
+    pub(super) fn find_memory(&mut self) {
+        let memory = self.node.runtime.memory();
+        let same = match (&memory, &self.state.memory) {
+            (Some(here), Some(known)) => Arc::ptr_eq(here, known),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            self.state.memory = memory;
+            if self.state.observed.prepared == Prepared::Yes {
+                self.state.observed.prepared = Prepared::No;
+            }
+        }
+    }
+
     /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
     pub(super) async fn refresh_volumes(&mut self) {
         let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.now());
@@ -47,10 +64,7 @@ impl Pass<'_> {
         if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
             return;
         }
-        let state = &mut *self.state;
-        if let Err(error) =
-            volumes::prepare(self.engine, self.node, &self.pod, &state.observed, &mut state.tokens).await
-        {
+        if let Err(error) = self.write_volumes().await {
             tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
         }
     }
@@ -69,8 +83,7 @@ impl Pass<'_> {
             };
             self.state.observed.ip = Some(ip);
         }
-        let state = &mut *self.state;
-        match volumes::prepare(self.engine, self.node, &self.pod, &state.observed, &mut state.tokens).await {
+        match self.write_volumes().await {
             Ok(()) => self.state.observed.prepared = Prepared::Yes,
             Err(error) => {
                 let message = format!("MountVolume.SetUp failed for volume \"{}\" : {error}", error.volume);
@@ -79,6 +92,12 @@ impl Pass<'_> {
             }
         }
         After::Again
+    }
+
+    async fn write_volumes(&mut self) -> Result<(), volumes::VolumeError> {
+        let state = &mut *self.state;
+        let (observed, memory) = (&state.observed, state.memory.as_ref());
+        volumes::prepare(self.engine, self.node, &self.pod, observed, memory, &mut state.tokens).await
     }
 
     pub(super) async fn run_sandbox(&mut self) -> After {
@@ -100,12 +119,15 @@ impl Pass<'_> {
         for warning in warnings {
             self.event(EventType::Warning, warning.reason, warning.message);
         }
-        self.state.stale = true;
         let result = self.node.runtime.run_sandbox(spec).await;
-        if let Err(error) = &result {
-            let message = format!("Failed to create pod sandbox: {error}");
-            self.event(EventType::Warning, "FailedCreatePodSandBox", message);
+        match &result {
+            Ok(record) => self.state.observed.sandbox = Some(record.clone()),
+            Err(error) => {
+                self.state.stale = true;
+                let message = format!("Failed to create pod sandbox: {error}");
+                self.event(EventType::Warning, "FailedCreatePodSandBox", message);
+            }
         }
-        self.after(result)
+        self.after(result.map(drop))
     }
 }

@@ -49,9 +49,15 @@ impl Pass<'_> {
                 .and_then(|e| e.target_container_name.clone()),
             _ => None,
         };
-        self.state.stale = true;
         let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
         let now = self.now();
+        if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
+            // As a look would find it; whatever happens to it from here on is told.
+            sandbox.containers.retain(|known| known.id != record.id);
+            sandbox.containers.push(record.clone());
+        } else {
+            self.state.stale = true;
+        }
         let memory = self.state.observed.memory_mut(name);
         memory.image = ImageState::Present(image.clone());
         memory.error = None;

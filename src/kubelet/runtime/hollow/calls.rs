@@ -47,28 +47,17 @@ impl Runtime for HollowRuntime {
         async { self.image_id(reference) }.boxed()
     }
 
-    fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>> {
+    fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
         async {
             let mut state = self.state.lock();
-            let known = state.pods.get_mut(&spec.pod_uid);
-            match known {
-                Some(pod) if pod.ready => {}
-                Some(pod) => {
-                    pod.ready = true;
-                    pod.spec = spec;
-                    pod.created_at = (self.wall)();
-                }
-                None => {
-                    let pod = Pod {
-                        spec: spec.clone(),
-                        created_at: (self.wall)(),
-                        ready: true,
-                        containers: Vec::new(),
-                    };
-                    state.pods.insert(spec.pod_uid, pod);
-                }
+            let now = (self.wall)();
+            let fresh = || Pod { spec: spec.clone(), created_at: now, ready: true, containers: Vec::new() };
+            let pod = state.pods.entry(spec.pod_uid.clone()).or_insert_with(fresh);
+            if !pod.ready {
+                (pod.ready, pod.created_at) = (true, now);
+                pod.spec = spec;
             }
-            Ok(())
+            Ok(pod.record())
         }
         .boxed()
     }
@@ -214,8 +203,8 @@ impl Runtime for HollowRuntime {
         .boxed()
     }
 
-    fn container_dir(&self, _pod: &PodUid, _id: &ContainerId) -> Option<PathBuf> {
-        None
+    fn container_dirs(&self, _pod: &PodUid, _id: &ContainerId) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {

@@ -1,5 +1,6 @@
 //! One container attempt: watched, killed, remembered.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fs;
 use std::io::{self, Read};
@@ -8,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rustix::process::Pid;
-use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
+use super::super::kept::{Entry, KeptContainer, container_dir, tmp_dir};
 use super::super::protocol::Launch;
 use super::super::{ContainerExit, ContainerId, ContainerRecord, PodUid};
 use super::cgroup::Group;
 use super::io::Streams;
 use super::keeper::Keeper;
-use super::pod::{Init, store};
+use super::pod::{Init, remove_directory};
 use super::reaper::Ended;
 use super::{Host, os, process_tree};
 
@@ -24,8 +25,11 @@ use super::{Host, os, process_tree};
 pub(super) struct Container {
     pub(super) id: ContainerId,
     pub(super) pod: PodUid,
+    /// Its directory on disk, with its log; made when there is something to write.
     pub(super) dir: PathBuf,
-    /// Where its private root lies: in memory where there are namespaces, else its directory.
+    /// Its /tmp on disk, where there are namespaces.
+    pub(super) tmp: PathBuf,
+    /// Where its private root and its termination message lie: in memory where there are namespaces.
     pub(super) private: PathBuf,
     pub(super) launch: Launch,
     pub(super) record: RefCell<ContainerRecord>,
@@ -76,36 +80,30 @@ impl Holder {
     }
 }
 
-/// A container as it lies on disk.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    record: ContainerRecord,
-    launch: Launch,
-}
-
 impl Container {
-    /// Reads one that a host before this one ran; if it was running, it died with that host.
-    pub(super) fn load(pod: &PodUid, dir: PathBuf, pod_private: &Path) -> io::Result<Self> {
-        let mut stored: Stored = serde_json::from_slice(&fs::read(dir.join("record.json"))?)?;
-        let private = pod_private.join(&stored.record.id.0);
-        if stored.record.exit.is_none() {
-            stored.record.pid = None;
-            stored.record.exit = Some(ContainerExit {
+    /// One that a host before this one ran; if it was running, it died with that host.
+    pub(super) fn dead(pod: &PodUid, kept: KeptContainer, pod_private: &Path, host_dir: &Path) -> Self {
+        let KeptContainer { mut record, launch } = kept;
+        let id = record.id.clone();
+        let private = pod_private.join(&id.0);
+        if record.exit.is_none() {
+            record.pid = None;
+            record.exit = Some(ContainerExit {
                 exit_code: 137,
                 signal: Some(libc::SIGKILL),
                 oom_killed: false,
                 finished_at: super::now(),
-                message: message(&dir),
+                message: message(&private),
             });
-            store(&dir.join("record.json"), &stored)?;
         }
-        Ok(Self {
-            id: stored.record.id.clone(),
+        Self {
             pod: pod.clone(),
-            dir,
+            dir: container_dir(host_dir, &id),
+            tmp: tmp_dir(host_dir, &id),
             private,
-            launch: stored.launch,
-            record: RefCell::new(stored.record),
+            launch,
+            record: RefCell::new(record),
+            id,
             starting: Cell::new(false),
             env: Vec::new(),
             account: None,
@@ -119,7 +117,7 @@ impl Container {
             memory_limit: Cell::new(None),
             out_of_memory: Cell::new(false),
             gone: watch::Sender::new(true),
-        })
+        }
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -185,16 +183,16 @@ impl Container {
     }
 
     /// Removes what it left in files.
-    pub(super) fn remove_directories(&self) -> io::Result<()> {
-        super::pod::remove_directory(&self.private)?;
-        super::pod::remove_directory(&self.dir)
+    pub(super) fn remove_files(&self) -> io::Result<()> {
+        remove_directory(&self.private)?;
+        remove_directory(&self.tmp)?;
+        remove_directory(&self.dir)
     }
 
-    pub(super) fn save(&self) {
-        let stored = Stored { record: self.record.borrow().clone(), launch: self.launch.clone() };
-        if let Err(error) = store(&self.dir.join("record.json"), &stored) {
-            eprintln!("container {}: record: {error}", self.id.0);
-        }
+    /// All that is to be written down of it.
+    pub(super) fn entry(&self) -> Entry<'_> {
+        let record = Cow::Owned(self.record.borrow().clone());
+        Entry::Container { pod: Cow::Borrowed(&self.pod), record, launch: Cow::Borrowed(&self.launch) }
     }
 
     /// From the main process' end to "nothing is left of it".
@@ -237,11 +235,14 @@ impl Container {
                 signal: if oom_killed { Some(libc::SIGKILL) } else { ended.signal },
                 oom_killed,
                 finished_at,
-                message: message(&self.dir),
+                message: message(&self.private),
             });
         }
         if !self.starting.get() {
-            self.save();
+            let exit = self.record.borrow().exit.clone();
+            if let Some(exit) = exit {
+                host.note(&Entry::Exit { id: Cow::Borrowed(&self.id), exit: Cow::Owned(exit) });
+            }
         }
         self.gone.send_replace(true);
         self.streams.hang_up();
@@ -251,9 +252,12 @@ impl Container {
     }
 }
 
+/// The file of a container's termination message, below what it has privately.
+pub(super) const TERMINATION_LOG: &str = "termination-log";
+
 /// What the container left in its termination message file.
-fn message(dir: &Path) -> Option<String> {
+fn message(private: &Path) -> Option<String> {
     let mut bytes = Vec::new();
-    fs::File::open(dir.join("termination-log")).ok()?.take(4096).read_to_end(&mut bytes).ok()?;
+    fs::File::open(private.join(TERMINATION_LOG)).ok()?.take(4096).read_to_end(&mut bytes).ok()?;
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -59,7 +59,7 @@ impl Streams {
 
     /// Opens a container's streams and log, and gives the child's side.
     pub(super) fn open(spec: &ContainerSpec, log: PathBuf) -> io::Result<(Self, Stdio)> {
-        let log = Rc::new(RefCell::new(LogWriter::new(log)?));
+        let log = Rc::new(RefCell::new(LogWriter::new(log)));
         let mut streams = Self { over: watch::Sender::new(false), once: spec.stdin_once, ..Self::closed() };
         if spec.tty {
             let (master, slave) = wire::terminal()?;

@@ -8,18 +8,20 @@ use std::rc::Rc;
 
 use tokio::sync::watch;
 
+use super::super::kept::{container_dir, tmp_dir};
 use super::super::protocol::Launch;
 use super::super::{ContainerRecord, RuntimeError};
 use super::cgroup::Limits;
 use super::child::User;
-use super::container::{Container, Holder};
+use super::container::{Container, Holder, TERMINATION_LOG};
 use super::environment::Account;
 use super::image_root::ImageRoot;
 use super::io::Streams;
 use super::mounts::View;
 use super::pod::Pod;
-use super::view::target_variables;
-use super::{Host, Place, environment, os};
+use super::view::{Own, target_variables};
+use super::spawn::{Place, Spawn};
+use super::{Host, environment, os};
 use crate::kubelet::images::{Beneath, IMAGE_DIRECTORY};
 
 pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
@@ -44,6 +46,15 @@ fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
     }
     let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0, groups: Vec::new() });
     Ok((Account { user: None, home: account.home }, Some(seems)))
+}
+
+/// Makes a directory that may be there already; almost always only the last part of it is missing.
+fn make_directories(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(path),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn no_root_here(image: &str) -> RuntimeError {
@@ -81,7 +92,7 @@ impl Host {
         }
         if reason.is_empty() {
             container.starting.set(false);
-            container.save();
+            self.note(&container.entry());
             let record = container.record.borrow().clone();
             if record.exit.is_some() {
                 self.pod_changed(&uid);
@@ -91,7 +102,7 @@ impl Host {
         container.wait_gone().await;
         pod.containers.borrow_mut().retain(|known| known.id != container.id);
         // The attempt never was; what it leaves is only litter.
-        let _ = container.remove_directories();
+        let _ = container.remove_files();
         Err(RuntimeError::StartFailed(reason))
     }
 
@@ -111,20 +122,22 @@ impl Host {
         let of_image = |target: &&Rc<Container>| target.launch.image_root.is_some();
         let beside = target.as_ref().filter(|target| !of_image(target) && launch.image_root.is_none());
         let id = self.new_id();
-        let dir = pod.dir.join(&id.0);
+        let (dir, tmp) = (container_dir(&self.dir, &id), tmp_dir(&self.dir, &id));
         let private = pod.private.join(&id.0);
+        let own = Own { dir: &dir, private: &private };
         let root = beside.map_or(&private, |target| &target.private).join("root");
-        let tmp = beside.map_or(&dir, |target| &target.dir).join("tmp");
-        let layers = private.join("layers");
-        for path in [&dir, &root, &tmp, &layers] {
+        // Without namespaces, with the machine's files or an image's, /tmp is what it is there.
+        let own_tmp = self.isolation.namespaces && !launch.host_view && launch.image_root.is_none();
+        let temporary = own_tmp.then(|| beside.map_or(&tmp, |target| &target.tmp));
+        for path in [Some(&private), Some(&root), temporary].into_iter().flatten() {
             // Only a target's are there: of a host that died, perhaps not even those.
-            fs::create_dir_all(path).map_err(os_error("container directory"))?;
+            make_directories(path).map_err(os_error("container directory"))?;
         }
-        fs::write(dir.join("termination-log"), "").map_err(os_error("termination log"))?;
+        fs::File::create(private.join(TERMINATION_LOG)).map_err(os_error("termination log"))?;
         let (account, seems) = who(&launch)?;
-        let (mut shows, mounts_env) = self.shows(pod, &launch, &dir, target.as_deref())?;
+        let (mut shows, mounts_env) = self.shows(pod, &launch, own, target.as_deref())?;
         if let Some(user) = &account.user {
-            let own = [private.join("root"), dir.join("tmp"), dir.join("termination-log")];
+            let own = [private.join("root"), tmp.clone(), private.join(TERMINATION_LOG)];
             // The image's program fills its own directories.
             let image = (0..launch.directories.len()).map(|n| dir.join("directories").join(n.to_string()));
             let image = image.flat_map(|path| [path.join(IMAGE_DIRECTORY), path]);
@@ -156,9 +169,9 @@ impl Host {
         };
         let view = self.isolation.namespaces.then(|| View {
             root: root.clone(),
-            tmp,
+            tmp: temporary.cloned().unwrap_or_default(),
             dir: dir.clone(),
-            layers,
+            layers: private.join("layers"),
             shows,
             working_dir: working_dir.clone(),
             of_machine: launch.host_view,
@@ -205,7 +218,7 @@ impl Host {
             Some(init) => Place::Own(&init.namespace),
             None => Place::Kept(pid_namespace.as_deref()),
         };
-        let spawn = super::Spawn {
+        let spawn = Spawn {
             argv: &launch.argv,
             env: &env,
             working_dir: &working_dir,
@@ -249,6 +262,7 @@ impl Host {
             id,
             pod: pod.spec.pod_uid.clone(),
             dir,
+            tmp,
             private,
             launch,
             record: RefCell::new(record),

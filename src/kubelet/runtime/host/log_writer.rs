@@ -37,15 +37,15 @@ pub(super) struct LogWriter {
 }
 
 impl LogWriter {
-    /// Writes to `path` and, rotated, `path.1` (newest) to `path.4`. The file is made at once.
-    pub(super) fn new(path: PathBuf) -> io::Result<Self> {
+    /// Writes to `path` and, rotated, `path.1` (newest) to `path.4`. The file and its directory are made with
+    /// the first line: most containers of a big cluster say nothing for long.
+    pub(super) fn new(path: PathBuf) -> Self {
         Self::with_rotation(path, ROTATE_BYTES)
     }
 
-    fn with_rotation(path: PathBuf, rotate_bytes: u64) -> io::Result<Self> {
-        let file = Some(open(&path)?);
+    fn with_rotation(path: PathBuf, rotate_bytes: u64) -> Self {
         let open_lines = [Vec::new(), Vec::new()];
-        Ok(Self { path, file, size_bytes: 0, rotate_bytes, open_lines, pending: Vec::new() })
+        Self { path, file: None, size_bytes: 0, rotate_bytes, open_lines, pending: Vec::new() }
     }
 
     /// Takes what a stream brought. An error means "not all is on disk yet": call [`Self::flush`] until it
@@ -141,7 +141,14 @@ fn prefix(stream: Stream, now: Timestamp) -> String {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).open(path)
+    let open = || File::options().create(true).append(true).open(path);
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            open()
+        }
+        result => result,
+    }
 }
 
 fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
@@ -177,9 +184,10 @@ mod tests {
     #[test]
     fn lines_are_cris_and_long_ones_come_in_parts() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("log");
+        let path = directory.path().join("made/when/needed/log");
         let now: Timestamp = "2026-11-21T03:27:14.123456789Z".parse().unwrap();
-        let mut log = LogWriter::new(path.clone()).unwrap();
+        let mut log = LogWriter::new(path.clone());
+        assert!(!path.exists() && files(&path).is_empty(), "nothing was said");
         log.write(Stream::Stdout, b"one\ntw", now).unwrap();
         log.write(Stream::Stderr, b"oops\n\n", now).unwrap();
         log.write(Stream::Stdout, b"o\nrest", now).unwrap();
@@ -191,7 +199,7 @@ mod tests {
 
         for (length, parts) in [(PART_BYTES, 1), (PART_BYTES + 1, 2), (3 * PART_BYTES, 3)] {
             let path = directory.path().join(format!("log-{length}"));
-            let mut log = LogWriter::new(path.clone()).unwrap();
+            let mut log = LogWriter::new(path.clone());
             let mut line = vec![b'x'; length];
             line.push(b'\n');
             for piece in line.chunks(1000) {
@@ -208,7 +216,7 @@ mod tests {
     fn files_rotate_and_the_oldest_go() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        let mut log = LogWriter::with_rotation(path.clone(), 100).unwrap();
+        let mut log = LogWriter::with_rotation(path.clone(), 100);
         for number in 0..100 {
             log.write(Stream::Stdout, format!("line {number}\n").as_bytes(), Timestamp::UNIX_EPOCH).unwrap();
         }

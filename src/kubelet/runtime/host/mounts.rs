@@ -3,6 +3,7 @@
 //! Runs in the forked child, in a mount namespace of its own. Nothing on the machine changes: mount points
 //! that do not exist are made in the container's private directory, or in a private layer over the machine's.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -38,8 +39,8 @@ pub(super) struct View {
     pub(super) root: PathBuf,
     /// Its /tmp, on disk.
     pub(super) tmp: PathBuf,
-    /// Its own directory on disk: a working directory that is not there is made below it. Never shared between
-    /// containers, and neither are the layers.
+    /// Its own directory on disk, made when one is needed: a working directory that is not there is made below it.
+    /// Never shared between containers, and neither are the layers.
     pub(super) dir: PathBuf,
     /// Where private layers over the machine's directories go, in memory; made when one is needed.
     pub(super) layers: PathBuf,
@@ -70,8 +71,8 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     let root = &view.root;
     let mounted = skeleton::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
-    let dir = hold(&view.dir).map_err(at("container directory"))?;
-    let layers = hold(&view.layers).map_err(at("layers"))?;
+    let dir = Unmade::new(&view.dir).map_err(at("container directory"))?;
+    let layers = Unmade::new(&view.layers).map_err(at("layers"))?;
     let sources = view.shows.iter().map(|show| {
         hold(&show.source).map_err(|error| {
             format!("error mounting {:?}: {}", show.source.display(), os_text(&error.into()))
@@ -126,7 +127,7 @@ fn working_dir(view: &View, own: &mut Own) -> Result<(), String> {
     let mut made = || {
         if !path.exists() {
             prepare(path, true, own)?;
-            let source = link(&own.dir).join("working-dir");
+            let source = own.dir.make()?.join("working-dir");
             make_directory(&source)?;
             return mount_bind_recursive(source, path).map_err(Into::into);
         }
@@ -139,14 +140,36 @@ fn working_dir(view: &View, own: &mut Own) -> Result<(), String> {
 struct Own {
     places: Vec<(PathBuf, bool)>,
     /// The container's own directory on disk.
-    dir: OwnedFd,
+    dir: Unmade,
     /// Where its layers lie.
-    layers: OwnedFd,
+    layers: Unmade,
     layer_count: usize,
 }
 
+/// A directory that is made when it is needed, by a process that has left the root in which it has its path.
+struct Unmade {
+    parent: OwnedFd,
+    name: OsString,
+}
+
+impl Unmade {
+    fn new(path: &Path) -> rustix::io::Result<Self> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(rustix::io::Errno::INVAL);
+        };
+        Ok(Self { parent: hold(parent)?, name: name.to_owned() })
+    }
+
+    /// The directory, which is there from now on.
+    fn make(&self) -> io::Result<PathBuf> {
+        let path = link(&self.parent).join(&self.name);
+        make_directory(&path)?;
+        Ok(path)
+    }
+}
+
 impl Own {
-    fn new(dir: OwnedFd, layers: OwnedFd, mounted: &[PathBuf]) -> Self {
+    fn new(dir: Unmade, layers: Unmade, mounted: &[PathBuf]) -> Self {
         let of_machine = mounted.iter().map(|path| (path.clone(), false));
         Self {
             places: [("/".into(), true)].into_iter().chain(of_machine).collect(),
@@ -192,7 +215,7 @@ fn prepare(target: &Path, is_directory: bool, own: &mut Own) -> io::Result<()> {
     let nearest = target.ancestors().skip(1).find(|path| path.exists()).unwrap_or(Path::new("/"));
     let nearest = fs::canonicalize(nearest)?;
     if !own.is_own(&nearest) {
-        cover(&nearest, &own.layers, own.layer_count)?;
+        cover(&nearest, &own.layers.make()?, own.layer_count)?;
         own.layer_count += 1;
         own.add(&nearest, true);
     }
@@ -205,8 +228,7 @@ fn prepare(target: &Path, is_directory: bool, own: &mut Own) -> io::Result<()> {
 }
 
 /// Covers a directory of the machine's with a private layer that shows it and takes new entries.
-fn cover(directory: &Path, layers: &OwnedFd, number: usize) -> io::Result<()> {
-    let layers = link(layers);
+fn cover(directory: &Path, layers: &Path, number: usize) -> io::Result<()> {
     let (upper, work) = (layers.join(format!("upper-{number}")), layers.join(format!("work-{number}")));
     make_directory(&upper)?;
     make_directory(&work)?;

@@ -1,6 +1,7 @@
-//! A pod's sandbox: its directory, host name and IPC namespaces, and, when its containers share processes,
-//! their init.
+//! A pod's sandbox: its files, host name and IPC namespaces, and, when its containers share processes, their
+//! init.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{self, Write};
@@ -12,9 +13,8 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use rustix::process::Pid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
-use serde::{Deserialize, Serialize};
-
-use super::super::{SandboxRecord, SandboxSpec};
+use super::super::kept::{Entry, KeptPod};
+use super::super::{SandboxRecord, SandboxSpec, kept};
 use super::child;
 use super::container::Container;
 use super::{Host, os};
@@ -24,8 +24,7 @@ pub(super) struct Pod {
     pub(super) spec: SandboxSpec,
     pub(super) created_at: Timestamp,
     pub(super) ready: Cell<bool>,
-    pub(super) dir: PathBuf,
-    /// Where its files for containers lie: in memory where there are namespaces, else its directory.
+    /// Where its files for containers lie: in memory where there are namespaces, else beside its volumes.
     pub(super) private: PathBuf,
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
     /// Host name and IPC namespaces; none without namespaces, or when the sandbox is a dead one.
@@ -41,22 +40,10 @@ pub(super) struct Init {
     pub(super) end: tokio::sync::oneshot::Receiver<super::reaper::Ended>,
 }
 
-/// A sandbox as it lies on disk.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    spec: SandboxSpec,
-    created_at: Timestamp,
-}
-
 impl Pod {
     /// Makes the sandbox.
     pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
-        let dir = host.dir.join("pods").join(&spec.pod_uid);
-        let private = match &host.memory {
-            Some(memory) => memory.join(&spec.pod_uid),
-            None => dir.clone(),
-        };
-        fs::create_dir_all(&dir)?;
+        let private = host.private(&spec.pod_uid);
         write_files(&private, &spec)?;
         let namespaces = if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
         let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
@@ -64,13 +51,10 @@ impl Pod {
         } else {
             None
         };
-        let created_at = super::now();
-        store(&dir.join("sandbox.json"), &Stored { spec: spec.clone(), created_at })?;
         Ok(Self {
             spec,
-            created_at,
+            created_at: super::now(),
             ready: Cell::new(true),
-            dir,
             private,
             containers: RefCell::default(),
             namespaces,
@@ -78,30 +62,34 @@ impl Pod {
         })
     }
 
-    /// Reads what a host before this one left: a dead sandbox with ended containers.
-    pub(super) fn load(dir: PathBuf, memory: Option<&Path>) -> io::Result<Self> {
-        let stored: Stored = serde_json::from_slice(&fs::read(dir.join("sandbox.json"))?)?;
-        let private = memory.map_or_else(|| dir.clone(), |memory| memory.join(&stored.spec.pod_uid));
-        let mut containers = Vec::new();
-        for entry in fs::read_dir(&dir)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir()
-                && let Ok(container) = Container::load(&stored.spec.pod_uid, entry.path(), &private)
-            {
-                containers.push(Rc::new(container));
-            }
-        }
-        containers.sort_by_key(|container| container.record.borrow().started_at);
-        Ok(Self {
-            spec: stored.spec,
-            created_at: stored.created_at,
+    /// What a host before this one left: a dead sandbox with ended containers.
+    pub(super) fn dead(kept: KeptPod, private: PathBuf, host_dir: &Path) -> Self {
+        let uid = &kept.spec.pod_uid;
+        let containers = kept.containers.into_iter();
+        let containers = containers.map(|kept| Rc::new(Container::dead(uid, kept, &private, host_dir)));
+        Self {
+            containers: RefCell::new(containers.collect()),
+            spec: kept.spec,
+            created_at: kept.created_at,
             ready: Cell::new(false),
-            dir,
             private,
-            containers: RefCell::new(containers),
             namespaces: Vec::new(),
             init: RefCell::new(None),
-        })
+        }
+    }
+
+    /// All that is to be written down of it.
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry::Sandbox { spec: Cow::Borrowed(&self.spec), created_at: self.created_at }
+    }
+
+    /// Removes what it and its containers have in files.
+    pub(super) fn remove_files(&self, host: &Host) -> io::Result<()> {
+        for container in self.containers.borrow().iter() {
+            container.remove_files()?;
+        }
+        remove_directory(&self.private)?;
+        remove_directory(&kept::pod_dir(&host.dir, &self.spec.pod_uid))
     }
 
     pub(super) fn record(&self) -> SandboxRecord {
@@ -233,13 +221,6 @@ impl Host {
             }
         }
     }
-}
-
-/// Replaces a file as a whole: a reader sees the old or the new one.
-pub(super) fn store(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let temporary = path.with_extension("new");
-    fs::write(&temporary, serde_json::to_vec(value)?)?;
-    fs::rename(&temporary, path)
 }
 
 /// Removes a directory with everything in it; layers leave directories behind that not even their owner

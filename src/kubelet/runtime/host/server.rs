@@ -1,18 +1,21 @@
 //! The host's socket: greets connections, answers requests, sends events.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use tokio::io::BufReader;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
+use super::super::kept::Entry;
 use super::super::protocol::{
     Answer, Ask, FromHost, Greeting, Purpose, Request, VERSION, Welcome, read_json, write_json,
 };
-use super::super::{PodUid, RuntimeError, Usage};
+use super::super::{PodUid, RuntimeError, SandboxRecord, Usage};
 use super::container::Container;
-use super::pod::{Pod, remove_directory};
+use super::pod::Pod;
 use super::{Host, log_writer, process_tree};
 
 impl Host {
@@ -47,6 +50,7 @@ impl Host {
             version: VERSION,
             pid: std::process::id(),
             isolation: self.isolation.facts.clone(),
+            memory: self.memory.clone(),
             refused: None,
         };
         if greeting.version != VERSION {
@@ -85,9 +89,10 @@ impl Host {
     /// Serves requests side by side until the kubelet's side hangs up.
     async fn control(
         self: Rc<Self>,
-        mut reader: OwnedReadHalf,
+        reader: OwnedReadHalf,
         mut writer: OwnedWriteHalf,
     ) -> std::io::Result<()> {
+        let mut reader = BufReader::new(reader);
         let (sender, mut frames) = mpsc::unbounded_channel::<FromHost>();
         self.listeners.borrow_mut().push(sender.clone());
         let writing = tokio::task::spawn_local(async move {
@@ -118,7 +123,7 @@ impl Host {
         match ask {
             Ask::List => Ok(Answer::Sandboxes(self.pods.borrow().values().map(|pod| pod.record()).collect())),
             Ask::Inspect(uid) => Ok(Answer::Sandbox(self.pod(&uid).map(|pod| pod.record()))),
-            Ask::RunSandbox(spec) => self.run_sandbox(spec).map(|()| Answer::Done),
+            Ask::RunSandbox(spec) => self.run_sandbox(spec).map(|record| Answer::Sandbox(Some(record))),
             Ask::WriteHosts { pod, text } => {
                 let pod = self.pod(&pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {pod}")))?;
                 pod.write_hosts(&text).map_err(|error| RuntimeError::Os(format!("hosts file: {error}")))?;
@@ -146,7 +151,8 @@ impl Host {
                 if container.record.borrow().exit.is_none() {
                     return Err(RuntimeError::Os(format!("container {} is running", id.0)));
                 }
-                container.remove_directories().map_err(|error| RuntimeError::Os(error.to_string()))?;
+                container.remove_files().map_err(|error| RuntimeError::Os(error.to_string()))?;
+                self.note(&Entry::ContainerGone(Cow::Borrowed(&id)));
                 if let Some(pod) = self.pod(&container.pod) {
                     pod.containers.borrow_mut().retain(|known| known.id != id);
                 }
@@ -172,10 +178,10 @@ impl Host {
         }
     }
 
-    fn run_sandbox(&self, spec: super::super::SandboxSpec) -> Result<(), RuntimeError> {
+    fn run_sandbox(&self, spec: super::super::SandboxSpec) -> Result<SandboxRecord, RuntimeError> {
         let known = self.pod(&spec.pod_uid);
-        if known.as_ref().is_some_and(|pod| pod.ready.get()) {
-            return Ok(());
+        if let Some(known) = known.as_ref().filter(|pod| pod.ready.get()) {
+            return Ok(known.record());
         }
         let uid = spec.pod_uid.clone();
         // The uid names a directory.
@@ -188,15 +194,17 @@ impl Host {
             // A sandbox made anew keeps the ended containers of the one before.
             pod.containers.replace(known.containers.borrow().clone());
         }
+        self.note(&pod.entry());
+        let record = pod.record();
         self.pods.borrow_mut().insert(uid, Rc::new(pod));
-        Ok(())
+        Ok(record)
     }
 
     async fn remove_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
         let Some(pod) = self.pod(uid) else { return Ok(()) };
         pod.stop(self).await;
-        let removed = remove_directory(&pod.private).and_then(|()| remove_directory(&pod.dir));
-        removed.map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
+        pod.remove_files(self).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
+        self.note(&Entry::SandboxGone(Cow::Borrowed(uid)));
         self.pods.borrow_mut().remove(uid);
         Ok(())
     }

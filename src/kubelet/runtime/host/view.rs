@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::RuntimeError;
 use super::super::protocol::Launch;
-use super::container::Container;
+use super::container::{Container, TERMINATION_LOG};
 use super::image_root::UPPER;
 use super::launch::os_error;
 use super::mounts::Show;
@@ -16,13 +16,22 @@ use crate::kubelet::images::IMAGE_DIRECTORY;
 /// Environment: names and values, in order.
 type Variables = Vec<(String, String)>;
 
+/// Where a container's own files are.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'a> {
+    /// On disk; made when there is something to write.
+    pub(super) dir: &'a Path,
+    /// In memory, where there are namespaces.
+    pub(super) private: &'a Path,
+}
+
 impl Host {
     /// What the container sees beside the machine's files; without namespaces, variables that say where.
     pub(super) fn shows(
         &self,
         pod: &Pod,
         launch: &Launch,
-        dir: &Path,
+        own: Own<'_>,
         target: Option<&Container>,
     ) -> Result<(Vec<Show>, Variables), RuntimeError> {
         let mut shows = Vec::new();
@@ -32,7 +41,7 @@ impl Host {
         // A volume at the same place goes before what would be there.
         let covered = |path: &Path| mounts.iter().any(|mount| mount.container_path == path);
         for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
-            let source = dir.join("directories").join(number.to_string());
+            let source = own.dir.join("directories").join(number.to_string());
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
             // Tells the image's program that this is its own to fill, and no volume of the user's.
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
@@ -44,7 +53,7 @@ impl Host {
         }
         let variables = shows.iter().map(|show| environment::mount_variable(&show.target, &show.source));
         let mut env: Vec<_> = variables.collect();
-        let termination_log = dir.join("termination-log");
+        let termination_log = own.private.join(TERMINATION_LOG);
         if self.isolation.namespaces {
             env.clear();
         } else {
@@ -80,6 +89,8 @@ impl Host {
         if let Some(target) = target.filter(hidden) {
             // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
             for path in [&target.dir, &target.private] {
+                // It may have said nothing yet.
+                fs::create_dir_all(path).map_err(os_error("target's directory"))?;
                 shows.push(Show { source: path.clone(), target: path.clone(), read_only: false });
             }
         }

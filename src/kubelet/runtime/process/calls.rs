@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
+use super::super::kept;
 use super::super::protocol::{Answer, Ask, Purpose};
 use super::super::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, ResourceLimits, Runtime,
-    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Memory, PodUid, PulledImage, ResourceLimits,
+    Runtime, RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
 use super::{ProcessRuntime, host_error};
 use crate::api::session::{Session, SessionStreams};
@@ -30,6 +32,10 @@ impl Runtime for ProcessRuntime {
 
     fn isolation(&self) -> BTreeMap<String, String> {
         self.shared.isolation.lock().clone()
+    }
+
+    fn memory(&self) -> Option<Arc<Memory>> {
+        self.shared.memory.lock().clone()
     }
 
     fn events(&self) -> mpsc::Receiver<RuntimeEvent> {
@@ -74,8 +80,14 @@ impl Runtime for ProcessRuntime {
         loaded.filter(|(_, names)| !names.is_empty()).map(|(image, names)| (names, pulled(image))).collect()
     }
 
-    fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<(), RuntimeError>> {
-        async { self.shared.ask(Ask::RunSandbox(spec)).await.map(drop) }.boxed()
+    fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
+        async {
+            match self.shared.ask(Ask::RunSandbox(spec)).await? {
+                Answer::Sandbox(Some(record)) => Ok(record),
+                _ => nonsense(),
+            }
+        }
+        .boxed()
     }
 
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
@@ -189,8 +201,10 @@ impl Runtime for ProcessRuntime {
         .boxed()
     }
 
-    fn container_dir(&self, pod: &PodUid, id: &ContainerId) -> Option<PathBuf> {
-        Some(self.shared.config.state_dir.join("pods").join(pod).join(&id.0))
+    fn container_dirs(&self, pod: &PodUid, id: &ContainerId) -> Vec<PathBuf> {
+        let node = &self.shared.config.state_dir;
+        // The last is there where there are no namespaces.
+        vec![kept::container_dir(node, id), kept::tmp_dir(node, id), kept::pod_dir(node, pod).join(&id.0)]
     }
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{DirBuilder, File};
-use std::io::{BufRead, BufReader};
+use std::io::BufRead;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -19,7 +20,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::super::protocol::{
     Answer, Ask, FromHost, Greeting, Purpose, Request, VERSION, Welcome, read_json, write_json,
 };
-use super::super::{RuntimeError, RuntimeEvent};
+use super::super::{Memory, RuntimeError, RuntimeEvent};
 use super::session::run_session;
 use super::{HostLife, ProcessConfig, host_error};
 use crate::api::session::Session;
@@ -29,6 +30,8 @@ pub(super) struct Shared {
     /// None while there is no connection. A mutex never held across an await.
     pub(super) link: Mutex<Option<Link>>,
     pub(super) isolation: Mutex<BTreeMap<String, String>>,
+    /// The files in memory of the host that answers.
+    pub(super) memory: Mutex<Option<Arc<Memory>>>,
     /// The host that answers, whoever started it.
     pub(super) host: Mutex<Option<OwnedFd>>,
     /// The host, when this process started it: must be waited for when it ends, and its standard input is
@@ -85,6 +88,8 @@ impl Shared {
             connected => connected?,
         };
         *self.isolation.lock() = welcome.isolation;
+        let memory = welcome.memory.and_then(|path| Memory::of_host(welcome.pid, path));
+        *self.memory.lock() = memory.map(Arc::new);
         *self.host.lock() = handle_of(welcome.pid);
         Ok(stream)
     }
@@ -126,7 +131,7 @@ impl Shared {
             .map_err(|error| host_error(format!("{}: {error}", self.config.program.display())))?;
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line).map_err(host_error)?;
+            std::io::BufReader::new(stdout).read_line(&mut line).map_err(host_error)?;
         }
         if line.trim() == "ready" {
             *self.child.lock() = Some(child);
@@ -183,7 +188,8 @@ impl Shared {
         mut requests: mpsc::UnboundedReceiver<Request>,
         events: &mpsc::Sender<RuntimeEvent>,
     ) {
-        let (mut reader, mut writer) = stream.into_split();
+        let (reader, mut writer) = stream.into_split();
+        let mut reader = BufReader::new(reader);
         let writing = async {
             while let Some(request) = requests.recv().await {
                 if write_json(&mut writer, &request).await.is_err() {
@@ -197,7 +203,7 @@ impl Shared {
         }
     }
 
-    async fn read(&self, reader: &mut OwnedReadHalf, events: &mpsc::Sender<RuntimeEvent>) {
+    async fn read(&self, reader: &mut BufReader<OwnedReadHalf>, events: &mpsc::Sender<RuntimeEvent>) {
         loop {
             match read_json::<_, FromHost>(reader).await {
                 Ok(Some(FromHost::Answer { id, result })) => {
