@@ -66,6 +66,7 @@ async fn nginx_is_built_in() {
             host_path: volume.clone(),
             container_path: "/usr/share/nginx/html".into(),
             read_only: true,
+            ..Mount::default()
         }];
         let own = node.start(spec).await;
         assert!(request(address, &get("/")).await.starts_with("HTTP/1.1 403"));
