@@ -176,6 +176,12 @@ impl ApiError {
         matches!(self, Self::AlreadyExists { .. })
     }
 
+    /// 403 because the namespace goes: nothing can be made in it, and nothing needs to be.
+    pub fn is_namespace_going(&self) -> bool {
+        matches!(self, Self::Forbidden { causes, .. }
+            if causes.iter().any(|cause| cause.reason == "NamespaceTerminating"))
+    }
+
     /// The HTTP status code.
     pub fn code(&self) -> u16 {
         match self {

@@ -16,6 +16,7 @@ pub mod node_access;
 mod node_ports;
 mod options;
 pub mod patch;
+mod quota;
 mod rules;
 pub mod schema;
 mod select;
@@ -81,6 +82,7 @@ struct Inner {
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
     addresses: addresses::Allocator,
     node_ports: node_ports::NodePorts,
+    quotas: quota::Books,
     signer: Arc<identity::Signer>,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
@@ -99,6 +101,7 @@ impl Api {
             nodes: RwLock::default(),
             addresses,
             node_ports: node_ports::NodePorts::default(),
+            quotas: quota::Books::default(),
             signer,
             usage: RwLock::default(),
             verdicts: RwLock::default(),

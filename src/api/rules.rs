@@ -9,6 +9,16 @@ pub(super) fn apply_defaults(object: &mut Object) {
     default::apply_defaults(object);
 }
 
+/// Gives a new object what follows from its uid and name.
+pub(super) fn give_identity(object: &mut Object) {
+    default::give_identity(object);
+}
+
+/// Gives a new object the status it starts with.
+pub(super) fn first_status(object: &mut Object) {
+    default::first_status(object);
+}
+
 /// Keeps what the API gave the object and an update leaves out.
 pub(super) fn keep_what_was_given(new: &mut Object, old: &Object) {
     default::keep_what_was_given(new, old);

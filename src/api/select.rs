@@ -24,6 +24,7 @@ pub fn supported_fields(kind: Kind) -> &'static [&'static str] {
         Kind::Secret => &["type"],
         Kind::Service => &["spec.clusterIP", "spec.type"],
         Kind::ReplicaSet => &["status.replicas"],
+        Kind::Job => &["status.successful"],
         Kind::Event => &[
             "involvedObject.kind",
             "involvedObject.namespace",
@@ -95,6 +96,9 @@ fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
         ("spec.type", Body::Service(service)) => text(service.spec.as_ref().and_then(|s| s.type_.as_ref())),
         ("status.replicas", Body::ReplicaSet(set)) => {
             set.status.as_ref().map_or(0, |s| s.replicas).to_string().into()
+        }
+        ("status.successful", Body::Job(job)) => {
+            job.status.as_ref().and_then(|s| s.succeeded).unwrap_or(0).to_string().into()
         }
         (_, Body::Event(event)) => {
             let about = &event.involved_object;

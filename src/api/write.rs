@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::Event;
 use rand::Rng;
 
 use super::{Api, ApiError, WriteOptions, admission, rules};
@@ -45,8 +46,11 @@ impl Api {
                 candidate.meta_mut().name = Some(generated_name(prefix));
             }
             rules::apply_defaults(&mut candidate);
-            admission::admit_create(self, &mut candidate)?;
+            let events = admission::admit_create(self, &mut candidate)?;
+            rules::give_identity(&mut candidate);
+            rules::first_status(&mut candidate);
             rules::check_create(&candidate)?;
+            let charge = admission::charge(self, Part::Main, None, &candidate, options.dry_run)?;
             let taken = self.take_addresses(None, &mut candidate, options.dry_run)?;
             if options.dry_run {
                 return match self.store().get(kind, &candidate.key()) {
@@ -56,7 +60,11 @@ impl Api {
             }
             let name = candidate.name().to_string();
             match self.store().create(candidate) {
-                Ok(stored) => return Ok(stored),
+                Ok(stored) => {
+                    charge.keep();
+                    self.tell(events);
+                    return Ok(stored);
+                }
                 Err(error) => {
                     self.give_back(&taken);
                     tries += 1;
@@ -72,6 +80,15 @@ impl Api {
     pub fn create_as<T: Typed>(&self, value: T) -> Result<Shared<T>, ApiError> {
         let stored = self.create(Object::new(value), &WriteOptions::default())?;
         Ok(Shared::from_object(&stored).expect("what was created keeps its type"))
+    }
+
+    /// What admission has to say of an object that is stored now.
+    fn tell(&self, events: Vec<Event>) {
+        for event in events {
+            if let Err(error) = self.create_as(event) {
+                tracing::warn!("event not stored: {error}");
+            }
+        }
     }
 
     fn prepare_create(&self, object: &mut Object) -> Result<(), ApiError> {
@@ -167,12 +184,15 @@ impl Api {
             if next == *current {
                 return Ok(current);
             }
+            admission::admit_update(self, part, &current, &mut next)?;
+            let charge = admission::charge(self, part, Some(&current), &next, options.dry_run)?;
             let taken = self.take_addresses(Some(&current), &mut next, options.dry_run)?;
             if options.dry_run {
                 return Ok(Arc::new(next));
             }
             match self.store().replace(next, current.revision()) {
                 Ok(stored) => {
+                    charge.keep();
                     self.give_addresses_back(&current, Some(&stored));
                     return Ok(self.remove_if_done(stored));
                 }

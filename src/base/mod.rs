@@ -3,7 +3,9 @@
 pub mod any_certificate;
 pub mod backoff;
 pub mod clock;
+pub mod cron;
 pub mod dial_error;
 pub mod nearest;
 pub mod resolv_conf;
 pub mod task;
+pub mod time_zone;

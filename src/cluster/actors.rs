@@ -1,9 +1,13 @@
 //! Starts the controllers and the scheduler, without those that are disabled.
 
+use std::path::Path;
+
 use super::config::ClusterConfig;
 use crate::api::Api;
 use crate::base::task::Tasks;
-use crate::controllers::{Controllers, Settings};
+use crate::base::time_zone;
+use crate::controllers::{Controllers, Settings, VolumeDirectory};
+use crate::kubelet::volumes::user_of;
 use crate::reconcile::Caches;
 use crate::scheduler::config::{ConfigError, profiles};
 use crate::scheduler::{Scheduler, SchedulerConfig};
@@ -20,8 +24,16 @@ pub(super) fn start(
     tasks: &Tasks,
     config: &ClusterConfig,
     ca_pem: &str,
+    data_dir: &Path,
 ) -> Result<Actors, ConfigError> {
-    let settings = Settings { disabled: config.disabled.clone(), root_certificate: ca_pem.to_string() };
+    let nodes = data_dir.join("nodes");
+    let volumes = VolumeDirectory::new(data_dir.join("volumes"), move |path| user_of(&nodes, path));
+    let settings = Settings {
+        disabled: config.disabled.clone(),
+        time_zone: Some(time_zone::local()),
+        root_certificate: ca_pem.to_string(),
+        volumes: Some(volumes),
+    };
     let mut scheduler_config = SchedulerConfig::default();
     if let Some(configuration) = &config.file.scheduler {
         scheduler_config.profiles = profiles(configuration)?;

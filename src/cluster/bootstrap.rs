@@ -1,14 +1,17 @@
-//! What every cluster has from the start: its namespaces, priority classes and the `kubernetes` service.
+//! What every cluster has from the start: its namespaces, priority classes, a storage class and the
+//! `kubernetes` service.
 
 use std::net::SocketAddr;
 
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
+use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::fixed_services;
 use crate::api::{AddressRange, Api, ApiError};
-use crate::object::{Key, Typed};
+use crate::object::storage::{DEFAULT_CLASS, DIRECTORY_PROVISIONER};
+use crate::object::{Key, Kind, Typed};
 
 /// Makes what is missing; what is there stays, but for the API's own address.
 pub(super) fn bootstrap(api: &Api, listening: SocketAddr, services: AddressRange) -> Result<(), ApiError> {
@@ -38,7 +41,29 @@ pub(super) fn bootstrap(api: &Api, listening: SocketAddr, services: AddressRange
             },
         )?;
     }
+    storage_class(api)?;
     fixed_services::kubernetes(api, listening, services)
+}
+
+/// The class of claims that name none, where there is no class at all: whoever has made others chooses among
+/// these.
+fn storage_class(api: &Api) -> Result<(), ApiError> {
+    if api.count(Kind::StorageClass) > 0 {
+        return Ok(());
+    }
+    let mut metadata = meta("", "standard");
+    metadata.annotations = Some([(DEFAULT_CLASS.to_string(), "true".to_string())].into());
+    ensure(
+        api,
+        StorageClass {
+            metadata,
+            provisioner: DIRECTORY_PROVISIONER.into(),
+            reclaim_policy: Some("Delete".into()),
+            volume_binding_mode: Some("WaitForFirstConsumer".into()),
+            allow_volume_expansion: Some(true),
+            ..StorageClass::default()
+        },
+    )
 }
 
 fn meta(namespace: &str, name: &str) -> ObjectMeta {

@@ -147,7 +147,7 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError>
 }
 
 /// What we make in a data directory.
-const OUR_FILES: [&str; 11] = [
+const OUR_FILES: [&str; 12] = [
     "lock",
     "token",
     "ca.crt",
@@ -158,6 +158,7 @@ const OUR_FILES: [&str; 11] = [
     "state",
     "state.reserve",
     "nodes",
+    "volumes",
     "logs",
 ];
 

@@ -105,13 +105,13 @@ impl Nodes {
             };
             nodes.start_one(&kubelets, setup, config, data_dir, Arc::new(runtime)).await?;
         }
-        nodes.remove_former(api);
+        nodes.remove_former(api, data_dir);
         Ok(nodes)
     }
 
     /// Removes the Node objects of an earlier start that had more nodes: nothing of them is left, and pods must
     /// neither stay on them nor be sent there (NODE-5).
-    fn remove_former(&self, api: &Api) {
+    fn remove_former(&self, api: &Api, data_dir: &DataDir) {
         let started = |name: &str| self.kubelets.iter().any(|kubelet| kubelet.name() == name);
         for node in api.list_as::<Node>(None) {
             let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
@@ -121,6 +121,12 @@ impl Nodes {
                 // Fails only when it is gone already.
                 let _ = api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
             }
+        }
+        // Nor do their pods hold volumes any more.
+        let places = std::fs::read_dir(data_dir.path().join("nodes")).into_iter().flatten().flatten();
+        for place in places.filter(|place| !place.file_name().to_str().is_some_and(started)) {
+            let pods = place.path().join("pods");
+            tokio::task::spawn_blocking(move || std::fs::remove_dir_all(pods));
         }
     }
 

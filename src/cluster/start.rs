@@ -147,7 +147,14 @@ impl Cluster {
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
         let caches = Caches::new(&api, &actors);
-        let running = super::actors::start(&api, &caches, &actors, &config, &authority.certificate_pem)?;
+        let running = super::actors::start(
+            &api,
+            &caches,
+            &actors,
+            &config,
+            &authority.certificate_pem,
+            data_dir.path(),
+        )?;
         let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
         let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =

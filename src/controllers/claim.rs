@@ -25,9 +25,9 @@ pub(super) enum Claim {
     None,
 }
 
-/// Decides from the metadata of both. An owner that is going claims and releases nothing.
-pub(super) fn judge(owner: &ObjectMeta, selector: &Selector, object: &ObjectMeta) -> Claim {
-    let matches = selector.matches(object.labels.as_ref());
+/// Decides from the metadata of both, and whether the owner wants the object. An owner that is going claims
+/// and releases nothing.
+pub(super) fn judge(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -> Claim {
     match controller_of(object) {
         Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => Claim::None,
         Some(_) if matches => Claim::Owned,
@@ -39,29 +39,51 @@ pub(super) fn judge(owner: &ObjectMeta, selector: &Selector, object: &ObjectMeta
     }
 }
 
-/// Makes it so for all candidates; returns what the owner controls then.
-///
-/// The owner is read anew before it adopts anything: a cached one may be gone, and another of the same
-/// name in its place.
+/// Makes it so for all candidates by the owner's selector; returns what the owner controls then.
 pub(super) fn claim<O: Typed, T: Typed>(
     api: &Api,
     owner: &Shared<O>,
     selector: &Selector,
     candidates: impl IntoIterator<Item = Shared<T>>,
 ) -> Result<Vec<Shared<T>>, ApiError> {
+    claim_where(api, owner, |object| selector.matches(object.labels.as_ref()), candidates)
+}
+
+/// As [`claim`], where more than a selector says what the owner wants.
+pub(super) fn claim_where<O: Typed, T: Typed>(
+    api: &Api,
+    owner: &Shared<O>,
+    wants: impl Fn(&ObjectMeta) -> bool,
+    candidates: impl IntoIterator<Item = Shared<T>>,
+) -> Result<Vec<Shared<T>>, ApiError> {
+    claim_holding(api, owner, wants, candidates, None)
+}
+
+/// Makes it so for all candidates; what is adopted gets the finalizer, and what is released loses it.
+///
+/// The owner is read anew before it adopts anything: a cached one may be gone, and another of the same
+/// name in its place.
+pub(super) fn claim_holding<O: Typed, T: Typed>(
+    api: &Api,
+    owner: &Shared<O>,
+    wants: impl Fn(&ObjectMeta) -> bool,
+    candidates: impl IntoIterator<Item = Shared<T>>,
+    finalizer: Option<&str>,
+) -> Result<Vec<Shared<T>>, ApiError> {
     let mut owned = Vec::new();
     let mut may_adopt = None;
     for object in candidates {
-        match judge(owner.object().meta(), selector, object.object().meta()) {
+        let meta = object.object().meta();
+        match judge(owner.object().meta(), wants(meta), meta) {
             Claim::Owned => owned.push(object),
             Claim::None => {}
-            Claim::Release => match release(api, owner.uid(), &object) {
+            Claim::Release => match release(api, owner.uid(), &object, finalizer) {
                 Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
                 _ => {}
             },
             Claim::Adopt => {
                 if *may_adopt.get_or_insert_with(|| is_still_there(api, owner)) {
-                    match adopt(api, owner, selector, &object) {
+                    match adopt(api, owner, &wants, &object, finalizer) {
                         Ok(adopted) => owned.extend(adopted),
                         Err(error) if error.is_not_found() => {}
                         Err(error) => return Err(error),
@@ -81,29 +103,40 @@ fn is_still_there<O: Typed>(api: &Api, owner: &Shared<O>) -> bool {
 fn adopt<O: Typed, T: Typed>(
     api: &Api,
     owner: &Shared<O>,
-    selector: &Selector,
+    wants: impl Fn(&ObjectMeta) -> bool,
     object: &Shared<T>,
+    finalizer: Option<&str>,
 ) -> Result<Option<Shared<T>>, ApiError> {
     let reference = controller_reference(owner.object());
     let adopted = api.modify::<T>(&object.key(), |fresh| {
         let meta = fresh.metadata_mut();
         if meta.uid.as_deref() == Some(object.uid())
-            && judge(owner.object().meta(), selector, meta) == Claim::Adopt
+            && judge(owner.object().meta(), wants(meta), meta) == Claim::Adopt
         {
             meta.owner_references.get_or_insert_default().push(reference.clone());
+            let held = meta.finalizers.get_or_insert_default();
+            held.extend(finalizer.filter(|f| !held.iter().any(|h| h == f)).map(ToString::to_string));
         }
         Ok(())
     })?;
     Ok(is_controlled_by(adopted.object().meta(), owner.uid()).then_some(adopted))
 }
 
-fn release<T: Typed>(api: &Api, owner_uid: &str, object: &Shared<T>) -> Result<(), ApiError> {
+fn release<T: Typed>(
+    api: &Api,
+    owner_uid: &str,
+    object: &Shared<T>,
+    finalizer: Option<&str>,
+) -> Result<(), ApiError> {
     api.modify::<T>(&object.key(), |fresh| {
         let meta = fresh.metadata_mut();
         if meta.uid.as_deref() == Some(object.uid())
             && let Some(references) = &mut meta.owner_references
         {
             references.retain(|r| r.uid != owner_uid);
+            if let Some(held) = &mut meta.finalizers {
+                held.retain(|h| Some(h.as_str()) != finalizer);
+            }
         }
         Ok(())
     })
@@ -177,7 +210,9 @@ mod tests {
             let mut object =
                 json!({"name": "p", "namespace": "n", "labels": {"app": labels}, "ownerReferences": owners});
             object.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-            assert_eq!(judge(&meta(owner.clone()), &selector, &meta(object)), expected, "{rule}");
+            let object = meta(object);
+            let matches = selector.matches(object.labels.as_ref());
+            assert_eq!(judge(&meta(owner.clone()), matches, &object), expected, "{rule}");
         }
     }
 }

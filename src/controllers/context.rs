@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 
+use super::volume::{self, VolumeDirectory};
 use crate::api::{Api, Change};
 use crate::base::task::Tasks;
 use crate::object::{Kind, Typed};
@@ -16,8 +18,12 @@ use crate::reconcile::{Caches, QueueKey, Reconciler, WorkQueue, run};
 pub struct Settings {
     /// Controllers that do not run, by their kube-controller-manager names.
     pub disabled: Vec<String>,
+    /// The wall clock of CronJobs that name no time zone; none = UTC.
+    pub time_zone: Option<TimeZone>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
+    /// Where volumes are made on demand; none = nowhere.
+    pub volumes: Option<VolumeDirectory>,
 }
 
 /// What a controller is started with.
@@ -86,8 +92,15 @@ type Start = fn(&Context);
 const ALL: &[(&str, Start)] = &[
     ("deployment", super::deployment::start),
     ("replicaset", super::replica_set::start),
+    ("replicationcontroller", super::replica_set::start_replication),
+    ("statefulset", super::stateful_set::start),
+    ("daemonset", super::daemon_set::start),
+    ("job", super::job::start),
+    ("cronjob", super::cron_job::start),
+    ("ttl-after-finished-controller", super::ttl_after_finished::start),
     ("disruption", super::disruption::start),
     ("garbagecollector", super::garbage::start),
+    ("resourcequota", super::resource_quota::start),
     ("namespace", super::namespace::start),
     ("serviceaccount", super::namespace::service_account::start),
     ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),
@@ -97,6 +110,12 @@ const ALL: &[(&str, Start)] = &[
     ("endpoint", super::endpoints::start_legacy),
     ("endpointslice", super::endpoints::start_slices),
     ("endpointslicemirroring", super::endpoints::mirror::start),
+    ("persistentvolume-binder", volume::binder::start),
+    ("persistentvolume-expander", volume::expander::start),
+    ("pvc-protection-controller", volume::protection::start_claims),
+    ("pv-protection-controller", volume::protection::start_volumes),
+    ("ephemeral-volume-controller", volume::ephemeral::start),
+    ("directory-provisioner", volume::provisioner::start),
 ];
 
 /// The running controllers.

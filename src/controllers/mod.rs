@@ -9,17 +9,26 @@
 
 mod claim;
 mod context;
+mod daemon_set;
+mod cron_job;
 mod deployment;
 mod disruption;
 mod endpoints;
 mod garbage;
 mod hash;
 mod history;
+mod job;
 mod namespace;
 mod node_lifecycle;
+mod pod_control;
 mod pod_gc;
 mod replica_set;
+mod resource_quota;
 mod seen;
+mod stateful_set;
 mod taint_eviction;
+mod ttl_after_finished;
+mod volume;
 
 pub use context::{Controllers, Settings};
+pub use volume::VolumeDirectory;

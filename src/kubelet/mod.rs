@@ -106,6 +106,10 @@ impl Kubelets {
         let manifests = node.config.static_pods.clone();
         static_pods::set(engine, &node, &manifests);
         engine.add_node(&node);
+        volumes::remove_strays(&node, |uid| {
+            engine.knows(uid) || found.iter().any(|sandbox| sandbox.spec.pod_uid == uid)
+        })
+        .await;
         // What the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
             let (node, uid) = (node.clone(), sandbox.spec.pod_uid.clone());
@@ -115,7 +119,10 @@ impl Kubelets {
                     error => error,
                 };
                 match gone {
-                    Ok(()) => tracing::info!(pod = uid, "a pod that the API does not know was removed"),
+                    Ok(()) => {
+                        volumes::remove_of(&node, &uid).await;
+                        tracing::info!(pod = uid, "a pod that the API does not know was removed");
+                    }
                     Err(error) => tracing::warn!(pod = uid, "a stray pod was not removed: {error}"),
                 }
             });

@@ -47,7 +47,7 @@ pub(super) enum Note {
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
     /// A probe has answered.
     Probe { container: String, id: ContainerId, kind: ProbeKind, outcome: ProbeOutcome },
-    /// A config map or secret that its volumes show has changed.
+    /// A config map or secret that its volumes show has changed, or a claim it uses.
     Refresh,
     /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
     Evict { message: String, grace: Duration, disrupted: bool },
@@ -168,7 +168,7 @@ impl Engine {
         tasks.spawn_restarting("usage", move || super::usage::measure(measurer.clone()));
         let guard = engine.clone();
         tasks.spawn_restarting("eviction", move || super::eviction::watch(guard.clone()));
-        for kind in [Kind::ConfigMap, Kind::Secret] {
+        for kind in [Kind::ConfigMap, Kind::Secret, Kind::PersistentVolumeClaim] {
             let weak = Arc::downgrade(&engine);
             caches.on_any_change(kind, move |change| {
                 if let Some(engine) = weak.upgrade() {

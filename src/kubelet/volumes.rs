@@ -1,10 +1,11 @@
 //! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI,
-//! projected.
+//! projected; and the volumes of its claims (VOL-2).
 //!
 //! They live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. What comes from API objects is swapped
 //! in whole (`atomic`), so that a reader never sees half an update.
 
 mod atomic;
+mod claims;
 mod content;
 mod memory;
 mod ownership;
@@ -21,12 +22,15 @@ use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume, V
 
 use super::environment;
 use super::node::Node;
-use super::observed::Observed;
+use super::observed::{Observed, Prepared};
 use super::resize;
 use super::runtime::{Memory, Mount};
 use super::spec;
 use super::sync_loop::Engine;
+use crate::object::storage::{ClaimUse, claims_of};
 use crate::object::{Key, Kind, Shared};
+use claims::{Backing, Check};
+pub use claims::user_of;
 pub use content::{Content, ContentSources, content};
 pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
 pub use ownership::Owners;
@@ -39,8 +43,15 @@ pub(super) use tokens::Tokens;
 pub struct VolumeError {
     /// The volume's name.
     pub volume: String,
-    /// What is wrong.
+    /// What is wrong, as events tell it.
     pub message: String,
+}
+
+impl VolumeError {
+    fn set_up(volume: &str, why: &str) -> Self {
+        let message = format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}");
+        Self { volume: volume.into(), message }
+    }
 }
 
 /// The pod's own directory.
@@ -78,8 +89,11 @@ fn in_memory(pod_dir: PathBuf, volume: &str) -> PathBuf {
     pod_dir.join("volumes").join(volume)
 }
 
-/// Whether the pod has a volume that shows this config map or secret.
+/// Whether the pod has a volume that shows this config map or secret, or is this claim's.
 pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
+    if kind == Kind::PersistentVolumeClaim {
+        return claims_of(pod).any(|used| used.claim == name);
+    }
     spec::spec(pod).volumes.iter().flatten().any(|volume| {
         let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
         match kind {
@@ -115,11 +129,12 @@ pub(super) async fn prepare(
     // What was asked for and not given is not shown.
     let given = resize::allocated_pod(pod, &observed.resize);
     let owners = Owners::of(pod);
+    let first = observed.prepared != Prepared::Yes;
     let tokens = RefCell::new(tokens);
     let now = engine.clock.now();
     let mut work = Vec::new();
     for volume in spec::spec(pod).volumes.iter().flatten() {
-        let failed = |message: String| VolumeError { volume: volume.name.clone(), message };
+        let failed = |why: String| VolumeError::set_up(&volume.name, &why);
         let namespace = pod.namespace();
         let sources = ContentSources {
             pod: &given,
@@ -137,12 +152,8 @@ pub(super) async fn prepare(
                 })
             },
         };
-        let mut content = content(volume, &sources).map_err(failed)?;
-        if let Some(content) = &mut content {
-            content.belong_to(owners);
-        }
         if let Some(source) = &volume.empty_dir {
-            memory::check_medium(source).map_err(failed)?;
+            memory::check_medium(source).map_err(|why| VolumeError::set_up(&volume.name, &why))?;
             if memory.is_some() && is_memory(volume) {
                 // The sandbox brings it.
                 continue;
@@ -152,7 +163,19 @@ pub(super) async fn prepare(
             Some(memory) => in_memory(memory.reach(pod.uid()), &volume.name),
             None => volume_dir(node, pod, &volume.name),
         };
-        work.push((volume.clone(), dir, content));
+        let given = match claims::used_by(pod, &volume.name) {
+            // It has its volume until it ends, whatever becomes of the claim.
+            Some(_) if !first => continue,
+            Some(used) => Given::Claim(backing(engine, node, pod, &used)?),
+            None => match content(volume, &sources).map_err(failed)? {
+                Some(mut content) => {
+                    content.belong_to(owners);
+                    Given::Content(content)
+                }
+                None => Given::Nothing,
+            },
+        };
+        work.push((volume.clone(), dir, given));
     }
     if node.config.hollow || work.is_empty() {
         return Ok(());
@@ -164,35 +187,78 @@ pub(super) async fn prepare(
     let done = tokio::task::spawn_blocking(move || {
         // Its paths mean what they should as long as it is there.
         let _memory = memory;
-        for (volume, dir, content) in work {
-            set_up(&volume, &dir, content.as_ref(), owners)
-                .map_err(|message| VolumeError { volume: volume.name.clone(), message })?;
-        }
-        Ok(())
+        work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners))
     });
-    done.await.unwrap_or_else(|error| Err(VolumeError { volume: String::new(), message: error.to_string() }))
+    done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
+    if first { still_bound(engine, node, pod) } else { Ok(()) }
 }
 
-fn set_up(volume: &Volume, dir: &Path, content: Option<&Content>, owners: Owners) -> Result<(), String> {
-    let failed = |error: io::Error| format!("{}: {error}", dir.display());
-    if let Some(content) = content {
-        return atomic::write(dir, content, owners).map_err(failed);
+/// What a volume is made of.
+enum Given {
+    /// Files that the API has.
+    Content(Content),
+    /// The volume of a claim.
+    Claim(Backing),
+    /// What is on this machine.
+    Nothing,
+}
+
+fn backing(
+    engine: &Engine,
+    node: &Node,
+    pod: &Shared<Pod>,
+    used: &ClaimUse<'_>,
+) -> Result<Backing, VolumeError> {
+    claims::backing(&engine.api, &node.config.name, pod, used).map_err(|unusable| unusable.told(used.volume))
+}
+
+/// The pod's links are there now: claims that went before they were may lead to nothing any more.
+fn still_bound(engine: &Engine, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
+    for used in claims_of(pod) {
+        if let Err(error) = backing(engine, node, pod, &used) {
+            // Fails only when there is none; then nobody takes the volume to be used.
+            let _ = claims::unlink(&volume_dir(node, pod, used.volume));
+            return Err(error);
+        }
     }
+    Ok(())
+}
+
+fn set_up(volume: &Volume, dir: &Path, given: &Given, owners: Owners) -> Result<(), VolumeError> {
+    let failed = |why: String| VolumeError::set_up(&volume.name, &why);
+    let told = |error: io::Error| failed(format!("{}: {error}", dir.display()));
+    match given {
+        Given::Content(content) => atomic::write(dir, content, owners).map_err(told),
+        Given::Claim(backing) => {
+            claims::link(dir, &backing.path).map_err(told)?;
+            let found = match &backing.check {
+                Check::HostPath(source) => host_path(source),
+                Check::Exists if backing.path.exists() => Ok(()),
+                Check::Exists => Err(format!("path \"{}\" does not exist", backing.path.display())),
+            };
+            found.map_err(|why| backing.unusable(why).told(&volume.name))
+        }
+        Given::Nothing => on_machine(volume, dir, owners).map_err(failed),
+    }
+}
+
+fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String> {
     if let Some(source) = &volume.host_path {
         return host_path(source);
     }
+    // The disks, shares and drivers of other machines: an empty directory would only pretend.
+    let Some(source) = &volume.empty_dir else { return Err("no volume plugin matched".into()) };
     if dir.exists() {
         // Whatever its containers have made of it since.
         return Ok(());
     }
+    let failed = |error: io::Error| format!("{}: {error}", dir.display());
     std::fs::create_dir_all(dir).map_err(failed)?;
-    if let Some(source) = &volume.empty_dir {
-        set_mode(dir, memory::mode(source)).map_err(failed)?;
-        if let Some(group) = owners.group {
-            ownership::give(dir, group, ownership::WRITABLE_DIRECTORY).map_err(failed)?;
-        }
+    set_mode(dir, memory::mode(source)).map_err(failed)?;
+    match owners.group {
+        Some(group) => ownership::give(dir, group, ownership::WRITABLE_DIRECTORY).map_err(failed),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
@@ -239,11 +305,16 @@ pub(super) fn mounts(
         let Some(volume) = volume else {
             return Err(format!("volume \"{}\" not found in the pod", mount.name));
         };
+        let used = claims::used_by(pod, &volume.name);
+        let dir = volume_dir(node, pod, &volume.name);
         let root = match &volume.host_path {
             Some(source) => PathBuf::from(&source.path),
+            // What the pod was given, whatever became of its claim since.
+            None if used.is_some() && !node.config.hollow => std::fs::read_link(&dir)
+                .map_err(|error| format!("volume \"{}\": {}: {error}", mount.name, dir.display()))?,
             None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
                 Some(memory) => in_memory(memory.seen(pod.uid()), &volume.name),
-                None => volume_dir(node, pod, &volume.name),
+                None => dir,
             },
         };
         let expression = mount.sub_path_expr.as_deref().unwrap_or_default();
@@ -278,7 +349,9 @@ pub(super) fn mounts(
             host_path,
             sub_path: beneath,
             container_path: Path::new("/").join(&mount.mount_path),
-            read_only: mount.read_only == Some(true) || is_from_api(volume),
+            read_only: mount.read_only == Some(true)
+                || is_from_api(volume)
+                || used.is_some_and(|used| used.read_only),
             recursive: recursively_read_only(node, mount)?,
         });
     }
@@ -331,12 +404,26 @@ fn sub_path_of(root: &Path, sub: &str, _host: bool) -> Result<PathBuf, String> {
     }
 }
 
-/// Removes the pod's directory with all that it wrote into its volumes; never what a hostPath shows.
+/// Removes the pod's directories with all that it wrote into its volumes; never what a hostPath or claim shows.
 pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
-    if node.config.hollow || pod.uid().is_empty() {
-        return;
+    if !node.config.hollow && !pod.uid().is_empty() {
+        remove_of(node, pod.uid()).await;
     }
-    let (dir, memory, uid) = (pod_dir(node, pod), node.runtime.memory(), pod.uid().to_string());
+}
+
+/// Removes the directories of pods that ended while no kubelet was there: those that `known` does not know.
+pub(super) async fn remove_strays(node: &Node, known: impl Fn(&str) -> bool) {
+    let entries = std::fs::read_dir(&node.config.pods_dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|_| !node.config.hollow) {
+        if let Some(uid) = entry.file_name().to_str().filter(|uid| !known(uid)) {
+            remove_of(node, uid).await;
+        }
+    }
+}
+
+/// Removes what the pod with this uid has on the disk and in memory; links in it go, not what they lead to.
+pub(super) async fn remove_of(node: &Node, uid: &str) {
+    let (dir, memory, uid) = (node.config.pods_dir.join(uid), node.runtime.memory(), uid.to_string());
     let removed = tokio::task::spawn_blocking(move || {
         for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {
             match std::fs::remove_dir_all(&dir) {
@@ -417,12 +504,12 @@ mod tests {
             let about = std::fs::metadata(&place).unwrap();
             (about.gid(), about.mode() & 0o7777)
         };
-        set_up(&volume, &place, None, owners).unwrap();
+        set_up(&volume, &place, &Given::Nothing, owners).unwrap();
         assert_eq!(about(), (4711, 0o2777));
         std::fs::write(place.join("file"), "").unwrap();
         assert_eq!(std::fs::metadata(place.join("file")).unwrap().gid(), 4711, "so is what is made in it");
         set_mode(&place, 0o700).unwrap();
-        set_up(&volume, &place, None, owners).unwrap();
+        set_up(&volume, &place, &Given::Nothing, owners).unwrap();
         assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
     }
 

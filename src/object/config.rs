@@ -57,6 +57,14 @@ timings! {
     container_back_off_max = Seconds::new(300);
     /// A container that ran this long without failing starts over with the first delay.
     container_back_off_reset = Seconds::new(600);
+    /// The first delay before a daemon pod that failed on its node is removed again.
+    daemon_pod_back_off_initial = Seconds::new(1);
+    /// The longest delay before a daemon pod that failed on its node is removed again.
+    daemon_pod_back_off_max = Seconds::new(900);
+    /// The first delay before a Job makes a pod in place of one that failed.
+    job_back_off_initial = Seconds::new(10);
+    /// The longest delay before a Job makes a pod in place of one that failed.
+    job_back_off_max = Seconds::new(360);
     /// The first delay before an image is pulled again.
     image_back_off_initial = Seconds::new(10);
     /// The longest delay before an image is pulled again.

@@ -187,6 +187,9 @@ kinds! {
     /// How much a namespace may use in all.
     ResourceQuota(core::v1::ResourceQuota) = "", "v1", "resourcequotas", "resourcequota",
         short ["quota"], categories [], Namespaced, SpecStatus, subresources [Status];
+    /// What pods that match a selector are given when they are created.
+    PodPreset(super::pod_preset::PodPreset) = "settings.k8s.io", "v1alpha1", "podpresets", "podpreset",
+        short [], categories [], Namespaced, SpecOnly, subresources [];
     /// Settings for pods.
     ConfigMap(core::v1::ConfigMap) = "", "v1", "configmaps", "configmap",
         short ["cm"], categories [], Namespaced, Plain, subresources [];

@@ -3,7 +3,9 @@
 //! Architecture Invariant: nothing here reads the clock, does I/O or decides anything.
 
 mod any;
+pub mod completion_indexes;
 pub mod config;
+pub mod job;
 mod key;
 mod kind;
 pub mod low_ports;
@@ -13,10 +15,13 @@ mod numbers;
 pub mod owner;
 pub mod percent;
 pub mod pod;
+pub mod pod_preset;
 pub mod quantity;
+pub mod quota;
 pub mod readiness;
 pub mod resources;
 pub mod selector;
+pub mod storage;
 pub mod taint;
 pub mod time;
 

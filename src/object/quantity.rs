@@ -102,6 +102,11 @@ impl Amount {
         Quantity(units.to_string())
     }
 
+    /// Written as the sample is: with binary suffixes when that has one.
+    pub fn to_text_like(self, sample: &Quantity) -> Quantity {
+        if sample.0.ends_with('i') { self.to_binary() } else { self.to_decimal() }
+    }
+
     /// Written with decimal suffixes (`250m`, `3k`), as cpu and counts are.
     pub fn to_decimal(self) -> Quantity {
         if self.nanos == 0 {
@@ -152,6 +157,16 @@ impl std::ops::Sub for Amount {
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_decimal().0)
+    }
+}
+
+/// Adds amounts to those of a list. A sum is written as its first part that is not nothing, as in Kubernetes.
+pub fn add_to(total: &mut ResourceList, more: &ResourceList) {
+    for (name, quantity) in more {
+        let before = total.get(name).map(Amount::of).unwrap_or_default();
+        let sample = total.get(name).filter(|_| !before.is_zero()).unwrap_or(quantity);
+        let sum = (before + Amount::of(quantity)).to_text_like(sample);
+        total.insert(name.clone(), sum);
     }
 }
 
@@ -249,6 +264,22 @@ mod tests {
         }
         for bad in ["", ".", "1.2.3", "1ki", "m", "1 Gi", "0x1", "1e", "1e999", "--1", "1Gib", "NaN"] {
             assert_eq!(Amount::parse(bad), Err(QuantityError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_sum_is_written_as_its_first_part_quo_1() {
+        let list = |text: &str| ResourceList::from([("memory".to_string(), Quantity(text.into()))]);
+        for (a, b, sum) in [
+            ("0", "512Mi", "512Mi"),
+            ("512Mi", "512M", "1048870912"),
+            ("1G", "1Gi", "2073741824"),
+            ("512Mi", "512Mi", "1Gi"),
+            ("512Mi", "-512Mi", "0"),
+        ] {
+            let mut total = list(a);
+            add_to(&mut total, &list(b));
+            assert_eq!(total["memory"].0, sum, "{a} + {b}");
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::filters::Filters;
-use super::framework::{MAX_SCORE, NodeScore, PluginId, PluginSet, PostFilter, Preemption, Unfit};
+use super::framework::{MAX_SCORE, NodeScore, PluginId, PluginSet, Point, PostFilter, Preemption, Unfit};
 use super::message::{NO_NODES, node_reasons, rejected_before};
 use super::node_info::NodeName;
 use super::pod_info::PodInfo;
@@ -261,7 +261,7 @@ fn rejection<'a>(
     };
     let rejected_by = rejected_by(table, filters);
     let mut unfit = Unfit { pod, snapshot, refusals: &refusals, filters, lot };
-    let (told, room) = match profile.post_filters().find_map(|plugin| plugin.post_filter(&mut unfit)) {
+    let (told, room) = match profile.at(Point::PostFilter).find_map(|plugin| plugin.post_filter(&mut unfit)) {
         None => (None, Room::Unchanged),
         Some(PostFilter::Ineligible(told)) => (Some(told), Room::Unchanged),
         Some(PostFilter::Hopeless(told)) => (Some(told), Room::None),

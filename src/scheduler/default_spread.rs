@@ -107,6 +107,11 @@ impl Selectors {
 fn workload_selector(object: &Object) -> Option<Selector> {
     Some(match object.body() {
         Body::ReplicaSet(set) => Selector::from_field(&set.spec.selector),
+        Body::StatefulSet(set) => Selector::from_field(&set.spec.selector),
+        // Without a selector of its own it has its template's labels, by default.
+        Body::ReplicationController(controller) => {
+            Selector::from_labels(controller.spec.as_ref()?.selector.as_ref()?)
+        }
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::framework::{NodeCheck, PluginId, PreFilter};
+use super::framework::{NodeCheck, PluginId, Point, PreFilter};
 use super::node_info::{NodeInfo, NodeName};
 use super::pod_info::PodInfo;
 use super::profile::Profile;
@@ -26,7 +26,7 @@ impl<'a> Filters<'a> {
     pub fn new(pod: &'a PodInfo, snapshot: &'a Snapshot, profile: &'a Profile) -> Self {
         let checks = Vec::with_capacity(8);
         let mut filters = Self { pod, snapshot, checks, only: None, rejected: None };
-        for plugin in profile.filters() {
+        for plugin in profile.at(Point::Filter) {
             let id = plugin.id();
             match plugin.pre_filter(pod, snapshot) {
                 PreFilter::Skip => {}

@@ -2,11 +2,12 @@
 //!
 //! The pieces, each pure: [`snapshot`] holds nodes with their totals, kept up to date change by change;
 //! [`queue`] says which pod is next; [`cycle`] finds it a node by asking the [`plugins`] of a [`profile`]
-//! through the [`framework`]; [`verdict`] keeps what they said of a pod that fits nowhere.
+//! through the [`framework`]; [`held`] has those that are decided and not bound yet; [`verdict`] keeps what they said of a pod that fits nowhere.
 //!
 //! Architecture Invariant: a cycle does no I/O and reads no clock; one task owns all state.
 
 pub mod advice;
+mod bind;
 pub mod budgets;
 pub mod carried;
 pub mod config;
@@ -17,6 +18,7 @@ pub mod default_spread;
 pub mod filters;
 pub mod framework;
 pub mod group;
+pub mod held;
 pub mod images;
 pub mod message;
 pub mod node_info;

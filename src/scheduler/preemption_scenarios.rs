@@ -100,7 +100,7 @@ fn the_node_with_the_least_harm_is_chosen_sch_8() {
             cluster.placed(name, node, running(name, *priority, cpu, *minute));
         }
         for (selects, allowed) in *budgets {
-            cluster.core.budget_changed(&budget(selects, selects, *allowed));
+            cluster.core.budget_changed(&budget(selects, selects, *allowed), cluster.now);
         }
         cluster.pod("p", important(100, "1"));
         assert_eq!(cluster.step(), format!("p evicts {expect}"), "{why}");
@@ -190,6 +190,18 @@ fn the_room_that_was_made_is_kept_and_goes_to_the_more_important_sch_8() {
     cluster.after(1);
     assert_eq!(cluster.step(), "first -> a");
     assert!(cluster.step().contains("Insufficient cpu"));
+
+    // The one it was kept for goes: whoever was kept out comes in at once.
+    let mut cluster = Cluster::new(&[sized_node("a", "1")]);
+    cluster.placed("victim", "a", running("victim", 1, "1", 0));
+    cluster.pod("first", important(10, "1"));
+    assert_eq!(cluster.step(), "first evicts victim from a");
+    cluster.core.pod_gone("victim", cluster.now);
+    cluster.pod("lower", important(5, "1"));
+    // The higher one backs off still, and its room stays its own.
+    assert!(cluster.step().starts_with("lower: 0/1"));
+    cluster.core.pod_gone("first", cluster.now);
+    assert_eq!(cluster.step(), "lower -> a");
 
     // Before the victim is gone a higher pod comes: the room is its, and the lower nomination is cleared.
     let mut cluster = Cluster::new(&[sized_node("a", "1")]);
@@ -281,6 +293,6 @@ fn what_is_kept_survives_a_restart_and_is_given_up_by_hand_sch_8() {
     cluster.core.pod_gone("p", cluster.now);
     assert!(cluster.core.snapshot().nominated().is_empty());
     // Budgets come and go without a trace.
-    cluster.core.budget_changed(&budget("b", "x", 0));
-    cluster.core.budget_gone(&Key::new("default", "b"));
+    cluster.core.budget_changed(&budget("b", "x", 0), cluster.now);
+    cluster.core.budget_gone(&Key::new("default", "b"), cluster.now);
 }

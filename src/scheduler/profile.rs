@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::default_spread::DefaultConstraints;
-use super::framework::{ChangeType, ClusterChange, Plugin, PluginId, PluginSet};
-use super::plugins;
+use super::framework::{ChangeType, ClusterChange, Plugin, PluginId, PluginSet, Point};
+use super::plugins::{self, PrioritySort};
 use super::pod_info::{DEFAULT_SCHEDULER, PodInfo};
 use super::snapshot::Snapshot;
 
@@ -16,9 +16,8 @@ pub struct Profile {
     pub percentage_of_nodes_to_score: Option<u32>,
     /// How pods spread that do not say so themselves.
     pub default_constraints: DefaultConstraints,
-    plugins: Vec<Arc<dyn Plugin>>,
-    filters: Vec<Arc<dyn Plugin>>,
-    post_filters: Vec<Arc<dyn Plugin>>,
+    /// By [`Point`]; those that score are in `scores`.
+    at: [Vec<Arc<dyn Plugin>>; Point::ALL.len()],
     scores: Vec<(Arc<dyn Plugin>, i64)>,
 }
 
@@ -32,72 +31,44 @@ impl Default for Profile {
 impl Profile {
     /// These plugins, all at every extension point they know, with their default weights.
     pub fn of(plugins: Vec<Arc<dyn Plugin>>) -> Self {
-        let scores = plugins
-            .iter()
-            .map(|plugin| (plugin.clone(), plugin.id().default_weight()))
-            .filter(|(_, weight)| *weight > 0)
-            .collect();
+        let at = Point::ALL.map(|point| {
+            plugins.iter().filter(|plugin| plugin.points().contains(&point)).cloned().collect()
+        });
+        let weighed = |plugin: Arc<dyn Plugin>| {
+            let weight = plugin.id().default_weight();
+            (weight > 0).then_some((plugin, weight))
+        };
         Self {
             scheduler_name: DEFAULT_SCHEDULER.into(),
             percentage_of_nodes_to_score: None,
             default_constraints: DefaultConstraints::system(),
-            filters: plugins.clone(),
-            post_filters: plugins.clone(),
-            scores,
-            plugins,
+            at,
+            scores: plugins.into_iter().filter_map(weighed).collect(),
         }
     }
 
-    /// The same without some plugins anywhere.
+    /// The same where of the plugins of a point only these take part. Scores have weights instead.
     #[must_use]
-    pub fn without(mut self, disabled: PluginSet) -> Self {
-        self.plugins.retain(|plugin| !disabled.contains(plugin.id()));
-        let left: PluginSet = self.plugins.iter().map(|plugin| plugin.id()).collect();
-        self.filtering(left)
-            .post_filtering(left)
-            .scoring(|plugin, weight| left.contains(plugin).then_some(weight))
-    }
-
-    /// The same where of the plugins that filter only these do.
-    #[must_use]
-    pub fn filtering(mut self, enabled: PluginSet) -> Self {
-        self.filters.retain(|plugin| enabled.contains(plugin.id()));
+    pub fn only_at(mut self, point: Point, enabled: PluginSet) -> Self {
+        self.at[point as usize].retain(|plugin| enabled.contains(plugin.id()));
         self
     }
 
-    /// The same where of the plugins that make room only these do.
+    /// The same with these weights of the scores; none leaves a score out.
     #[must_use]
-    pub fn post_filtering(mut self, enabled: PluginSet) -> Self {
-        self.post_filters.retain(|plugin| enabled.contains(plugin.id()));
-        self
-    }
-
-    /// The same with other weights of the scores; none leaves a score out. Asked of every plugin, with its
-    /// weight so far.
-    #[must_use]
-    pub fn scoring(mut self, weight: impl Fn(PluginId, i64) -> Option<i64>) -> Self {
-        let so_far = |id: PluginId| self.scores.iter().find(|(p, _)| p.id() == id).map_or(0, |(_, w)| *w);
-        let weighed = self.plugins.iter().filter_map(|plugin| {
-            let weight = weight(plugin.id(), so_far(plugin.id()))?;
-            (weight > 0).then(|| (plugin.clone(), weight))
+    pub fn scoring(mut self, weight: impl Fn(PluginId) -> Option<i64>) -> Self {
+        let plugins = self.at[Point::Score as usize].iter();
+        let weighed = plugins.filter_map(|plugin| {
+            let weight = weight(plugin.id()).filter(|weight| *weight > 0)?;
+            Some((plugin.clone(), weight))
         });
         self.scores = weighed.collect();
         self
     }
 
-    /// All plugins.
-    fn plugins(&self) -> impl Iterator<Item = &dyn Plugin> {
-        self.plugins.iter().map(AsRef::as_ref)
-    }
-
-    /// The plugins that may filter nodes, in the order in which they are asked.
-    pub fn filters(&self) -> impl Iterator<Item = &dyn Plugin> {
-        self.filters.iter().map(AsRef::as_ref)
-    }
-
-    /// The plugins that may make room, in the order in which they are asked.
-    pub fn post_filters(&self) -> impl Iterator<Item = &dyn Plugin> {
-        self.post_filters.iter().map(AsRef::as_ref)
+    /// The plugins of a point, in the order in which they are asked.
+    pub fn at(&self, point: Point) -> impl DoubleEndedIterator<Item = &dyn Plugin> {
+        self.at[point as usize].iter().map(AsRef::as_ref)
     }
 
     /// The plugins that score nodes, with their weights.
@@ -105,14 +76,24 @@ impl Profile {
         self.scores.iter().map(|(plugin, weight)| (plugin.as_ref(), *weight))
     }
 
+    /// The plugin that says which pod goes first.
+    pub(super) fn queue_sort(&self) -> Arc<dyn Plugin> {
+        self.at[Point::QueueSort as usize].first().cloned().unwrap_or_else(|| Arc::new(PrioritySort))
+    }
+
     /// Whether the pod may be tried; the text says why not.
     pub fn admits(&self, pod: &PodInfo) -> Result<(), &'static str> {
-        self.plugins().try_for_each(|plugin| plugin.pre_enqueue(pod))
+        self.at(Point::PreEnqueue).try_for_each(|plugin| plugin.pre_enqueue(pod))
+    }
+
+    /// The plugins that may refuse a pod once it is tried.
+    fn refusing(&self) -> impl Iterator<Item = &dyn Plugin> {
+        self.at(Point::Filter).chain(self.at(Point::Reserve)).chain(self.at(Point::Permit))
     }
 
     /// The plugins whose refusals a change of this type can turn.
     pub fn woken_by(&self, change: ChangeType) -> PluginSet {
-        self.filters().filter(|plugin| plugin.wakes_on().contains(&change)).map(Plugin::id).collect()
+        self.refusing().filter(|plugin| plugin.wakes_on().contains(&change)).map(Plugin::id).collect()
     }
 
     /// Whether the change may have turned a refusal that one of these plugins gave the pod.
@@ -124,8 +105,13 @@ impl Profile {
         snapshot: &Snapshot,
     ) -> bool {
         let kind = change.change_type();
-        self.filters()
+        self.refusing()
             .filter(|plugin| rejected_by.contains(plugin.id()) && plugin.wakes_on().contains(&kind))
             .any(|plugin| plugin.helped_by(pod, change, snapshot))
     }
+}
+
+/// The profile that a pod chose; none when it is another scheduler's.
+pub(super) fn profile_of<'p>(profiles: &'p [Profile], pod: &PodInfo) -> Option<&'p Profile> {
+    profiles.iter().find(|profile| profile.scheduler_name == pod.scheduler_name())
 }

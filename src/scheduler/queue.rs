@@ -3,19 +3,17 @@
 //! *Active* pods are tried at once, by priority and then age. *Backing off* are pods that failed a moment
 //! ago; those that something may help since are tried before their time when nothing else is to be done,
 //! as kube-scheduler does (`SchedulerPopFromBackoffQ`). *Unschedulable* pods wait for a change that can turn
-//! what refused them, or for five minutes to pass. *Gated* pods wait for their own spec to change.
+//! what refused them, or, if anything at all changed since, for five minutes to pass: should a plugin not know
+//! what helps, they are not lost. *Gated* pods wait for their own spec to change.
 //!
 //! Architecture Invariant: nothing here reads a clock: `now` is an argument, and what to wait for is an
 //! answer. Pods that wait cost nothing while nothing happens.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
-use super::framework::PluginSet;
+use super::framework::{Plugin, PluginSet, QueueOrder};
 use super::pod_info::PodInfo;
 use crate::base::backoff::BackoffPolicy;
 use crate::object::Uid;
@@ -38,11 +36,10 @@ impl QueueTimes {
     }
 }
 
-/// The order of active pods: PrioritySort, older pods first among equals.
+/// The order of active pods: as the profile's plugin sorts them, first come first served among equals.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    priority: Reverse<i32>,
-    created: Timestamp,
+    order: QueueOrder,
     arrival: u64,
 }
 
@@ -81,21 +78,25 @@ struct Entry {
 pub struct Attempt {
     /// The pod.
     pub pod: Arc<PodInfo>,
+    /// When its binding is given up, once it was begun.
+    pub(super) bind_by: Option<Duration>,
     failures: u32,
     arrival: u64,
 }
 
 /// The pods without a node.
-#[derive(Debug)]
 pub struct Queue {
     times: QueueTimes,
+    sort: Arc<dyn Plugin>,
     entries: HashMap<Uid, Entry>,
     active: BTreeSet<(Rank, Uid)>,
     backing_off: BTreeSet<(Duration, Uid)>,
     /// Those of them that may be tried early, in the order of the active ones.
     helped: BTreeSet<(Rank, Uid)>,
-    /// By when they came here, for the flush.
+    /// Those for whom something changed since they came, by when they did, for the flush.
     unschedulable: BTreeSet<(Duration, Uid)>,
+    /// Those for whom nothing did: trying them again would tell the same.
+    settled: BTreeSet<(Duration, Uid)>,
     /// The same pods by what refused them, so that a change asks only those it can help.
     by_rejection: HashMap<PluginSet, BTreeSet<Uid>>,
     arrivals: u64,
@@ -115,15 +116,17 @@ pub struct Waiting {
 }
 
 impl Queue {
-    /// No pod waits.
-    pub fn new(times: QueueTimes) -> Self {
+    /// No pod waits; those that will are sorted by this plugin.
+    pub fn new(times: QueueTimes, sort: Arc<dyn Plugin>) -> Self {
         Self {
             times,
+            sort,
             entries: HashMap::new(),
             active: BTreeSet::new(),
             backing_off: BTreeSet::new(),
             helped: BTreeSet::new(),
             unschedulable: BTreeSet::new(),
+            settled: BTreeSet::new(),
             by_rejection: HashMap::new(),
             arrivals: 0,
         }
@@ -146,7 +149,8 @@ impl Queue {
             Place::Active
         };
         self.remove(&uid);
-        self.insert(Entry { rank: rank(&pod, arrival), pod, place, failures, failed_at });
+        let rank = self.rank(&pod, arrival);
+        self.insert(Entry { rank, pod, place, failures, failed_at });
     }
 
     /// The waiting pod with this uid.
@@ -180,7 +184,10 @@ impl Queue {
                         self.by_rejection.remove(&rejected_by);
                     }
                 }
-                self.unschedulable.remove(&(since, uid));
+                let entry = (since, uid);
+                if !self.settled.remove(&entry) {
+                    self.unschedulable.remove(&entry);
+                }
             }
             Place::Gated => {}
         }
@@ -196,7 +203,7 @@ impl Queue {
             (entry.pod.clone(), entry.failures, entry.rank.arrival)
         };
         self.remove(&uid);
-        Some(Attempt { pod, failures, arrival })
+        Some(Attempt { pod, bind_by: None, failures, arrival })
     }
 
     /// No node takes the pod: it waits for a change that can turn what these plugins said; none of them
@@ -211,11 +218,12 @@ impl Queue {
     }
 
     fn give_back(&mut self, attempt: Attempt, now: Duration, place: impl FnOnce(Duration) -> Place) {
-        let Attempt { pod, failures, arrival } = attempt;
+        let Attempt { pod, failures, arrival, .. } = attempt;
         let failures = failures.saturating_add(1);
         let place = place(self.times.back_off.delay(failures));
         self.remove(pod.uid());
-        self.insert(Entry { rank: rank(&pod, arrival), pod, place, failures, failed_at: now });
+        let rank = self.rank(&pod, arrival);
+        self.insert(Entry { rank, pod, place, failures, failed_at: now });
     }
 
     /// Something changed that can turn refusals of `woken` plugins: pods that these refused, or that were
@@ -237,6 +245,21 @@ impl Queue {
         }
     }
 
+    /// Something changed that a decision may depend on, whether or not a plugin knows whom it helps: pods that
+    /// settled are due again when their next five minutes are over.
+    pub fn changed(&mut self, now: Duration) {
+        let flush = self.times.flush;
+        for (mut since, uid) in std::mem::take(&mut self.settled) {
+            let Some(entry) = self.entries.get_mut(&uid) else { continue };
+            let Place::Unschedulable { since: kept, .. } = &mut entry.place else { continue };
+            // Those that waited for an hour are not all due at once.
+            let periods = now.saturating_sub(since).as_nanos() / flush.as_nanos().max(1);
+            since += flush * u32::try_from(periods).unwrap_or(u32::MAX);
+            *kept = since;
+            self.unschedulable.insert((since, uid));
+        }
+    }
+
     /// When the next pod becomes active by itself.
     pub fn next_wake(&self) -> Option<Duration> {
         let back_off = self.backing_off.first().map(|(until, _)| *until);
@@ -247,9 +270,13 @@ impl Queue {
     /// How many pods wait where.
     pub fn waiting(&self) -> Waiting {
         let (active, backing_off) = (self.active.len(), self.backing_off.len());
-        let unschedulable = self.unschedulable.len();
+        let unschedulable = self.unschedulable.len() + self.settled.len();
         let gated = self.entries.len() - active - backing_off - unschedulable;
         Waiting { active, backing_off, unschedulable, gated }
+    }
+
+    fn rank(&self, pod: &PodInfo, arrival: u64) -> Rank {
+        Rank { order: self.sort.queue_order(pod), arrival }
     }
 
     fn next_arrival(&mut self) -> u64 {
@@ -271,7 +298,7 @@ impl Queue {
             }
             Place::Unschedulable { rejected_by, since } => {
                 self.by_rejection.entry(*rejected_by).or_default().insert(uid.clone());
-                self.unschedulable.insert((*since, uid.clone()));
+                self.settled.insert((*since, uid.clone()));
             }
             Place::Gated => {}
         }
@@ -304,17 +331,13 @@ impl Queue {
     }
 }
 
-fn rank(pod: &PodInfo, arrival: u64) -> Rank {
-    let created = pod.pod.metadata.creation_timestamp.as_ref().map_or(Timestamp::MIN, |time| time.0);
-    Rank { priority: Reverse(pod.priority), created, arrival }
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use serde_json::json;
 
     use super::super::framework::PluginId;
+    use super::super::plugins::PrioritySort;
     use super::*;
     use crate::object::Shared;
 
@@ -327,7 +350,7 @@ mod tests {
     }
 
     fn queue() -> Queue {
-        Queue::new(QueueTimes::of(&Timings::default()))
+        Queue::new(QueueTimes::of(&Timings::default()), Arc::new(PrioritySort))
     }
 
     fn seconds(n: u64) -> Duration {
@@ -381,6 +404,8 @@ mod tests {
             queue.reject(attempt, rejected_by, seconds(0));
         }
         assert_eq!(queue.waiting(), Waiting { unschedulable: 3, ..Waiting::default() });
+        assert_eq!((pop(&mut queue, 100), queue.next_wake()), ("-".into(), None), "nothing changed");
+        queue.changed(seconds(100));
         assert_eq!((pop(&mut queue, 100), queue.next_wake()), ("-".into(), Some(seconds(300))));
         // A change that taints care for, but that does not help the pod with taints.
         queue.wake(taints, seconds(100), |_, by| by.is_empty());
@@ -401,6 +426,29 @@ mod tests {
         );
         assert_eq!((pop(&mut queue, 299), pop(&mut queue, 300)), ("-".into(), "taint".into()));
         assert_eq!(queue.next_wake(), None);
+    }
+
+    #[test]
+    fn those_for_whom_nothing_changed_are_not_tried_and_come_back_in_their_own_time_sch_1() {
+        let mut queue = queue();
+        for (name, at) in [("early", 0), ("late", 200)] {
+            queue.put(pod(name, 0, 0), false, seconds(at));
+            let attempt = queue.pop(seconds(at)).unwrap();
+            queue.reject(attempt, fit(), seconds(at));
+        }
+        assert_eq!((pop(&mut queue, 3600), queue.next_wake()), ("-".into(), None), "an hour of nothing");
+        assert_eq!(queue.waiting(), Waiting { unschedulable: 2, ..Waiting::default() });
+        // After 3 700 s they are due at the next multiples of 300 s: 0 + 3 900 and 200 + 3 600.
+        queue.changed(seconds(3700));
+        assert_eq!(queue.next_wake(), Some(seconds(3800)));
+        assert_eq!((pop(&mut queue, 3799), pop(&mut queue, 3800)), ("-".into(), "late".into()));
+        assert_eq!((pop(&mut queue, 3899), pop(&mut queue, 3900)), ("-".into(), "early".into()));
+        queue.put(pod("gone", 0, 0), false, seconds(4000));
+        let attempt = queue.pop(seconds(4000)).unwrap();
+        queue.reject(attempt, fit(), seconds(4000));
+        assert!(queue.remove("gone"));
+        queue.changed(seconds(4000));
+        assert_eq!((queue.next_wake(), queue.waiting()), (None, Waiting::default()));
     }
 
     #[test]

@@ -7,9 +7,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::bind::{Bound, bind};
 use super::core::{Core, Step};
 use super::cycle::Room;
-use super::pod_info::DEFAULT_SCHEDULER;
+use super::framework::{BindError, Binding};
+use super::pod_info::{DEFAULT_SCHEDULER, PodInfo};
 use super::preempt::{clear_nomination, evict};
 use super::profile::Profile;
 use super::queue::{QueueTimes, Waiting};
@@ -26,8 +28,20 @@ use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
 const BATCH: usize = 64;
 
 /// What decisions depend on.
-const WATCHED: [Kind; 6] =
-    [Kind::Namespace, Kind::PodDisruptionBudget, Kind::Service, Kind::ReplicaSet, Kind::Node, Kind::Pod];
+const WATCHED: [Kind; 8] = [
+    Kind::Namespace,
+    Kind::PodDisruptionBudget,
+    Kind::Service,
+    Kind::ReplicationController,
+    Kind::ReplicaSet,
+    Kind::StatefulSet,
+    Kind::Node,
+    Kind::Pod,
+];
+
+/// Those of them whose pods are spread by default.
+const WORKLOADS: [Kind; 4] =
+    [Kind::Service, Kind::ReplicationController, Kind::ReplicaSet, Kind::StatefulSet];
 
 /// How the scheduler is set up.
 pub struct SchedulerConfig {
@@ -136,7 +150,11 @@ async fn schedule_forever(inner: Arc<Inner>) {
         }
     }
     loop {
-        for change in inner.inbox.take() {
+        let changes = inner.inbox.take();
+        if !changes.is_empty() {
+            core.news();
+        }
+        for change in changes {
             take_in(&inner, &mut core, change.kind, &change.object);
         }
         let busy = work_batch(&inner, &mut core);
@@ -173,9 +191,9 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
         let labels = (!gone).then(|| namespace.metadata.labels.clone().unwrap_or_default());
         core.namespace_changed(namespace.name(), labels, now);
     } else if let Some(budget) = Shared::<PodDisruptionBudget>::from_object(object) {
-        if gone { core.budget_gone(&budget.key()) } else { core.budget_changed(&budget) }
-    } else if matches!(object.kind(), Kind::Service | Kind::ReplicaSet) {
-        core.workload_changed(object, gone);
+        if gone { core.budget_gone(&budget.key(), now) } else { core.budget_changed(&budget, now) }
+    } else if WORKLOADS.contains(&object.kind()) {
+        core.workload_changed(object, gone, now);
     } else if let Some(pod) = Shared::<Pod>::from_object(object) {
         if gone {
             core.pod_gone(pod.uid(), now);
@@ -206,21 +224,14 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
     match step {
         Step::Bind { attempt, node } => {
             let pod = attempt.pod.clone();
-            match api.bind(&pod.key(), pod.uid(), &node) {
-                Ok(_) => scheduled(recorder, &pod, &node),
-                Err(error) => {
-                    core.bind_failed(attempt, api.clock().monotonic());
-                    // Deleted or bound by another meanwhile: its event is on the way, nobody need be told.
-                    if !error.is_not_found() && !error.is_conflict() {
-                        let message = format!("binding rejected: {error}");
-                        not_scheduled(
-                            api,
-                            recorder,
-                            &pod,
-                            NotScheduled::SchedulerError,
-                            &message,
-                            &Room::Unchanged,
-                        );
+            let now = api.clock().monotonic();
+            match bind(&inner.profiles, &Binding { api, pod: &pod, node: &node }) {
+                Bound::Done => scheduled(recorder, &pod, &node),
+                Bound::Later(timeout) => core.bind_later(attempt, node, timeout, now),
+                Bound::Failed(error) => {
+                    core.bind_failed(attempt, now);
+                    if let BindError::Failed(why) = error {
+                        failed(inner, &pod, &format!("binding rejected: {why}"));
                     }
                 }
             }
@@ -236,9 +247,15 @@ fn carry_out(inner: &Inner, core: &mut Core, step: Step) {
         }
         Step::Failed { pod, message } => {
             tracing::error!(pod = %pod.key(), "{message}");
-            not_scheduled(api, recorder, &pod, NotScheduled::SchedulerError, &message, &Room::Unchanged);
+            failed(inner, &pod, &message);
         }
     }
+}
+
+/// Tells that something went wrong which is not the pod's fault.
+fn failed(inner: &Inner, pod: &PodInfo, message: &str) {
+    let Inner { api, recorder, .. } = inner;
+    not_scheduled(api, recorder, pod, NotScheduled::SchedulerError, message, &Room::Unchanged);
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! NamespaceLifecycle: nothing is created in a namespace that is not there or is going (API-10).
 
-use crate::api::{Api, ApiError, Cause};
+use super::Request;
+use crate::api::{ApiError, Cause};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object};
 
-pub(super) fn admit(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    let api = request.api;
     if !object.kind().namespaced() {
         return Ok(());
     }

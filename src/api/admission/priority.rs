@@ -3,13 +3,15 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
+use super::Request;
 use crate::api::{Api, ApiError};
 use crate::object::{Key, Kind, Object};
 
-pub(super) fn admit(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
     match object.kind() {
-        Kind::Pod => admit_pod(api, object),
-        Kind::PriorityClass => admit_class(api, object),
+        // A pod keeps the priority it was given.
+        Kind::Pod if request.old.is_none() => admit_pod(request.api, object),
+        Kind::PriorityClass => admit_class(request.api, object),
         _ => Ok(()),
     }
 }
@@ -52,7 +54,8 @@ fn admit_class(api: &Api, object: &mut Object) -> Result<(), ApiError> {
     if !wants_default {
         return Ok(());
     }
-    match api.list_as::<PriorityClass>(None).into_iter().find(|c| c.global_default == Some(true)) {
+    let mut others = api.list_as::<PriorityClass>(None).into_iter().filter(|c| c.name() != object.name());
+    match others.find(|c| c.global_default == Some(true)) {
         Some(other) => Err(ApiError::forbidden(
             Kind::PriorityClass,
             object.name(),

@@ -7,9 +7,10 @@ use k8s_openapi::api::core::v1::{
     Volume, VolumeMount, VolumeProjection,
 };
 
+use super::Request;
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::write::generated_name;
-use crate::api::{Api, ApiError};
+use crate::api::ApiError;
 use crate::object::{Key, Kind, Object};
 
 /// Where programs look for their identity.
@@ -19,7 +20,8 @@ const VOLUME_PREFIX: &str = "kube-api-access-";
 const EXPIRATION_SECONDS: i64 = 3607;
 const MODE: i32 = 0o644;
 
-pub(super) fn admit(api: &Api, object: &mut Object) -> Result<(), ApiError> {
+pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    let api = request.api;
     let (namespace, pod_name) = (object.namespace().to_string(), object.name().to_string());
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
     // A static pod does not come from the API and has no identity there.
@@ -122,7 +124,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::ApiConfig;
+    use crate::api::{Api, ApiConfig};
     use crate::base::clock::Clock;
     use crate::store::Store;
 

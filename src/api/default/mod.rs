@@ -16,12 +16,16 @@ mod workload;
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Endpoints, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, Secret};
+use k8s_openapi::api::core::v1::{
+    Endpoints, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodStatus, Secret,
+};
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
 pub use self::pod_spec::apply_pod_spec_defaults;
 pub use self::update::keep_what_was_given;
+use crate::object::pod_preset::PodPreset;
+use crate::object::resources::qos_class;
 use crate::object::{Kind, Object, Typed};
 
 /// Fills in what the manifest left out, as the API server does before admission and validation.
@@ -47,6 +51,7 @@ pub fn apply_defaults(object: &mut Object) {
         Kind::CronJob => on(object, batch::cron_job),
         Kind::HorizontalPodAutoscaler => on(object, autoscaling::autoscaler),
         Kind::LimitRange => on(object, limits::limit_range),
+        Kind::PodPreset => on(object, pod_preset),
         Kind::StorageClass => on(object, storage::class),
         Kind::PersistentVolume => on(object, storage::volume),
         Kind::PersistentVolumeClaim => on(object, storage::claim),
@@ -58,6 +63,24 @@ pub fn apply_defaults(object: &mut Object) {
         | Kind::ResourceQuota
         | Kind::ControllerRevision
         | Kind::Event => {}
+    }
+}
+
+/// Gives a new object what follows from its uid and name; runs once, after its defaults.
+pub fn give_identity(object: &mut Object) {
+    if object.kind() == Kind::Job {
+        on(object, batch::generate_selector);
+    }
+}
+
+/// The status a new object starts with; asked once its spec is complete.
+pub fn first_status(object: &mut Object) {
+    if let Some(pod) = object.get_mut::<Pod>() {
+        pod.status = Some(PodStatus {
+            phase: Some("Pending".into()),
+            qos_class: Some(qos_class(pod).into()),
+            ..PodStatus::default()
+        });
     }
 }
 
@@ -121,6 +144,12 @@ fn pod(pod: &mut Pod) {
     let spec = pod.spec.get_or_insert_default();
     apply_pod_spec_defaults(spec);
     pod_spec::apply_pod_only_defaults(spec);
+}
+
+fn pod_preset(preset: &mut PodPreset) {
+    let spec = &mut preset.spec;
+    spec.volumes.iter_mut().flatten().for_each(volumes::volume);
+    spec.env.iter_mut().flatten().for_each(pod_spec::env);
 }
 
 fn endpoints(endpoints: &mut Endpoints) {

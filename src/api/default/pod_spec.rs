@@ -128,7 +128,7 @@ fn http_get(get: &mut HTTPGetAction) {
     set_text(&mut get.scheme, "HTTP");
 }
 
-fn env(variable: &mut EnvVar) {
+pub(super) fn env(variable: &mut EnvVar) {
     if let Some(source) = &mut variable.value_from {
         if let Some(field) = &mut source.field_ref {
             set_text(&mut field.api_version, "v1");

@@ -57,6 +57,7 @@ pub const ROOTS: &[Root] = roots![
     core::v1::ReplicationController,
     core::v1::ResourceQuota,
     core::v1::LimitRange,
+    crate::object::pod_preset::PodPreset,
     core::v1::PersistentVolume,
     core::v1::PersistentVolumeClaim,
     core::v1::Binding,

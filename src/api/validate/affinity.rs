@@ -73,25 +73,36 @@ fn pod_term(errors: &mut FieldErrors, path: &Path<'_>, term: &PodAffinityTerm) {
             selector::label_selector(errors, &path.child(field), selector);
         }
     }
-    for (i, namespace) in term.namespaces.iter().flatten().enumerate() {
-        let path = path.child("namespaces");
-        errors.invalid_each(&path.index(i), namespace, names::dns_1123_label(namespace));
+    for namespace in term.namespaces.iter().flatten() {
+        // Kubernetes calls the field so here, without a place in the list.
+        errors.invalid_each(&path.child("namespace"), namespace, names::dns_1123_label(namespace));
     }
     match_label_keys(errors, path, term);
     topology_key(errors, &path.child("topologyKey"), &term.topology_key);
 }
 
+/// The keys whose own values narrow the pods that are meant: each in one of the lists, and not in the selector.
 fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, term: &PodAffinityTerm) {
     for (field, keys) in
         [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)]
     {
         let path = path.child(field);
-        for (i, key) in keys.iter().flatten().enumerate() {
-            metadata::label_key(errors, &path.index(i), key);
-        }
-        if keys.as_ref().is_some_and(|k| !k.is_empty()) && term.label_selector.is_none() {
+        let selector = term.label_selector.as_ref();
+        if keys.as_ref().is_some_and(|k| !k.is_empty()) && selector.is_none() {
             errors.forbidden(&path, "must not be specified when labelSelector is not set");
         }
+        for (i, key) in keys.iter().flatten().enumerate() {
+            metadata::label_key(errors, &path.index(i), key);
+            if selector.is_some_and(|selector| selector::names_key(selector, key)) {
+                let message = format!("exists in both {field} and labelSelector");
+                errors.invalid(&path.index(i), key, message);
+            }
+        }
+    }
+    let other = |key: &String| term.mismatch_label_keys.iter().flatten().any(|other| other == key);
+    for (i, key) in term.match_label_keys.iter().flatten().enumerate().filter(|(_, key)| other(key)) {
+        let path = path.child("matchLabelKeys");
+        errors.invalid(&path.index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys");
     }
 }
 

@@ -185,6 +185,11 @@ impl FieldErrors {
         self.add(path, FieldErrorReason::Invalid, Some(value.shown()), detail.into());
     }
 
+    /// What is here breaks a rule, and is too much to be shown.
+    pub(super) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
+        self.add(path, FieldErrorReason::Invalid, None, detail.into());
+    }
+
     /// The value breaks each of these rules.
     pub(super) fn invalid_each(
         &mut self,
@@ -199,9 +204,26 @@ impl FieldErrors {
 
     /// The value is not one of the set, which is listed as given.
     pub(super) fn unsupported(&mut self, path: &Path<'_>, value: &str, supported: &[&str]) {
+        self.unsupported_shown(path, value, supported);
+    }
+
+    /// The value, which need not be a text, is not one of the set.
+    pub(super) fn unsupported_shown(
+        &mut self,
+        path: &Path<'_>,
+        value: &(impl Shown + ?Sized),
+        supported: &[&str],
+    ) {
         let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
         let detail = format!("supported values: {}", list.join(", "));
-        self.add(path, FieldErrorReason::NotSupported, Some(quote(value)), detail);
+        self.add(path, FieldErrorReason::NotSupported, Some(value.shown()), detail);
+    }
+
+    /// A value that is no text is not one of the set.
+    pub(super) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
+        let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
+        let detail = format!("supported values: {}", list.join(", "));
+        self.add(path, FieldErrorReason::NotSupported, Some(value.to_string()), detail);
     }
 
     /// Checks a text against a closed set.

@@ -96,6 +96,7 @@ fn name_rule(kind: Kind) -> fn(&str) -> Vec<String> {
         | Kind::PersistentVolume
         | Kind::PersistentVolumeClaim
         | Kind::LimitRange
+        | Kind::PodPreset
         | Kind::ResourceQuota
         | Kind::ReplicationController
         | Kind::PodTemplate

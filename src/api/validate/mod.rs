@@ -22,6 +22,7 @@ mod metadata;
 mod names;
 mod placement;
 mod pod;
+mod pod_preset;
 mod pod_resize;
 mod pod_spec;
 mod pod_update;
@@ -81,6 +82,7 @@ fn validate_body(errors: &mut FieldErrors, body: &Body) {
         Body::HorizontalPodAutoscaler(scaler) => autoscaling::autoscaler(errors, scaler),
         Body::LimitRange(range) => limits::limit_range(errors, range),
         Body::ResourceQuota(quota) => quota::quota(errors, quota),
+        Body::PodPreset(preset) => pod_preset::preset(errors, preset),
         Body::StorageClass(class) => storage::class(errors, class),
         Body::PersistentVolume(volume) => storage::volume(errors, volume),
         Body::PersistentVolumeClaim(claim) => storage::claim(errors, claim),
@@ -116,6 +118,7 @@ pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
         }
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::update(&mut errors, new, old),
         (Body::Job(new), Body::Job(old)) => batch::job_update(&mut errors, new, old),
+        (Body::CronJob(new), Body::CronJob(old)) => batch::cron_job_update(&mut errors, new, old),
         (Body::StorageClass(new), Body::StorageClass(old)) => storage::class_update(&mut errors, new, old),
         (Body::PersistentVolume(new), Body::PersistentVolume(old)) => {
             storage::volume_update(&mut errors, new, old);
@@ -138,6 +141,9 @@ pub fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
         (Body::PodDisruptionBudget(new), _) => disruption::status_update(&mut errors, new),
         (Body::Deployment(new), _) => workload::deployment_status(&mut errors, new),
         (Body::ReplicaSet(new), _) => workload::replica_set_status(&mut errors, new),
+        (Body::PersistentVolumeClaim(new), _) => storage::claim_status(&mut errors, new),
+        (Body::Job(new), Body::Job(old)) => batch::job_status_update(&mut errors, new, old),
+        (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::status_update(&mut errors, new, old),
         _ => {}
     }
     errors.into_vec()

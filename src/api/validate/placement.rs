@@ -52,30 +52,35 @@ pub(super) fn spread_constraints(
     path: &Path<'_>,
     list: &[TopologySpreadConstraint],
 ) {
-    let mut seen = HashSet::new();
     for (i, constraint) in list.iter().enumerate() {
-        let path = path.index(i);
-        spread_constraint(errors, &path, constraint);
-        if !seen.insert((&constraint.topology_key, &constraint.when_unsatisfiable)) {
-            errors.duplicate(
-                &path.child("{topologyKey, whenUnsatisfiable}"),
-                &format!("{{{}, {}}}", constraint.topology_key, constraint.when_unsatisfiable),
-            );
-        }
+        spread_constraint(errors, &path.index(i), constraint, &list[i + 1..]);
     }
 }
 
-fn spread_constraint(errors: &mut FieldErrors, path: &Path<'_>, constraint: &TopologySpreadConstraint) {
+/// One of them; Kubernetes names the first of two that are the same.
+fn spread_constraint(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    constraint: &TopologySpreadConstraint,
+    later: &[TopologySpreadConstraint],
+) {
     if constraint.max_skew <= 0 {
         errors.invalid(&path.child("maxSkew"), &constraint.max_skew, "must be greater than zero");
     }
     affinity::topology_key(errors, &path.child("topologyKey"), &constraint.topology_key);
     let when = constraint.when_unsatisfiable.as_str();
     errors.one_of(&path.child("whenUnsatisfiable"), when, &["DoNotSchedule", "ScheduleAnyway"]);
+    let pair = |c: &TopologySpreadConstraint| (c.topology_key.clone(), c.when_unsatisfiable.clone());
+    if later.iter().any(|other| pair(other) == pair(constraint)) {
+        errors.duplicate(
+            &path.child("{topologyKey, whenUnsatisfiable}"),
+            &format!("{{{}, {when}}}", constraint.topology_key),
+        );
+    }
     if let Some(domains) = constraint.min_domains {
         let path = path.child("minDomains");
         if domains <= 0 {
-            errors.invalid(&path, &domains, "must be greater than 0");
+            errors.invalid(&path, &domains, "must be greater than zero");
         }
         if when != "DoNotSchedule" {
             errors.invalid(
@@ -93,10 +98,10 @@ fn spread_constraint(errors: &mut FieldErrors, path: &Path<'_>, constraint: &Top
             errors.one_of(&path.child(field), policy, POLICIES);
         }
     }
+    match_label_keys(errors, &path.child("matchLabelKeys"), constraint);
     if let Some(selector) = &constraint.label_selector {
         selector::label_selector(errors, &path.child("labelSelector"), selector);
     }
-    match_label_keys(errors, &path.child("matchLabelKeys"), constraint);
 }
 
 fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, constraint: &TopologySpreadConstraint) {
@@ -104,15 +109,13 @@ fn match_label_keys(errors: &mut FieldErrors, path: &Path<'_>, constraint: &Topo
     if keys.is_empty() {
         return;
     }
-    let Some(selector) = &constraint.label_selector else {
+    let selector = constraint.label_selector.as_ref();
+    if selector.is_none() {
         errors.forbidden(path, "must not be specified when labelSelector is not set");
-        return;
-    };
+    }
     for (i, key) in keys.iter().enumerate() {
         metadata::label_key(errors, &path.index(i), key);
-        let selected = selector.match_labels.as_ref().is_some_and(|l| l.contains_key(key))
-            || selector.match_expressions.iter().flatten().any(|e| e.key == *key);
-        if selected {
+        if selector.is_some_and(|selector| selector::names_key(selector, key)) {
             errors.invalid(&path.index(i), key, "exists in both matchLabelKeys and labelSelector");
         }
     }

@@ -32,6 +32,12 @@ pub(super) fn label_selector(errors: &mut FieldErrors, path: &Path<'_>, selector
     }
 }
 
+/// Whether a selector says something of this label.
+pub(super) fn names_key(selector: &LabelSelector, key: &str) -> bool {
+    selector.match_labels.as_ref().is_some_and(|labels| labels.contains_key(key))
+        || selector.match_expressions.iter().flatten().any(|expression| expression.key == key)
+}
+
 /// Whether a selector asks nothing.
 pub(super) fn is_empty(selector: &LabelSelector) -> bool {
     selector.match_labels.as_ref().is_none_or(std::collections::BTreeMap::is_empty)
@@ -71,10 +77,8 @@ fn node_requirement(errors: &mut FieldErrors, path: &Path<'_>, requirement: &Nod
         other => errors.invalid(&path.child("operator"), other, NOT_AN_OPERATOR),
     }
     metadata::label_key(errors, &path.child("key"), &requirement.key);
-    if matches!(requirement.operator.as_str(), "In" | "NotIn") {
-        for (i, value) in values.iter().enumerate() {
-            errors.invalid_each(&at_values.index(i), value, names::label_value(value));
-        }
+    for (i, value) in values.iter().enumerate() {
+        errors.invalid_each(&at_values.index(i), value, names::label_value(value));
     }
 }
 

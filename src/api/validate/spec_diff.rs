@@ -1,9 +1,10 @@
-//! The difference of two pod specs as the API server's answers show it: field by field, with two fields of
+//! The difference of two specs as the API server's answers show it: field by field, with two fields of
 //! context, in Go's order and notation.
 
 use std::fmt::Write as _;
 
 use k8s_openapi::api::core::v1::PodSpec;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::field::quote;
@@ -21,7 +22,47 @@ enum Form {
 
 use Form::{Other, Pointer, Text};
 
-/// The fields in the order of the API server's own type.
+/// A type of the API server's: its name, and its fields by their names there and in JSON.
+pub(super) struct Shape {
+    name: &'static str,
+    /// In the order of the API server's own type.
+    fields: &'static [(&'static str, &'static str, Form)],
+    /// Fields that are listed only when they differ.
+    rare: &'static [(&'static str, &'static str, Form)],
+}
+
+/// The spec of a claim.
+pub(super) const CLAIM: Shape = Shape {
+    name: "core.PersistentVolumeClaimSpec",
+    fields: &[
+        ("AccessModes", "accessModes", Other),
+        ("Selector", "selector", Pointer),
+        ("Resources", "resources", Other),
+        ("VolumeName", "volumeName", Text),
+        ("StorageClassName", "storageClassName", Pointer),
+        ("VolumeMode", "volumeMode", Pointer),
+        ("DataSource", "dataSource", Pointer),
+        ("DataSourceRef", "dataSourceRef", Pointer),
+        ("VolumeAttributesClassName", "volumeAttributesClassName", Pointer),
+    ],
+    rare: &[],
+};
+
+/// What a volume stands for: those sources that Podium's nodes can mount, and that people use.
+pub(super) const VOLUME_SOURCE: Shape = Shape {
+    name: "core.PersistentVolumeSource",
+    fields: &[
+        ("HostPath", "hostPath", Pointer),
+        ("NFS", "nfs", Pointer),
+        ("ISCSI", "iscsi", Pointer),
+        ("Local", "local", Pointer),
+        ("CSI", "csi", Pointer),
+    ],
+    rare: &[],
+};
+
+const POD: Shape = Shape { name: "core.PodSpec", fields: FIELDS, rare: RARE_FIELDS };
+
 const FIELDS: &[(&str, &str, Form)] = &[
     ("Volumes", "volumes", Other),
     ("InitContainers", "initContainers", Other),
@@ -55,7 +96,6 @@ const FIELDS: &[(&str, &str, Form)] = &[
     ("TopologySpreadConstraints", "topologySpreadConstraints", Other),
 ];
 
-/// Fields that are listed only when they differ.
 const RARE_FIELDS: &[(&str, &str, Form)] = &[
     ("HostNetwork", "hostNetwork", Pointer),
     ("HostPID", "hostPID", Pointer),
@@ -74,18 +114,26 @@ const CONTEXT: usize = 2;
 /// A gap this long between two changes is shown whole.
 const MAX_GAP: usize = 2 * CONTEXT + 2;
 
-/// What `new` has in place of `old`.
+/// What a pod's `new` spec has in place of the `old` one.
 pub(super) fn diff(new: &PodSpec, old: &PodSpec) -> String {
-    let (new, old) = (fields_of(new), fields_of(old));
-    let differs = |json: &str| new.get(json) != old.get(json);
+    differences(&POD, new, old)
+}
+
+/// What is in `first`, marked with `-`, and in `second`, marked with `+`.
+pub(super) fn differences(shape: &Shape, first: &impl Serialize, second: &impl Serialize) -> String {
+    written_out(shape, &fields_of(first), &fields_of(second))
+}
+
+fn written_out(shape: &Shape, first: &Map<String, Value>, second: &Map<String, Value>) -> String {
+    let differs = |json: &str| first.get(json) != second.get(json);
     let fields: Vec<_> =
-        FIELDS.iter().chain(RARE_FIELDS.iter().filter(|(_, json, _)| differs(json))).collect();
+        shape.fields.iter().chain(shape.rare.iter().filter(|(_, json, _)| differs(json))).collect();
     let changed: Vec<bool> = fields.iter().map(|(_, json, _)| differs(json)).collect();
     let shown = shown(&changed);
     let width =
         fields.iter().zip(&shown).filter(|(_, s)| **s).map(|((go, ..), _)| go.len()).max().unwrap_or(0);
 
-    let mut text = String::from("\u{a0}\u{a0}core.PodSpec{\n");
+    let mut text = format!("\u{a0}\u{a0}{}{{\n", shape.name);
     let mut hidden = 0;
     let flush = |text: &mut String, hidden: &mut usize| {
         if *hidden > 0 {
@@ -105,10 +153,10 @@ pub(super) fn diff(new: &PodSpec, old: &PodSpec) -> String {
             let _ = writeln!(text, "{mark}\t{label:<w$} {},", written(value, *form), w = width + 1);
         };
         if changed[i] {
-            line("-\u{a0}", new.get(*json));
-            line("+\u{a0}", old.get(*json));
+            line("-\u{a0}", first.get(*json));
+            line("+\u{a0}", second.get(*json));
         } else {
-            line("\u{a0}\u{a0}", new.get(*json));
+            line("\u{a0}\u{a0}", first.get(*json));
         }
     }
     flush(&mut text, &mut hidden);
@@ -116,7 +164,7 @@ pub(super) fn diff(new: &PodSpec, old: &PodSpec) -> String {
     text
 }
 
-fn fields_of(spec: &PodSpec) -> Map<String, Value> {
+fn fields_of(spec: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(spec) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),

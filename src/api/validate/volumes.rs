@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::{
-    DownwardAPIVolumeFile, KeyToPath, ProjectedVolumeSource, Volume, VolumeMount, VolumeProjection,
+    DownwardAPIVolumeFile, EphemeralVolumeSource, HostPathVolumeSource, KeyToPath, ProjectedVolumeSource, Volume, VolumeMount, VolumeProjection,
 };
 
 use super::field::{FieldErrors, Path};
-use super::{environment, names, resources};
+use super::{environment, metadata, names, resources, storage};
 
 const HOST_PATH_TYPES: &[&str] =
     &["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
@@ -56,13 +56,10 @@ fn sources(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume) {
         resources::quantity(errors, &path.child("emptyDir.sizeLimit"), limit);
     }
     if let Some(source) = &volume.host_path {
-        let path = path.child("hostPath");
-        if source.path.is_empty() {
-            errors.required(&path.child("path"), "");
-        } else {
-            no_backsteps(errors, &path.child("path"), &source.path);
-        }
-        errors.one_of(&path.child("type"), source.type_.as_deref().unwrap_or_default(), HOST_PATH_TYPES);
+        host_path(errors, &path.child("hostPath"), source);
+    }
+    if let Some(source) = &volume.ephemeral {
+        ephemeral(errors, &path.child("ephemeral"), source);
     }
     if let Some(source) = &volume.secret {
         let path = path.child("secret");
@@ -93,6 +90,39 @@ fn sources(errors: &mut FieldErrors, path: &Path<'_>, volume: &Volume) {
     {
         errors.required(&path.child("persistentVolumeClaim.claimName"), "");
     }
+}
+
+/// A path of the machine's.
+pub(super) fn host_path(errors: &mut FieldErrors, path: &Path<'_>, source: &HostPathVolumeSource) {
+    if source.path.is_empty() {
+        errors.required(&path.child("path"), "");
+    } else {
+        no_backsteps(errors, &path.child("path"), &source.path);
+    }
+    errors.one_of(&path.child("type"), source.type_.as_deref().unwrap_or_default(), HOST_PATH_TYPES);
+}
+
+/// A claim that is made for the pod.
+fn ephemeral(errors: &mut FieldErrors, path: &Path<'_>, source: &EphemeralVolumeSource) {
+    let path = path.child("volumeClaimTemplate");
+    let Some(template) = &source.volume_claim_template else { return errors.required(&path, "") };
+    if let Some(meta) = &template.metadata {
+        let path = path.child("metadata");
+        metadata::labels(errors, &path.child("labels"), meta.labels.as_ref());
+        metadata::annotations(errors, &path.child("annotations"), meta.annotations.as_ref());
+        for (field, given) in [
+            ("name", meta.name.is_some()),
+            ("namespace", meta.namespace.is_some()),
+            ("generateName", meta.generate_name.is_some()),
+            ("ownerReferences", meta.owner_references.is_some()),
+            ("finalizers", meta.finalizers.is_some()),
+        ] {
+            if given {
+                errors.forbidden(&path.child(field), "may not be set");
+            }
+        }
+    }
+    storage::claim_spec(errors, &path.child("spec"), &template.spec);
 }
 
 fn projected(errors: &mut FieldErrors, path: &Path<'_>, source: &ProjectedVolumeSource) {
@@ -205,7 +235,7 @@ fn local_file(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     }
 }
 
-fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
+pub(super) fn no_backsteps(errors: &mut FieldErrors, path: &Path<'_>, text: &str) {
     if text.split('/').any(|part| part == "..") {
         errors.invalid(path, text, "must not contain '..'");
     }

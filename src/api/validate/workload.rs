@@ -69,6 +69,17 @@ pub(super) fn selector_and_template(
     selector: &LabelSelector,
     template: Option<&PodTemplateSpec>,
 ) {
+    selector_and_template_of("ReplicaSet", errors, path, selector, template);
+}
+
+/// The same for an owner whose kind is named where the fault is its template's.
+pub(super) fn selector_and_template_of(
+    owner: &str,
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    selector: &LabelSelector,
+    template: Option<&PodTemplateSpec>,
+) {
     selector::label_selector(errors, &path.child("selector"), selector);
     let path = path.child("template");
     let Some(template) = template else {
@@ -92,10 +103,8 @@ pub(super) fn selector_and_template(
         errors.unsupported(&path.child("spec.restartPolicy"), policy, &["Always"]);
     }
     if spec.is_some_and(|s| s.active_deadline_seconds.is_some()) {
-        errors.forbidden(
-            &path.child("spec.activeDeadlineSeconds"),
-            "activeDeadlineSeconds in ReplicaSet is not Supported",
-        );
+        let detail = format!("activeDeadlineSeconds in {owner} is not Supported");
+        errors.forbidden(&path.child("spec.activeDeadlineSeconds"), detail);
     }
 }
 
@@ -188,7 +197,7 @@ fn is_zero(value: &IntOrString) -> bool {
 }
 
 /// The number before the `%`, when the text is a percentage.
-fn percent(value: &IntOrString) -> Option<u64> {
+pub(super) fn percent(value: &IntOrString) -> Option<u64> {
     let IntOrString::String(text) = value else { return None };
     let digits = text.strip_suffix('%')?;
     let good = !digits.is_empty() && digits.bytes().all(|c| c.is_ascii_digit());

@@ -10,6 +10,7 @@ mod pods;
 mod probes;
 mod report;
 mod scheduler;
+mod workloads;
 
 use anyhow::Result;
 
@@ -25,8 +26,8 @@ pub(super) enum Suite {
     Disk,
     /// Create, get, list, watch over HTTPS.
     Api,
-    /// 1 000 replicas on 100 hollow nodes.
-    Scale,
+    /// 1 000 and 5 000 replicas on hollow nodes: made, rolled out, deleted.
+    Workloads,
     /// 200 pods of one process each.
     Pods,
     /// 1 000 probes a second.
@@ -36,7 +37,7 @@ pub(super) enum Suite {
 }
 
 const ALL: [Suite; 7] =
-    [Suite::Start, Suite::Disk, Suite::Api, Suite::Scale, Suite::Pods, Suite::Probes, Suite::Scheduler];
+    [Suite::Start, Suite::Disk, Suite::Api, Suite::Workloads, Suite::Pods, Suite::Probes, Suite::Scheduler];
 
 /// Runs the suites (all, when none is named) and prints each as it is done.
 pub(super) fn run(suites: &[Suite]) -> Result<()> {
@@ -55,8 +56,8 @@ pub(super) fn run(suites: &[Suite]) -> Result<()> {
                 Suite::Start => start().await?,
                 Suite::Disk => disk::run().await?,
                 Suite::Api => api::run().await?,
-                Suite::Scale => pods::scale().await?,
-                Suite::Pods => pods::real().await?,
+                Suite::Workloads => workloads::run().await?,
+                Suite::Pods => pods::run().await?,
                 Suite::Probes => probes::run().await?,
                 Suite::Scheduler => scheduler::run().await?,
             }

@@ -1,4 +1,4 @@
-//! Pods: many that only pretend (PERF-2), and real ones beside bare processes (PERF-5).
+//! Real pods beside bare processes (PERF-5).
 
 use std::process::{Command, Stdio};
 
@@ -7,55 +7,18 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::instance::Instance;
 use super::report::Report;
+use super::workloads::{deployment, ready};
 
-const REPLICAS: i32 = 1000;
 const PROCESSES: usize = 200;
 /// What the control plane and the node's host may take for one pod: 200 kB.
 const GOAL_KIB: f64 = 200_000.0 / 1024.0;
 
-fn deployment(name: &str, replicas: i32, image: &str) -> Result<Deployment> {
-    Ok(serde_json::from_value(json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
-            "template": {"metadata": {"labels": {"app": name}},
-                "spec": {"terminationGracePeriodSeconds": 1,
-                    "containers": [{"name": "c", "image": image}]}}}}))?)
-}
-
-/// Waits until this many replicas are ready, without polling faster than a person blinks.
-pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<()> {
-    loop {
-        let found = api.get(name).await?.status.and_then(|s| s.ready_replicas).unwrap_or(0);
-        if found >= replicas {
-            return Ok(());
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-}
-
-/// 1 000 replicas on 100 hollow nodes.
-pub(super) async fn scale() -> Result<()> {
-    let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
-    let idle = instance.resident_mib()?;
-    let api: Api<Deployment> = Api::default_namespaced(instance.client().await?);
-    let start = Instant::now();
-    api.create(&PostParams::default(), &deployment("scale", REPLICAS, "nginx")?).await?;
-    ready(&api, "scale", REPLICAS).await?;
-    let seconds = start.elapsed().as_secs_f64();
-    Report::against_peer("1 000 replicas on 100 hollow nodes, Ready", "s", seconds, 7.7);
-    let used = instance.resident_mib()?;
-    Report::against_peer("resident memory at 1 000 pods", "MiB", used, 740.0);
-    Report::alone("  of which by the pods, each", "KiB", (used - idle) * 1024.0 / f64::from(REPLICAS));
-    instance.stop().await
-}
-
 /// 200 pods of one process beside 200 bare spawns of the same program.
-pub(super) async fn real() -> Result<()> {
+pub(super) async fn run() -> Result<()> {
     let start = Instant::now();
     let mut bare = Vec::new();
     for _ in 0..PROCESSES {

@@ -9,8 +9,8 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use super::instance::Instance;
-use super::pods::ready;
 use super::report::Report;
+use super::workloads::ready;
 
 const PODS: i32 = 50;
 /// Of each pod; one listens, all are asked twice a second at its address: alive? ready?

@@ -81,7 +81,7 @@ fn restarts(pod: &Pod) -> (i32, i32) {
 ///
 /// `related` are the active pods of all owners under the same controller: where several of them share a
 /// node, one of those goes earlier.
-pub(super) fn first_to_go<'a>(
+pub(in crate::controllers) fn first_to_go<'a>(
     pods: &'a [Shared<Pod>],
     related: &[Shared<Pod>],
     count: usize,

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
+use k8s_openapi::api::apps::v1::{ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
 
+use super::kind::Replicated;
 use crate::base::clock::time;
 use crate::object::Shared;
 use crate::object::readiness::{Availability, availability};
@@ -31,16 +32,16 @@ pub(super) struct Counted {
 
 /// Counts the active pods; `previous` keeps a failure's time.
 pub(super) fn count(
-    set: &ReplicaSet,
+    set: &impl Replicated,
     previous: Option<&ReplicaSetStatus>,
     active: &[Shared<Pod>],
     terminating: usize,
     failure: Option<&Failure>,
     now: Timestamp,
 ) -> Counted {
-    let template = set.spec.template.as_ref().and_then(|t| t.metadata.as_ref()?.labels.as_ref());
+    let template = set.template().and_then(|t| t.metadata.as_ref()?.labels.as_ref());
     let template = template.map_or_else(Selector::everything, Selector::from_labels);
-    let min_ready_seconds = set.spec.min_ready_seconds.unwrap_or(0);
+    let min_ready_seconds = set.min_ready_seconds();
     let (mut labelled, mut ready, mut available) = (0, 0, 0);
     let mut next_available: Option<Duration> = None;
     for pod in active {
@@ -64,7 +65,7 @@ pub(super) fn count(
         ready_replicas: some(ready),
         available_replicas: some(available),
         terminating_replicas: Some(i32::try_from(terminating).unwrap_or(i32::MAX)),
-        observed_generation: set.metadata.generation,
+        observed_generation: set.metadata().generation,
         conditions: conditions(previous, failure, now),
     };
     Counted { status, next_available }
@@ -96,6 +97,7 @@ fn conditions(
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::apps::v1::ReplicaSet;
     use serde_json::json;
 
     use super::*;

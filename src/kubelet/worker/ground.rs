@@ -86,7 +86,7 @@ impl Pass<'_> {
         match self.write_volumes().await {
             Ok(()) => self.state.observed.prepared = Prepared::Yes,
             Err(error) => {
-                let message = format!("MountVolume.SetUp failed for volume \"{}\" : {error}", error.volume);
+                let message = error.message;
                 self.event(EventType::Warning, "FailedMount", message.clone());
                 self.state.observed.prepared = Prepared::Blocked { until: again, message };
             }

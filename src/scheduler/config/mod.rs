@@ -11,6 +11,7 @@ mod points;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::framework::{PluginSet, Point};
 use super::pod_info::DEFAULT_SCHEDULER;
 use super::profile::Profile;
 use arguments::Arguments;
@@ -125,7 +126,7 @@ pub fn profiles(configuration: &Value) -> Result<Vec<Profile>, ConfigError> {
     for (section, path) in sections {
         let mut profile = read(section, &path, document.hard_pod_affinity_symmetric_weight)?;
         if document.disable_preemption == Some(true) {
-            profile = profile.post_filtering(super::framework::PluginSet::default());
+            profile = profile.only_at(Point::PostFilter, PluginSet::default());
         }
         profile.percentage_of_nodes_to_score = profile.percentage_of_nodes_to_score.or(percentage);
         if profiles.iter().any(|other| other.scheduler_name == profile.scheduler_name) {
@@ -164,11 +165,12 @@ fn read(section: Section, path: &str, hard_weight: Option<i64>) -> Result<Profil
         arguments.read(&config.name, &config.args, &format!("{path}pluginConfig[{n}]"))?;
     }
     let default_constraints = arguments.default_constraints.clone();
-    let mut profile = Profile::of(arguments.plugins())
-        .filtering(points.filters)
-        .post_filtering(points.post_filters)
-        .scoring(|plugin, _| points.scores.get(&plugin).copied());
-    profile.scheduler_name = section.scheduler_name.unwrap_or_else(|| DEFAULT_SCHEDULER.into());
+    let scheduler_name = section.scheduler_name.unwrap_or_else(|| DEFAULT_SCHEDULER.into());
+    points.check(&scheduler_name, path)?;
+    let whole = Profile::of(arguments.plugins()).scoring(|plugin| points.scores.get(&plugin).copied());
+    let narrow = |profile: Profile, point: Point| profile.only_at(point, points.at(point));
+    let mut profile = Point::ALL.into_iter().filter(|point| *point != Point::Score).fold(whole, narrow);
+    profile.scheduler_name = scheduler_name;
     profile.percentage_of_nodes_to_score = section.percentage_of_nodes_to_score;
     profile.default_constraints = default_constraints;
     if profile.scheduler_name.is_empty() {

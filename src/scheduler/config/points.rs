@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 use super::names::{Named, known, named};
-use crate::scheduler::framework::{PluginId, PluginSet};
+use crate::scheduler::framework::{PluginId, PluginSet, Point};
 use crate::scheduler::scoring::Strategy;
 
 /// The section as it is written.
@@ -46,8 +46,8 @@ struct Entry {
 /// Which plugins take part where.
 #[derive(Debug, PartialEq)]
 pub(super) struct Resolved {
-    pub(super) filters: PluginSet,
-    pub(super) post_filters: PluginSet,
+    /// By [`Point`]; those that score are in `scores`.
+    at: [PluginSet; Point::ALL.len()],
     pub(super) scores: BTreeMap<PluginId, i64>,
     /// The strategy that an old plugin of its own stands for.
     pub(super) strategy: Option<Strategy>,
@@ -55,62 +55,75 @@ pub(super) struct Resolved {
 
 impl Default for Resolved {
     fn default() -> Self {
-        let all: PluginSet = PluginId::ALL.iter().copied().collect();
-        let weights = PluginId::ALL.iter().map(|id| (*id, id.default_weight())).filter(|(_, w)| *w > 0);
-        Self { filters: all, post_filters: all, scores: weights.collect(), strategy: None }
+        let all = |point: Point| PluginId::ALL.iter().copied().filter(move |id| id.points().contains(&point));
+        let weights = all(Point::Score).map(|id| (id, id.default_weight()));
+        Self { at: Point::ALL.map(|point| all(point).collect()), scores: weights.collect(), strategy: None }
     }
 }
 
-/// Where a set of changes applies.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Point {
-    All,
-    Filter,
-    PostFilter,
-    Score,
-    /// Nothing there can be changed; only names are checked.
-    Fixed,
-}
+/// Where a set of changes applies: everywhere (`multiPoint`), or at one point.
+type Target = Option<Point>;
 
 impl Points {
     /// Applies the changes to the defaults: at `multiPoint` first, since what is more specific wins.
     pub(super) fn resolve(&self, path: &str) -> Result<Resolved, ConfigError> {
         let mut resolved = Resolved::default();
-        for (point, name, changes) in [
-            (Point::All, "multiPoint", &self.multi_point),
-            (Point::Fixed, "preEnqueue", &self.pre_enqueue),
-            (Point::Fixed, "queueSort", &self.queue_sort),
-            (Point::Filter, "preFilter", &self.pre_filter),
-            (Point::Filter, "filter", &self.filter),
-            (Point::PostFilter, "postFilter", &self.post_filter),
-            (Point::Score, "preScore", &self.pre_score),
-            (Point::Score, "score", &self.score),
-            (Point::Fixed, "reserve", &self.reserve),
-            (Point::Fixed, "unreserve", &self.unreserve),
-            (Point::Fixed, "permit", &self.permit),
-            (Point::Fixed, "preBind", &self.pre_bind),
-            (Point::Fixed, "bind", &self.bind),
-            (Point::Fixed, "postBind", &self.post_bind),
+        for (target, name, changes) in [
+            (None, "multiPoint", &self.multi_point),
+            (Some(Point::PreEnqueue), "preEnqueue", &self.pre_enqueue),
+            (Some(Point::QueueSort), "queueSort", &self.queue_sort),
+            (Some(Point::Filter), "preFilter", &self.pre_filter),
+            (Some(Point::Filter), "filter", &self.filter),
+            (Some(Point::PostFilter), "postFilter", &self.post_filter),
+            (Some(Point::Score), "preScore", &self.pre_score),
+            (Some(Point::Score), "score", &self.score),
+            (Some(Point::Reserve), "reserve", &self.reserve),
+            (Some(Point::Reserve), "unreserve", &self.unreserve),
+            (Some(Point::Permit), "permit", &self.permit),
+            (Some(Point::PreBind), "preBind", &self.pre_bind),
+            (Some(Point::Bind), "bind", &self.bind),
+            (Some(Point::PostBind), "postBind", &self.post_bind),
         ] {
-            resolved.change(point, changes, &format!("{path}plugins.{name}"))?;
+            resolved.change(target, changes, &format!("{path}plugins.{name}"))?;
         }
         Ok(resolved)
     }
 }
 
 impl Resolved {
-    fn change(&mut self, point: Point, changes: &Changes, path: &str) -> Result<(), ConfigError> {
+    /// The plugins of a point that is not the scores'.
+    pub(super) fn at(&self, point: Point) -> PluginSet {
+        self.at[point as usize]
+    }
+
+    /// Whether pods can be sorted and bound, without which nothing is scheduled.
+    pub(super) fn check(&self, scheduler_name: &str, path: &str) -> Result<(), ConfigError> {
+        let profile = format!("for profile with scheduler name \"{scheduler_name}\"");
+        let lacks = |point: Point, message: String| {
+            let field = format!("{path}plugins.{}", point.name());
+            Err(ConfigError::new(field, format!("Required value: {message}")))
+        };
+        if self.at(Point::QueueSort).is_empty() {
+            return lacks(Point::QueueSort, format!("one queue sort plugin required {profile}, but got 0"));
+        }
+        if self.at(Point::Bind).is_empty() {
+            return lacks(Point::Bind, format!("at least one bind plugin is needed {profile}"));
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, target: Target, changes: &Changes, path: &str) -> Result<(), ConfigError> {
         for (n, entry) in changes.disabled.iter().enumerate() {
             if entry.name == "*" {
-                self.disable_all(point);
+                self.disable(target, |_| true);
                 continue;
             }
             match read(entry, &format!("{path}.disabled[{n}].name"))? {
-                Named::Plugin(plugin) => self.disable(point, plugin),
+                Named::Plugin(plugin) => self.disable(target, |id| id == plugin),
                 Named::Strategy(strategy)
                     if self.strategy.as_ref().unwrap_or(&Strategy::LeastAllocated) == &strategy =>
                 {
-                    self.disable(point, PluginId::NodeResourcesFit);
+                    self.disable(target, |id| id == PluginId::NodeResourcesFit);
                 }
                 Named::Strategy(_) | Named::Elsewhere => {}
             }
@@ -121,55 +134,45 @@ impl Resolved {
                 let message = format!("Invalid value: {weight}: not in valid range [0-{MAX_WEIGHT}]");
                 return Err(ConfigError::new(format!("{path}.enabled[{n}].weight"), message));
             }
-            match read(entry, &format!("{path}.enabled[{n}].name"))? {
-                Named::Plugin(plugin) => self.enable(point, plugin, weight),
+            let at = format!("{path}.enabled[{n}].name");
+            let plugin = match read(entry, &at)? {
+                Named::Plugin(plugin) => plugin,
                 Named::Strategy(strategy) => {
                     self.strategy = Some(strategy);
-                    self.enable(point, PluginId::NodeResourcesFit, weight);
+                    PluginId::NodeResourcesFit
                 }
-                Named::Elsewhere => tracing::warn!("{path}: {} is not in Podium", entry.name),
+                Named::Elsewhere => {
+                    tracing::warn!("{path}: {} is not in Podium", entry.name);
+                    continue;
+                }
+            };
+            if let Some(point) = target.filter(|point| !plugin.points().contains(point)) {
+                let message = format!("Invalid value: \"{}\": does not extend {}", entry.name, point.name());
+                return Err(ConfigError::new(at, message));
             }
+            self.enable(target, plugin, weight);
         }
         Ok(())
     }
 
-    fn disable_all(&mut self, point: Point) {
-        if matches!(point, Point::All | Point::Filter) {
-            self.filters = PluginSet::default();
-        }
-        if matches!(point, Point::All | Point::PostFilter) {
-            self.post_filters = PluginSet::default();
-        }
-        if matches!(point, Point::All | Point::Score) {
-            self.scores.clear();
-        }
-    }
-
-    fn disable(&mut self, point: Point, plugin: PluginId) {
-        let without = |set: PluginSet| set.iter().filter(|id| *id != plugin).collect();
-        if matches!(point, Point::All | Point::Filter) {
-            self.filters = without(self.filters);
-        }
-        if matches!(point, Point::All | Point::PostFilter) {
-            self.post_filters = without(self.post_filters);
-        }
-        if matches!(point, Point::All | Point::Score) {
-            self.scores.remove(&plugin);
+    fn disable(&mut self, target: Target, which: impl Fn(PluginId) -> bool) {
+        for point in Point::ALL.into_iter().filter(|point| target.is_none_or(|t| t == *point)) {
+            let set = &mut self.at[point as usize];
+            *set = set.iter().filter(|id| !which(*id)).collect();
+            if point == Point::Score {
+                self.scores.retain(|id, _| !which(*id));
+            }
         }
     }
 
     /// A weight of 0 is none given: the default at `multiPoint`, 1 at `score`.
-    fn enable(&mut self, point: Point, plugin: PluginId, weight: i64) {
-        if matches!(point, Point::All | Point::Filter) {
-            self.filters = self.filters.with(plugin);
-        }
-        if matches!(point, Point::All | Point::PostFilter) {
-            self.post_filters = self.post_filters.with(plugin);
-        }
-        let default = plugin.default_weight();
-        if default > 0 && matches!(point, Point::All | Point::Score) {
-            let unsaid = if point == Point::All { default } else { 1 };
-            self.scores.insert(plugin, if weight > 0 { weight } else { unsaid });
+    fn enable(&mut self, target: Target, plugin: PluginId, weight: i64) {
+        for point in plugin.points().iter().copied().filter(|point| target.is_none_or(|t| t == *point)) {
+            self.at[point as usize] = self.at[point as usize].with(plugin);
+            if point == Point::Score {
+                let unsaid = if target.is_none() { plugin.default_weight() } else { 1 };
+                self.scores.insert(plugin, if weight > 0 { weight } else { unsaid });
+            }
         }
     }
 }

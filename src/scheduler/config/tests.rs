@@ -6,7 +6,7 @@ use super::super::test_cluster::Cluster;
 use super::super::test_objects::{asking, node, sized_node};
 use super::*;
 use crate::object::Object;
-use crate::scheduler::framework::{Plugin, PluginId};
+use crate::scheduler::framework::{Plugin, PluginId, Point};
 
 fn one(configuration: &Value) -> Profile {
     let mut all = profiles(configuration).unwrap();
@@ -19,7 +19,7 @@ fn scores(profile: &Profile) -> Vec<(&'static str, i64)> {
 }
 
 fn filters(profile: &Profile) -> Vec<PluginId> {
-    profile.filters().map(Plugin::id).collect()
+    profile.at(Point::Filter).map(Plugin::id).collect()
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn older_spellings_mean_the_same_sch_6() {
         "plugins": {"score": {"disabled": [{"name": "NodeResourcesLeastAllocated"}],
             "enabled": [{"name": "NodeResourcesMostAllocated", "weight": 3}]}}}));
     assert_eq!(old.scheduler_name, "old");
-    assert_eq!(old.post_filters().count(), 0);
+    assert_eq!(old.at(Point::PostFilter).count(), 0);
     assert!(scores(&old).contains(&("NodeResourcesFit", 3)));
     // The fuller node is the better one now, and a pod that fits nowhere hears nothing of preemption.
     let mut profile = old;
@@ -127,6 +127,20 @@ fn mistakes_name_their_field_sch_6() {
             args("PodTopologySpread", constraint(json!({"labelSelector": {}}))),
             "profiles[0].pluginConfig[0].args.defaultConstraints[0].labelSelector: Forbidden",
         ),
+        (
+            profile(json!({"score": {"enabled": [{"name": "NodeName"}]}})),
+            "profiles[0].plugins.score.enabled[0].name: Invalid value: \"NodeName\": does not extend score",
+        ),
+        (
+            profile(json!({"bind": {"disabled": [{"name": "DefaultBinder"}]}})),
+            "profiles[0].plugins.bind: Required value: at least one bind plugin is needed for profile with \
+             scheduler name \"default-scheduler\"",
+        ),
+        (
+            profile(json!({"queueSort": {"disabled": [{"name": "*"}]}})),
+            "profiles[0].plugins.queueSort: Required value: one queue sort plugin required for profile with \
+             scheduler name \"default-scheduler\", but got 0",
+        ),
         (args("NodeName", json!({"x": 1})), "profiles[0].pluginConfig[0].args: Forbidden"),
     ] {
         let error = profiles(&configuration).err().map(|error| error.to_string()).unwrap_or_default();
@@ -148,10 +162,25 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
     let service = Object::from_any_value(json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}))
     .unwrap();
-    for selected in [true, false] {
+    // By a Service; by each kind of workload that owns the pod; and by nobody.
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}});
+    let workload = |api_version: &str, kind: &str, selector: Value| {
+        let spec = json!({"selector": selector, "template": template, "serviceName": "web"});
+        Object::from_any_value(json!({"apiVersion": api_version, "kind": kind,
+            "metadata": {"name": "web", "namespace": "default", "uid": "web"}, "spec": spec}))
+        .unwrap()
+    };
+    let selector = json!({"matchLabels": {"app": "web"}});
+    for (by, selected) in [
+        (Some(service), true),
+        (Some(workload("apps/v1", "ReplicaSet", selector.clone())), true),
+        (Some(workload("apps/v1", "StatefulSet", selector)), true),
+        (Some(workload("v1", "ReplicationController", json!({"app": "web"}))), true),
+        (None, false),
+    ] {
         let mut cluster = Cluster::with_profile(&nodes, one(&listed));
-        if selected {
-            cluster.core.workload_changed(&service, false);
+        if let Some(by) = &by {
+            cluster.core.workload_changed(by, false, cluster.now);
         }
         for (n, node) in ["a1", "a2"].iter().enumerate() {
             cluster.placed(&format!("w{n}"), node, web.clone());
@@ -160,7 +189,12 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
         cluster.placed("heavy", "b1", json!({"spec": asking("8")}));
         let mut pod = (*super::super::test_objects::named_pod("p", asking("100m"))).clone();
         pod.metadata.labels = Some([("app".to_string(), "web".to_string())].into());
+        if let Some(by) = by.as_ref().filter(|by| by.kind() != crate::object::Kind::Service) {
+            let owner = json!([{"apiVersion": by.kind().info().api_version(), "kind": by.kind().info().name,
+                "name": "web", "uid": "web", "controller": true}]);
+            pod.metadata.owner_references = serde_json::from_value(owner).unwrap();
+        }
         cluster.core.pod_changed(crate::object::Shared::from_value(pod), cluster.now);
-        assert_eq!(cluster.step() == "p -> b1", selected);
+        assert_eq!(cluster.step() == "p -> b1", selected, "{:?}", by.map(|by| by.kind()));
     }
 }

@@ -1,6 +1,7 @@
 //! The plugins: each a file, each known to the rest of the scheduler by the framework's traits alone.
 
 mod balanced_allocation;
+mod default_binder;
 mod default_preemption;
 mod image_locality;
 mod inter_pod_affinity;
@@ -10,6 +11,7 @@ mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
 mod pod_topology_spread;
+mod priority_sort;
 mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
@@ -24,6 +26,7 @@ pub(super) use balanced_allocation::BalancedAllocation;
 pub(super) use default_preemption::DefaultPreemption;
 pub(super) use inter_pod_affinity::InterPodAffinity;
 pub(super) use node_resources_fit::NodeResourcesFit;
+pub(super) use priority_sort::PrioritySort;
 
 /// All plugins with their default settings, in the order in which they are asked.
 pub fn all() -> Vec<Arc<dyn Plugin>> {
@@ -46,6 +49,7 @@ pub(super) fn with(
 ) -> Vec<Arc<dyn Plugin>> {
     vec![
         Arc::new(scheduling_gates::SchedulingGates),
+        Arc::new(PrioritySort),
         Arc::new(node_unschedulable::NodeUnschedulable),
         Arc::new(node_name::NodeName),
         Arc::new(taint_toleration::TaintToleration),
@@ -57,5 +61,6 @@ pub(super) fn with(
         Arc::new(balanced),
         Arc::new(image_locality::ImageLocality),
         Arc::new(preemption),
+        Arc::new(default_binder::DefaultBinder),
     ]
 }

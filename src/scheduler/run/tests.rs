@@ -9,6 +9,7 @@ use super::*;
 use crate::api::{ApiConfig, DeleteOptions};
 use crate::base::clock::Clock;
 use crate::object::Key;
+use crate::scheduler::framework::{Plugin, PluginId, Point, PreBind};
 use crate::store::Store;
 
 struct Cluster {
@@ -18,10 +19,14 @@ struct Cluster {
 
 impl Cluster {
     fn start(nodes: &[(&str, &str)]) -> Self {
+        Self::with_profile(nodes, Profile::default())
+    }
+
+    fn with_profile(nodes: &[(&str, &str)], profile: Profile) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let tasks = Tasks::new();
-        let scheduler = Scheduler::new(&api, &Caches::new(&api, &tasks), SchedulerConfig::default());
+        let scheduler = Scheduler::new(&api, &Caches::new(&api, &tasks), SchedulerConfig { profiles: vec![profile], seed: 0 });
         scheduler.run(&tasks);
         let cluster = Self { api, scheduler };
         cluster.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}));
@@ -121,8 +126,10 @@ async fn pods_are_bound_and_told_why_not_sch_1_sch_9() {
     let verdict = cluster.scheduler.verdict(cluster.get("big").uid()).expect("the last attempt's verdict");
     assert_eq!(verdict.table.rows().filter(|row| row.refused().is_some()).count(), 3);
 
+    // Others were bound since it was tried: it has one try more within five minutes, and then rests.
+    tokio::time::sleep(Duration::from_mins(6)).await;
     let revision = cluster.api.revision();
-    tokio::time::sleep(Duration::from_mins(1)).await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(cluster.api.revision(), revision, "a pod that fits nowhere costs nothing");
     let waiting = Waiting { unschedulable: 1, gated: 1, ..Waiting::default() };
     assert_eq!(cluster.scheduler.waiting(), waiting);
@@ -200,6 +207,81 @@ async fn thousands_of_gated_pods_are_in_nobodys_way_sch_1() {
     let revision = cluster.api.revision();
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert_eq!(cluster.api.revision(), revision, "and cost nothing");
+}
+
+/// What happens between the decision on a pod and its binding, as tests want it.
+struct Before(fn(&Binding<'_>) -> Result<PreBind, BindError>);
+
+impl Plugin for Before {
+    fn id(&self) -> PluginId {
+        PluginId::ImageLocality
+    }
+
+    fn points(&self) -> &'static [Point] {
+        &[Point::PreBind]
+    }
+
+    fn pre_bind(&self, binding: &Binding<'_>) -> Result<PreBind, BindError> {
+        self.0(binding)
+    }
+}
+
+fn with_pre_bind(before: fn(&Binding<'_>) -> Result<PreBind, BindError>) -> Profile {
+    let mut all = crate::scheduler::plugins::all();
+    all.push(Arc::new(Before(before)));
+    Profile::of(all)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_goes_between_filter_and_bind_gets_no_pod_sch_1() {
+    let profile = with_pre_bind(|binding| {
+        if binding.node == "a" {
+            binding.api.delete(Kind::Node, &Key::new("", "a"), &DeleteOptions::default()).expect("it is there");
+        }
+        Ok(PreBind::Ready)
+    });
+    let cluster = Cluster::with_profile(&[("a", "1")], profile);
+    cluster.pod("p", "1", json!({}));
+    let told = "binding rejected: nodes \"a\" not found";
+    cluster.until("it is told", |c| c.events("p").iter().any(|(_, message, _)| message == told)).await;
+    assert_eq!(cluster.node_of("p"), None, "no pod is bound to what is not there");
+    assert_eq!(cluster.events("p")[0].0, "FailedScheduling");
+    assert_eq!(cluster.condition("p").unwrap().reason.as_deref(), Some("SchedulerError"));
+    cluster.until("it was tried again", |c| {
+        c.condition("p").unwrap().message.as_deref() == Some("no nodes available to schedule pods")
+    })
+    .await;
+    cluster.create(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "b"}}));
+    cluster.resize("b", "1");
+    cluster.until("p bound", |c| c.node_of("p").as_deref() == Some("b")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_bound_when_what_it_needs_is_there_sch_2() {
+    let profile = with_pre_bind(|binding| {
+        let ready = binding.api.get(Kind::Service, &Key::new("default", "ready")).is_ok();
+        Ok(if ready { PreBind::Ready } else { PreBind::Wait(Duration::from_mins(1)) })
+    });
+    let cluster = Cluster::with_profile(&[("a", "1")], profile);
+    cluster.pod("p", "1", json!({}));
+    let told = "binding rejected: timed out waiting for what the pod needs";
+    cluster.until("it gives up", |c| c.events("p").iter().any(|(_, message, _)| message == told)).await;
+    assert_eq!(cluster.node_of("p"), None);
+    cluster.create(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "ready",
+        "namespace": "default"}, "spec": {"selector": {"app": "x"}, "ports": [{"port": 80}]}}));
+    cluster.until("p bound", |c| c.node_of("p").as_deref() == Some("a")).await;
+    assert!(cluster.events("p").iter().any(|(reason, ..)| reason == "Scheduled"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_node_is_given_is_left_to_it_though_it_does_not_exist_sch_3() {
+    let cluster = Cluster::start(&[("a", "1")]);
+    cluster.pod("lost", "1", json!({"nodeName": "nowhere"}));
+    cluster.pod("p", "1", json!({}));
+    cluster.until("p bound", |c| c.node_of("p").as_deref() == Some("a")).await;
+    assert_eq!(cluster.node_of("lost").as_deref(), Some("nowhere"));
+    assert!(cluster.events("lost").is_empty());
+    assert_eq!(cluster.scheduler.waiting(), Waiting::default());
 }
 
 #[tokio::test(start_paused = true)]

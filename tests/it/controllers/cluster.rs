@@ -6,6 +6,7 @@ use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
 use podium::controllers::{Controllers, Settings};
+use podium::object::node_selector::RequiredNodes;
 use podium::object::readiness::{is_active, is_ready, phase};
 use podium::object::{Key, Kind, Object, Shared, Typed};
 use podium::reconcile::Caches;
@@ -40,6 +41,7 @@ impl Cluster {
         let settings = Settings {
             disabled: disabled.iter().map(ToString::to_string).collect(),
             root_certificate: "the CA".into(),
+            ..Settings::default()
         };
         let controllers = Controllers::start(&api, &caches, &tasks, settings);
         Self { api, controllers, tasks }
@@ -141,7 +143,9 @@ impl Cluster {
             return self.api.delete(Kind::Pod, &pod.key(), &now).is_ok();
         }
         if pod.spec.as_ref().is_none_or(|s| s.node_name.is_none()) {
-            return self.api.bind(&pod.key(), pod.uid(), "n1").is_ok();
+            let required = pod.spec.as_ref().map(RequiredNodes::of).unwrap_or_default();
+            let named = required.names().and_then(|names| names.first().copied());
+            return self.api.bind(&pod.key(), pod.uid(), named.unwrap_or("n1")).is_ok();
         }
         let bad = pod.spec.iter().flat_map(|s| &s.containers).any(|c| c.image.as_deref() == Some("bad"));
         if is_active(pod) && !is_ready(pod) && !bad {

@@ -3,12 +3,14 @@
 mod cluster;
 mod config;
 mod container;
+mod daemon_set;
 mod hostile;
 mod metadata;
 mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod service;
+mod storage;
 mod workload;
 
 use serde_json::{Value, json};
@@ -55,6 +57,14 @@ fn check_change(kind: Kind, cases: &[(&str, &str, &[&str])]) {
     }
 }
 
+/// What is wrong with changes of a status: (old, new, expected).
+fn check_status(kind: Kind, cases: &[(&str, &str, &[&str])]) {
+    for (old, new, expected) in cases {
+        let errors = validate_status_update(&object(kind, new), &object(kind, old));
+        assert_eq!(shown(&errors), *expected, "{old} -> {new}");
+    }
+}
+
 /// What is wrong with pods that have a good container and this in their spec.
 fn check_pod(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
@@ -77,6 +87,7 @@ fn check_container(cases: &[(&str, &[&str])]) {
     }
 }
 
+const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// The message of a Status, as the API puts it together.

@@ -101,11 +101,60 @@ fn placement_has_rules_sch_3_sch_5() {
             "topologySpreadConstraints:\n- {maxSkew: 0, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}\n- {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, minDomains: 0}\n- {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway, minDomains: 2, nodeTaintsPolicy: X, matchLabelKeys: [a]}",
             &[
                 "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
-                "spec.topologySpreadConstraints[1].minDomains: Invalid value: 0: must be greater than 0",
-                "spec.topologySpreadConstraints[1].{topologyKey, whenUnsatisfiable}: Duplicate value: \"{zone, DoNotSchedule}\"",
+                "spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}: Duplicate value: \"{zone, DoNotSchedule}\"",
+                "spec.topologySpreadConstraints[1].minDomains: Invalid value: 0: must be greater than zero",
                 "spec.topologySpreadConstraints[2].minDomains: Invalid value: 2: can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway",
                 "spec.topologySpreadConstraints[2].nodeTaintsPolicy: Unsupported value: \"X\": supported values: \"Honor\", \"Ignore\"",
                 "spec.topologySpreadConstraints[2].matchLabelKeys: Forbidden: must not be specified when labelSelector is not set",
+            ],
+        ),
+        (
+            "topologySpreadConstraints:\n- {maxSkew: -1, topologyKey: '', whenUnsatisfiable: Perhaps, nodeAffinityPolicy: Obey}",
+            &[
+                "spec.topologySpreadConstraints[0].maxSkew: Invalid value: -1: must be greater than zero",
+                "spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty",
+                "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"Perhaps\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"",
+                "spec.topologySpreadConstraints[0].nodeAffinityPolicy: Unsupported value: \"Obey\": supported values: \"Honor\", \"Ignore\"",
+            ],
+        ),
+        (
+            "topologySpreadConstraints:\n- {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [app, tier, hash], labelSelector: {matchLabels: {app: web}, matchExpressions: [{key: tier, operator: Gt, values: ['1']}]}}",
+            &[
+                "spec.topologySpreadConstraints[0].matchLabelKeys[0]: Invalid value: \"app\": exists in both matchLabelKeys and labelSelector",
+                "spec.topologySpreadConstraints[0].matchLabelKeys[1]: Invalid value: \"tier\": exists in both matchLabelKeys and labelSelector",
+                "spec.topologySpreadConstraints[0].labelSelector.matchExpressions[0].operator: Invalid value: \"Gt\": not a valid selector operator",
+            ],
+        ),
+        // The same key twice is one rule that must hold and one that is only wished for: fine.
+        (
+            "topologySpreadConstraints:\n- {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}\n- {maxSkew: 2, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}",
+            &[],
+        ),
+        (
+            "affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, podAffinityTerm: {topologyKey: zone}}, {weight: -5, podAffinityTerm: {topologyKey: zone, labelSelector: {matchLabels: {a: b}}, matchLabelKeys: [a, c], mismatchLabelKeys: [c], namespaces: [A]}}]}}",
+            &[
+                "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 0: must be in the range 1-100",
+                "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[1].weight: Invalid value: -5: must be in the range 1-100",
+                &format!(
+                    "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[1].podAffinityTerm.namespace: Invalid value: \"A\": {DNS_LABEL}"
+                ),
+                "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[1].podAffinityTerm.matchLabelKeys[0]: Invalid value: \"a\": exists in both matchLabelKeys and labelSelector",
+                "spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution[1].podAffinityTerm.matchLabelKeys[1]: Invalid value: \"c\": exists in both matchLabelKeys and mismatchLabelKeys",
+            ],
+        ),
+        (
+            "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, mismatchLabelKeys: [a]}]}}",
+            &[
+                "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].mismatchLabelKeys: Forbidden: must not be specified when labelSelector is not set",
+            ],
+        ),
+        (
+            "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [a, b]}, {key: metadata.name, operator: Gt, values: [a]}]}]}, preferredDuringSchedulingIgnoredDuringExecution: [{weight: -1, preference: {matchExpressions: [{key: a, operator: Lt, values: ['7', '8']}]}}]}}",
+            &[
+                "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+                "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[1].operator: Invalid value: \"Gt\": not a valid selector operator",
+                "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: -1: must be in the range 1-100",
+                "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0].values: Required value: must be specified single value when `operator` is 'Lt' or 'Gt'",
             ],
         ),
         (

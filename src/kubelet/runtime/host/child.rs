@@ -19,6 +19,7 @@ use super::image_root;
 use super::mounts::{self, View};
 use super::os;
 use super::program::{self, Found, os_text};
+use super::signals;
 use crate::kubelet::images::Program;
 
 /// How the child gets its view of the files.
@@ -228,7 +229,7 @@ fn exec(plan: &Plan<'_>, found: &Found, working_dir: &Path) -> String {
         (Err(reason), _) | (_, Err(reason)) => return reason,
     };
     os::close_on_exec_from(3);
-    os::reset_signals();
+    signals::reset();
     match found {
         Found::Inside(_) => {
             let error = os::exec_descriptor(plan.own_program.as_fd(), &argv, &env);
@@ -268,6 +269,6 @@ pub(super) fn be_init(host: Option<&OwnedFd>) -> ! {
     os::forget_heap();
     loop {
         while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
-        os::wait_for_child_signal();
+        signals::wait_for_child();
     }
 }

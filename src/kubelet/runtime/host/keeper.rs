@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use super::child::{self, Plan};
 use super::reaper::Ended;
 use super::wire::Wire;
-use super::{Host, os, process_tree};
+use super::{Host, os, process_tree, signals};
 
 /// How long whoever kills waits before it looks for processes that were born meanwhile.
 const KILL_AGAIN: Duration = Duration::from_millis(2);
@@ -158,7 +158,7 @@ fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
     if process_tree::has_children_files() {
         os::forget_heap();
     }
-    let Ok(signals) = os::child_signals() else { os::exit_now(1) };
+    let Ok(signals) = signals::of_children() else { os::exit_now(1) };
     let line = rustix::stdio::stdin();
     let mut host_gone = rustix::io::write(line, &main.as_raw_nonzero().get().to_ne_bytes()).is_err();
     let mut main_ended = false;

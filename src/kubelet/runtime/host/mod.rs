@@ -25,6 +25,7 @@ pub(super) mod log_writer;
 mod memory_volumes;
 mod mounts;
 mod os;
+mod pause;
 mod pod;
 mod process_tree;
 mod program;
@@ -32,6 +33,7 @@ mod reaper;
 mod resize;
 mod server;
 mod session;
+mod signals;
 mod skeleton;
 mod socket;
 mod spawn;
@@ -72,6 +74,8 @@ struct Host {
     isolation: Isolation,
     /// This binary, for programs inside it; also after the file was replaced.
     own_program: OwnedFd,
+    /// What pid 1 of a PID namespace runs; none where it is a copy of this process.
+    pause: Option<OwnedFd>,
     /// Readable once this process is dead: how children that were just born notice.
     alive: Option<OwnedFd>,
     /// None where it could not be entered again: in a user namespace.

@@ -6,11 +6,13 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::process::Pid;
 use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use tokio::io::unix::AsyncFd;
+
+use super::signals;
 
 /// Which side of a fork this is.
 pub(super) enum Forked {
@@ -20,17 +22,16 @@ pub(super) enum Forked {
     Parent(Pid),
 }
 
-/// Forks the (single-threaded) process. All signals are blocked in the child until [`reset_signals`].
+/// Forks the (single-threaded) process. All signals are blocked in the child until [`signals::reset`].
 pub(super) fn fork() -> io::Result<Forked> {
-    let before = block_signals();
+    let before = signals::block_all();
     // SAFETY: the process has one thread (see the file's head), so the child may go on as usual.
     let result = unsafe { libc::fork() };
     if result == 0 {
         return Ok(Forked::Child);
     }
     let error = io::Error::last_os_error();
-    // SAFETY: restores a mask that the kernel gave us.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    signals::restore(&before);
     Pid::from_raw(result).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
 }
 
@@ -74,53 +75,39 @@ pub(super) fn fork_sibling() -> io::Result<Forked> {
 }
 
 fn clone(flags: libc::c_int) -> io::Result<Forked> {
-    let before = block_signals();
+    let before = signals::block_all();
     // SAFETY: without a stack of its own the child goes on as after a fork; see `fork`.
     let result = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
     if result == 0 {
         return Ok(Forked::Child);
     }
     let error = io::Error::last_os_error();
-    // SAFETY: restores a mask that the kernel gave us.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    signals::restore(&before);
     Pid::from_raw(result as i32).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
 }
 
-/// Blocks every signal and gives the mask as it was.
-fn block_signals() -> libc::sigset_t {
-    // SAFETY: plain C structures, filled by the calls before they are read.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        before
-    }
-}
-
-/// Gives every signal its default action and unblocks all: what a new program expects.
-pub(super) fn reset_signals() {
-    // SAFETY: SIG_DFL is valid for every signal; those that cannot be changed only return an error.
-    unsafe {
-        for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
-        }
-        let mut none = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-    }
-}
-
-/// A descriptor that is readable when a child has changed state. SIGCHLD must be blocked.
-pub(super) fn child_signals() -> io::Result<OwnedFd> {
-    // SAFETY: the set is built here; the descriptor is new and nobody else's.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        let descriptor = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC);
-        if descriptor < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
-    }
+/// Starts a child on a stack of its own that runs `entry` and ends with what it returns. All signals are blocked in
+/// it.
+///
+/// # Safety
+///
+/// With `CLONE_VM` it shares this process' memory: it must not touch what this process may use meanwhile.
+pub(super) unsafe fn clone_beside(
+    flags: libc::c_int,
+    entry: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+    argument: *mut libc::c_void,
+) -> io::Result<Pid> {
+    const STACK_BYTES: usize = 64 << 10;
+    let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
+    let before = signals::block_all();
+    // SAFETY: the stack grows down from its end, which is aligned for everything; the rest is the caller's promise.
+    let result = unsafe {
+        let top = stack.as_mut_ptr_range().end.cast::<libc::c_void>();
+        libc::clone(entry, top, flags | libc::SIGCHLD, argument)
+    };
+    let error = io::Error::last_os_error();
+    signals::restore(&before);
+    Pid::from_raw(result).filter(|_| result > 0).ok_or(error)
 }
 
 /// Changes what `ps` shows of this process: its name, and its command line, which is overwritten in place.
@@ -140,17 +127,6 @@ pub(super) fn retitle(title: &CStr) {
     unsafe {
         std::ptr::write_bytes(start as *mut u8, 0, end - start);
         std::ptr::copy_nonoverlapping(text.as_ptr(), start as *mut u8, text.len());
-    }
-}
-
-/// Waits until a child changes state. SIGCHLD must be blocked.
-pub(super) fn wait_for_child_signal() {
-    // SAFETY: waits for one signal of a set that is built here.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        libc::sigwaitinfo(&raw const set, std::ptr::null_mut());
     }
 }
 
@@ -246,6 +222,24 @@ pub(super) fn exec(path: &CString, argv: &[CString], env: &[CString]) -> io::Err
 pub(super) fn exec_descriptor(program: BorrowedFd<'_>, argv: &[CString], env: &[CString]) -> io::Error {
     let (argv, env) = (pointers(argv), pointers(env));
     // SAFETY: as in `exec`; the path is the empty string, as AT_EMPTY_PATH asks for.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            argv.as_ptr(),
+            env.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
+
+/// Replaces the process by the program behind a descriptor, without environment and without allocating anything;
+/// comes back only with an error.
+pub(super) fn exec_bare(program: BorrowedFd<'_>, argv: &[*const libc::c_char; 2]) -> io::Error {
+    let env: [*const libc::c_char; 1] = [std::ptr::null()];
+    // SAFETY: as in `exec_descriptor`; the caller's array ends with null.
     unsafe {
         libc::syscall(
             libc::SYS_execveat,

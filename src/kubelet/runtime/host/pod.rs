@@ -17,7 +17,7 @@ use super::super::kept::{Entry, KeptPod};
 use super::super::{SandboxRecord, SandboxSpec, kept};
 use super::child;
 use super::container::Container;
-use super::{Host, memory_volumes, os};
+use super::{Host, memory_volumes, os, pause};
 
 /// One pod of the node.
 pub(super) struct Pod {
@@ -178,13 +178,17 @@ impl Host {
 
     /// Makes a PID namespace with its init.
     pub(super) fn make_init(&self) -> io::Result<Init> {
-        match os::fork_init()? {
-            os::Forked::Child => child::be_init(self.alive.as_ref()),
-            os::Forked::Parent(pid) => {
-                let end = self.reaper.expect(pid);
-                Ok(Init { pid, namespace: Rc::new(child::open_namespace(pid, "pid")?), end })
-            }
-        }
+        let alive = self.alive.as_ref();
+        let started = self.pause.as_ref().and_then(|program| pause::start(program, alive).ok());
+        let pid = match started {
+            Some(pid) => pid,
+            None => match os::fork_init()? {
+                os::Forked::Child => child::be_init(alive),
+                os::Forked::Parent(pid) => pid,
+            },
+        };
+        let end = self.reaper.expect(pid);
+        Ok(Init { pid, namespace: Rc::new(child::open_namespace(pid, "pid")?), end })
     }
 
     /// Forks with the child in a PID namespace, or in the host's own.

@@ -27,7 +27,7 @@ use super::isolation::{self, Isolation};
 use super::journal::Journal;
 use super::pod::{Pod, remove_directory};
 use super::reaper::{self, Reaper};
-use super::{Host, child, process_tree, reachable, write_journal};
+use super::{Host, child, pause, process_tree, reachable, signals, write_journal};
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
 /// [--no-cgroups] [--pod-pids-limit NUMBER]`.
@@ -55,6 +55,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
         .map_err(|_| format!("another host runs on {}", dir.display()))?;
 
+    signals::notice_all();
     // Signals of the terminal that the control plane runs in are not for us.
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -92,6 +93,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         memory,
         isolation,
         own_program,
+        pause: pause::program(),
         alive,
         own_pid_namespace,
         open_files_limit,

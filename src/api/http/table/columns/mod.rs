@@ -82,7 +82,7 @@ pub(super) fn of(kind: Kind) -> &'static [Column] {
         Kind::PersistentVolumeClaim => storage::CLAIM,
         Kind::HorizontalPodAutoscaler => policy::AUTOSCALER,
         Kind::ResourceQuota => policy::QUOTA,
-        Kind::LimitRange => policy::LIMIT_RANGE,
+        Kind::LimitRange | Kind::PodPreset => policy::CREATED,
         Kind::PodDisruptionBudget => policy::BUDGET,
         Kind::Node => {
             const {

@@ -17,7 +17,7 @@ pub(super) const QUOTA: &[Column] = &[
     AGE,
 ];
 
-pub(super) const LIMIT_RANGE: &[Column] = &[NAME, text("Created At", "When the object was made.")];
+pub(super) const CREATED: &[Column] = &[NAME, text("Created At", "When the object was made.")];
 
 pub(super) const AUTOSCALER: &[Column] = &[
     NAME,

@@ -67,7 +67,7 @@ pub(super) fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
         Body::CronJob(job) => workload::cron_job(name, age, job, now),
         Body::HorizontalPodAutoscaler(scaler) => policy::autoscaler(name, age, scaler),
         Body::ResourceQuota(quota) => policy::quota(name, age, quota),
-        Body::LimitRange(range) => vec![name, json!(policy::created_at(range))],
+        Body::LimitRange(_) | Body::PodPreset(_) => vec![name, json!(policy::created_at(object.meta()))],
         Body::StorageClass(class) => storage::class(age, class),
         Body::PersistentVolume(volume) => storage::volume(name, age, volume),
         Body::PersistentVolumeClaim(claim) => storage::claim(name, age, claim),

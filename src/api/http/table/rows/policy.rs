@@ -3,9 +3,10 @@
 use k8s_openapi::api::autoscaling::v2::{
     HorizontalPodAutoscaler, MetricSpec, MetricStatus, MetricTarget, MetricValueStatus,
 };
-use k8s_openapi::api::core::v1::{LimitRange, ResourceQuota};
+use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
@@ -49,9 +50,9 @@ pub(super) fn quota(name: Value, age: Value, quota: &ResourceQuota) -> Vec<Value
     vec![name, joined(requests), joined(limits), age]
 }
 
-/// When the range was made, as the API writes times.
-pub(super) fn created_at(range: &LimitRange) -> String {
-    range.metadata.creation_timestamp.as_ref().map_or_else(String::new, |t| t.0.to_string())
+/// When the object was made, as the API writes times.
+pub(super) fn created_at(meta: &ObjectMeta) -> String {
+    meta.creation_timestamp.as_ref().map_or_else(String::new, |t| t.0.to_string())
 }
 
 pub(super) fn autoscaler(name: Value, age: Value, scaler: &HorizontalPodAutoscaler) -> Vec<Value> {

@@ -1,20 +1,20 @@
-//! DefaultTolerationSeconds: how long a pod stays on a node that is gone; and the pod's first status.
+//! DefaultTolerationSeconds: how long a pod stays on a node that is gone.
 
-use k8s_openapi::api::core::v1::{Pod, PodSpec, PodStatus, Toleration};
+use k8s_openapi::api::core::v1::{Pod, PodSpec, Toleration};
 
-use crate::api::{Api, ApiError};
+use super::Request;
+use crate::api::ApiError;
 use crate::object::Object;
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
-pub(super) fn admit(api: &Api, object: &mut Object) -> Result<(), ApiError> {
-    let seconds = i64::try_from(api.timings().default_toleration.0.as_secs()).unwrap_or(i64::MAX);
+pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    let seconds = i64::try_from(request.api.timings().default_toleration.0.as_secs()).unwrap_or(i64::MAX);
     let Some(pod) = object.get_mut::<Pod>() else { return Ok(()) };
     if let Some(spec) = pod.spec.as_mut() {
         for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
             tolerate(spec, key, seconds);
         }
     }
-    pod.status = Some(PodStatus { phase: Some("Pending".into()), ..PodStatus::default() });
     Ok(())
 }
 

@@ -1,0 +1,100 @@
+//! LimitRanger: the limit ranges of a namespace fill in what containers leave open and bound what they,
+//! pods and claims ask for (QUO-1).
+
+mod bounds;
+
+use k8s_openapi::api::core::v1::{Container, LimitRange, LimitRangeItem, Pod};
+
+use super::Request;
+use crate::api::ApiError;
+use crate::object::owner::is_terminating;
+use crate::object::quantity::ResourceList;
+use crate::object::{Kind, Object, Shared};
+
+/// Tells what was filled in.
+const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+
+pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    let concerned = matches!(object.kind(), Kind::Pod | Kind::PersistentVolumeClaim);
+    let same = request.old.is_some_and(|old| old.same_spec(object));
+    if !concerned || same || is_terminating(object.meta()) {
+        return Ok(());
+    }
+    let ranges = request.api.list_as::<LimitRange>(Some(object.namespace()));
+    if request.old.is_none()
+        && let Some(pod) = object.get_mut::<Pod>()
+    {
+        for range in &ranges {
+            fill_in(pod, range);
+        }
+    }
+    for range in &ranges {
+        let broken: Vec<String> = items(range).flat_map(|item| bounds::broken(item, object)).collect();
+        if !broken.is_empty() {
+            return Err(ApiError::forbidden(object.kind(), object.name(), together(&broken)));
+        }
+    }
+    Ok(())
+}
+
+fn items(range: &Shared<LimitRange>) -> impl Iterator<Item = &LimitRangeItem> {
+    range.spec.iter().flat_map(|spec| &spec.limits)
+}
+
+/// One reason as it is, several in brackets.
+fn together(reasons: &[String]) -> String {
+    match reasons {
+        [reason] => reason.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
+
+/// Gives containers the defaults they need, and the pod a note of it.
+fn fill_in(pod: &mut Pod, range: &Shared<LimitRange>) {
+    let (mut limits, mut requests) = (ResourceList::new(), ResourceList::new());
+    for item in items(range).filter(|item| item.type_ == "Container") {
+        limits.extend(item.default.clone().unwrap_or_default());
+        requests.extend(item.default_request.clone().unwrap_or_default());
+    }
+    let Some(spec) = pod.spec.as_mut() else { return };
+    let mut notes = Vec::new();
+    for container in &mut spec.containers {
+        fill_in_container(container, "container", &limits, &requests, &mut notes);
+    }
+    for container in spec.init_containers.iter_mut().flatten() {
+        fill_in_container(container, "init container", &limits, &requests, &mut notes);
+    }
+    if !notes.is_empty() {
+        let note = format!("LimitRanger plugin set: {}", notes.join("; "));
+        pod.metadata.annotations.get_or_insert_default().insert(ANNOTATION.into(), note);
+    }
+}
+
+fn fill_in_container(
+    container: &mut Container,
+    called: &str,
+    limits: &ResourceList,
+    requests: &ResourceList,
+    notes: &mut Vec<String>,
+) {
+    let own = container.resources.get_or_insert_default();
+    let set_requests = add_missing(&mut own.requests, requests);
+    let set_limits = add_missing(&mut own.limits, limits);
+    for (set, what) in [(set_requests, "request"), (set_limits, "limit")] {
+        if !set.is_empty() {
+            notes.push(format!("{} {what} for {called} {}", set.join(", "), container.name));
+        }
+    }
+}
+
+/// Adds the entries a list has not; returns their names.
+fn add_missing(list: &mut Option<ResourceList>, defaults: &ResourceList) -> Vec<String> {
+    let mut added = Vec::new();
+    for (name, quantity) in defaults {
+        if list.as_ref().is_none_or(|l| !l.contains_key(name)) {
+            list.get_or_insert_default().insert(name.clone(), quantity.clone());
+            added.push(name.clone());
+        }
+    }
+    added
+}

@@ -1,0 +1,193 @@
+//! The bounds of one item of a limit range, in Kubernetes' words.
+
+use k8s_openapi::api::core::v1::{LimitRangeItem, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::object::quantity::{Amount, ResourceList};
+use crate::object::quota::requests_and_limits;
+use crate::object::{Body, Object};
+
+/// What is asked for by one container, one pod or one claim.
+#[derive(Default)]
+struct Asked {
+    requests: ResourceList,
+    limits: ResourceList,
+}
+
+/// Which bounds of the item the object breaks; an item about something else bounds nothing.
+pub(super) fn broken(item: &LimitRangeItem, object: &Object) -> Vec<String> {
+    let asked = match (item.type_.as_str(), object.body()) {
+        ("Container", Body::Pod(pod)) => of_containers(pod),
+        ("Pod", Body::Pod(pod)) => vec![of_pod(pod)],
+        ("PersistentVolumeClaim", Body::PersistentVolumeClaim(claim)) => {
+            let resources = claim.spec.as_ref().and_then(|s| s.resources.as_ref());
+            let requests = resources.and_then(|r| r.requests.clone()).unwrap_or_default();
+            return broken_by_claim(item, &Asked { requests, ..Asked::default() });
+        }
+        _ => return Vec::new(),
+    };
+    asked.iter().flat_map(|asked| broken_by(item, asked)).collect()
+}
+
+fn of_containers(pod: &Pod) -> Vec<Asked> {
+    let containers = pod.spec.iter().flat_map(|s| s.containers.iter().chain(s.init_containers.iter().flatten()));
+    let asked = containers.map(|container| {
+        let resources = container.resources.clone().unwrap_or_default();
+        Asked {
+            requests: resources.requests.unwrap_or_default(),
+            limits: resources.limits.unwrap_or_default(),
+        }
+    });
+    asked.collect()
+}
+
+fn of_pod(pod: &Pod) -> Asked {
+    let (requests, limits) = requests_and_limits(pod);
+    Asked { requests, limits }
+}
+
+fn broken_by(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (name, bound) in item.min.iter().flatten() {
+        broken.extend(below(name, &item.type_, bound, asked));
+    }
+    for (name, bound) in item.max.iter().flatten() {
+        broken.extend(above(name, &item.type_, bound, asked));
+    }
+    for (name, bound) in item.max_limit_request_ratio.iter().flatten() {
+        broken.extend(too_wide(name, &item.type_, bound, asked));
+    }
+    broken
+}
+
+/// Claims have requests alone.
+fn broken_by_claim(item: &LimitRangeItem, asked: &Asked) -> Vec<String> {
+    let mut broken = Vec::new();
+    for (name, bound) in item.min.iter().flatten() {
+        broken.extend(below(name, &item.type_, bound, asked));
+    }
+    for (name, bound) in item.max.iter().flatten() {
+        let told = format!("maximum {name} usage per {} is {}", item.type_, bound.0);
+        match asked.requests.get(name) {
+            None => broken.push(format!("{told}.  No request is specified")),
+            Some(request) if Amount::of(request) > Amount::of(bound) => {
+                broken.push(format!("{told}, but request is {}", request.0));
+            }
+            Some(_) => {}
+        }
+    }
+    broken
+}
+
+fn below(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
+    let told = format!("minimum {name} usage per {type_} is {}", bound.0);
+    let less = |quantity: &&Quantity| Amount::of(quantity) < Amount::of(bound);
+    match (asked.requests.get(name), asked.limits.get(name).filter(less)) {
+        (None, _) => Some(format!("{told}.  No request is specified")),
+        (Some(request), _) if less(&request) => Some(format!("{told}, but request is {}", request.0)),
+        (_, Some(limit)) => Some(format!("{told}, but limit is {}", limit.0)),
+        _ => None,
+    }
+}
+
+fn above(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
+    let told = format!("maximum {name} usage per {type_} is {}", bound.0);
+    let more = |quantity: &&Quantity| Amount::of(quantity) > Amount::of(bound);
+    match (asked.limits.get(name), asked.requests.get(name).filter(more)) {
+        (None, _) => Some(format!("{told}.  No limit is specified")),
+        (Some(limit), _) if more(&limit) => Some(format!("{told}, but limit is {}", limit.0)),
+        (_, Some(request)) => Some(format!("{told}, but request is {}", request.0)),
+        _ => None,
+    }
+}
+
+fn too_wide(name: &str, type_: &str, bound: &Quantity, asked: &Asked) -> Option<String> {
+    let told = format!("{name} max limit to request ratio per {type_} is {}", bound.0);
+    let some = |list: &ResourceList| list.get(name).map(Amount::of).filter(|amount| !amount.is_zero());
+    match (some(&asked.requests), some(&asked.limits)) {
+        (None, _) => Some(format!("{told}, but no request is specified or request is 0")),
+        (_, None) => Some(format!("{told}, but no limit is specified or limit is 0")),
+        (Some(request), Some(limit)) => {
+            let ratio = limit.as_f64() / request.as_f64();
+            (ratio > Amount::of(bound).as_f64()).then(|| format!("{told}, but provided ratio is {ratio:.6}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::Kind;
+
+    fn told(item: Value, kind: Kind, object: Value) -> Vec<String> {
+        broken(&serde_json::from_value(item).unwrap(), &Object::from_value(kind, object).unwrap())
+    }
+
+    #[test]
+    fn bounds_read_as_in_kubernetes_quo_1() {
+        let pod = |requests: Value, limits: Value| {
+            let container = json!({"name": "c", "resources": {"requests": requests, "limits": limits}});
+            json!({"spec": {"containers": [container.clone(), container]}})
+        };
+        let item = |type_: &str, field: &str, name: &str, bound: &str| json!({"type": type_, field: {name: bound}});
+        for (item, requests, limits, expected) in [
+            (
+                item("Container", "min", "cpu", "200m"),
+                json!({"cpu": "100m"}),
+                json!({"cpu": "1"}),
+                "minimum cpu usage per Container is 200m, but request is 100m",
+            ),
+            (
+                item("Container", "min", "cpu", "200m"),
+                json!({}),
+                json!({}),
+                "minimum cpu usage per Container is 200m.  No request is specified",
+            ),
+            (
+                item("Container", "max", "memory", "1Gi"),
+                json!({"memory": "1Gi"}),
+                json!({"memory": "1536Mi"}),
+                "maximum memory usage per Container is 1Gi, but limit is 1536Mi",
+            ),
+            (
+                item("Container", "max", "memory", "1Gi"),
+                json!({}),
+                json!({}),
+                "maximum memory usage per Container is 1Gi.  No limit is specified",
+            ),
+            (
+                item("Container", "maxLimitRequestRatio", "cpu", "2"),
+                json!({"cpu": "100m"}),
+                json!({"cpu": "250m"}),
+                "cpu max limit to request ratio per Container is 2, but provided ratio is 2.500000",
+            ),
+            (
+                item("Container", "maxLimitRequestRatio", "cpu", "2"),
+                json!({"cpu": "0"}),
+                json!({"cpu": "250m"}),
+                "cpu max limit to request ratio per Container is 2, but no request is specified or request is 0",
+            ),
+        ] {
+            let told = told(item.clone(), Kind::Pod, pod(requests, limits));
+            assert_eq!(told, [expected, expected], "{item}: once a container");
+        }
+        let two = pod(json!({"memory": "600Mi"}), json!({"memory": "600Mi"}));
+        assert_eq!(
+            told(item("Pod", "max", "memory", "1Gi"), Kind::Pod, two.clone()),
+            ["maximum memory usage per Pod is 1Gi, but limit is 1200Mi"]
+        );
+        assert!(told(item("Pod", "min", "memory", "1Gi"), Kind::Pod, two.clone()).is_empty());
+        assert!(told(item("PersistentVolumeClaim", "max", "storage", "1Gi"), Kind::Pod, two).is_empty());
+        let claim = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
+        for (field, size, expected) in [
+            ("max", "3Gi", "maximum storage usage per PersistentVolumeClaim is 2Gi, but request is 3Gi"),
+            ("min", "1Gi", "minimum storage usage per PersistentVolumeClaim is 2Gi, but request is 1Gi"),
+        ] {
+            let item = item("PersistentVolumeClaim", field, "storage", "2Gi");
+            assert_eq!(told(item.clone(), Kind::PersistentVolumeClaim, claim(size)), [expected]);
+            assert!(told(item, Kind::PersistentVolumeClaim, claim("2Gi")).is_empty());
+        }
+    }
+}

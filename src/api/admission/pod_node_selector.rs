@@ -1,0 +1,42 @@
+//! PodNodeSelector: a namespace can say on which nodes its pods run, in the annotation
+//! `scheduler.alpha.kubernetes.io/node-selector`.
+
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+
+use super::Request;
+use crate::api::ApiError;
+use crate::object::selector::{Labels, Operator, Selector};
+use crate::object::{Key, Kind, Object};
+
+const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
+
+pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    if object.kind() != Kind::Pod {
+        return Ok(());
+    }
+    let namespace = request.api.get_as::<Namespace>(&Key::new("", object.namespace()))?;
+    let Some(text) = namespace.metadata.annotations.as_ref().and_then(|a| a.get(ANNOTATION)) else {
+        return Ok(());
+    };
+    let name = object.name().to_string();
+    let forbidden = |why: String| ApiError::forbidden(Kind::Pod, &name, why);
+    let wanted = labels(text).ok_or_else(|| forbidden(format!("invalid node selector \"{text}\"")))?;
+    let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) else { return Ok(()) };
+    let own = spec.node_selector.get_or_insert_default();
+    if wanted.iter().any(|(key, value)| own.get(key).is_some_and(|other| other != value)) {
+        return Err(forbidden("pod node label selector conflicts with its namespace node label selector".into()));
+    }
+    own.extend(wanted);
+    spec.node_selector = spec.node_selector.take().filter(|selector| !selector.is_empty());
+    Ok(())
+}
+
+/// `a=b,c=d`; none when it is anything else.
+fn labels(text: &str) -> Option<Labels> {
+    let selector = Selector::parse(text).ok()?;
+    let label = |key: &str, operator: &Operator| match operator {
+        Operator::In(values) if values.len() == 1 => Some((key.to_string(), values[0].clone())),
+        _ => None,
+    };
+    selector.requirements().iter().map(|r| label(&r.key, &r.operator)).collect()
+}

@@ -1,0 +1,148 @@
+//! Merging presets into a pod. What is there already, and the same, is no conflict.
+
+use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Volume, VolumeMount};
+
+use crate::object::Shared;
+use crate::object::pod_preset::PodPreset;
+
+/// The pod with everything the presets give; or the first thing of which there would be two that differ.
+pub(super) fn merged(pod: &Pod, presets: &[Shared<PodPreset>]) -> Result<Pod, String> {
+    let mut pod = pod.clone();
+    let Some(spec) = pod.spec.as_mut() else { return Ok(pod) };
+    for preset in presets {
+        for volume in preset.spec.volumes.iter().flatten() {
+            add(spec.volumes.get_or_insert_default(), volume, preset.name())?;
+        }
+        let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
+        for container in containers {
+            give(container, preset)?;
+        }
+    }
+    spec.volumes = spec.volumes.take().filter(|volumes| !volumes.is_empty());
+    Ok(pod)
+}
+
+fn give(container: &mut Container, preset: &Shared<PodPreset>) -> Result<(), String> {
+    for variable in preset.spec.env.iter().flatten() {
+        add(container.env.get_or_insert_default(), variable, preset.name())?;
+    }
+    if let Some(sources) = &preset.spec.env_from {
+        container.env_from.get_or_insert_default().extend(sources.iter().cloned());
+    }
+    for mount in preset.spec.volume_mounts.iter().flatten() {
+        add(container.volume_mounts.get_or_insert_default(), mount, preset.name())?;
+    }
+    Ok(())
+}
+
+/// Something of which a container or pod has one of a kind.
+trait Unique: Clone + PartialEq {
+    /// What conflict messages call it.
+    const WHAT: &'static str;
+    /// What both are, when only one of them can be there.
+    fn clash<'a>(&'a self, other: &Self) -> Option<&'a str>;
+}
+
+impl Unique for EnvVar {
+    const WHAT: &'static str = "env";
+    fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
+        (self.name == other.name).then_some(&self.name)
+    }
+}
+
+impl Unique for Volume {
+    const WHAT: &'static str = "volumes";
+    fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
+        (self.name == other.name).then_some(&self.name)
+    }
+}
+
+impl Unique for VolumeMount {
+    const WHAT: &'static str = "volume mounts";
+    // One volume may be mounted twice by a pod's author, but a preset that names it means that mount.
+    fn clash<'a>(&'a self, other: &Self) -> Option<&'a str> {
+        if self.name == other.name {
+            Some(&self.name)
+        } else {
+            (self.mount_path == other.mount_path).then_some(&self.mount_path)
+        }
+    }
+}
+
+/// Adds what is not there; the same is there already, or the two conflict.
+fn add<T: Unique>(list: &mut Vec<T>, new: &T, preset: &str) -> Result<(), String> {
+    if list.contains(new) {
+        return Ok(());
+    }
+    match list.iter().find_map(|known| known.clash(new)) {
+        Some(both) => Err(format!("merging {} for {preset} has a conflict on {both}", T::WHAT)),
+        None => {
+            list.push(new.clone());
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn result(pod: Value, presets: &[Value]) -> Result<Value, String> {
+        let preset = |(n, spec): (usize, &Value)| {
+            let value = json!({"metadata": {"name": format!("p{n}")}, "spec": spec});
+            Shared::from_value(serde_json::from_value::<PodPreset>(value).unwrap())
+        };
+        let presets: Vec<_> = presets.iter().enumerate().map(preset).collect();
+        let pod: Pod = serde_json::from_value(json!({"spec": pod})).unwrap();
+        merged(&pod, &presets).map(|pod| serde_json::to_value(&pod.spec).unwrap())
+    }
+
+    #[test]
+    fn every_container_gets_what_all_presets_give_pp_1() {
+        let env = |name: &str, value: &str| json!({"name": name, "value": value});
+        let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
+        let spec = result(
+            json!({"containers": [{"name": "a", "env": [env("A", "1")]}, {"name": "b"}],
+                "initContainers": [{"name": "i"}], "volumes": [{"name": "own", "emptyDir": {}}]}),
+            &[
+                json!({"env": [env("A", "1"), env("DB_PORT", "6379")], "volumes": [{"name": "cache", "emptyDir": {}}],
+                    "volumeMounts": [mount("cache", "/cache")]}),
+                json!({"env": [env("DB_PORT", "6379")], "envFrom": [{"configMapRef": {"name": "etcd"}}]}),
+            ],
+        )
+        .unwrap();
+        let given = |first: Value| {
+            json!({"name": first, "env": [env("A", "1"), env("DB_PORT", "6379")],
+                "envFrom": [{"configMapRef": {"name": "etcd"}}], "volumeMounts": [mount("cache", "/cache")]})
+        };
+        assert_eq!(
+            spec,
+            json!({"containers": [given("a".into()), given("b".into())], "initContainers": [given("i".into())],
+                "volumes": [{"name": "own", "emptyDir": {}}, {"name": "cache", "emptyDir": {}}]})
+        );
+    }
+
+    #[test]
+    fn two_that_differ_are_a_conflict_pp_1() {
+        let container = json!({"containers": [{"name": "a", "env": [{"name": "A", "value": "1"}],
+            "volumeMounts": [{"name": "v", "mountPath": "/v"}]}], "volumes": [{"name": "v", "emptyDir": {}}]});
+        for (preset, conflict) in [
+            (json!({"env": [{"name": "A", "value": "2"}]}), "env for p0 has a conflict on A"),
+            (json!({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}), "volumes for p0 has a conflict on v"),
+            (
+                json!({"volumeMounts": [{"name": "v", "mountPath": "/w"}]}),
+                "volume mounts for p0 has a conflict on v",
+            ),
+            (
+                json!({"volumeMounts": [{"name": "w", "mountPath": "/v"}]}),
+                "volume mounts for p0 has a conflict on /v",
+            ),
+        ] {
+            assert_eq!(result(container.clone(), &[preset]), Err(format!("merging {conflict}")));
+        }
+        let two = [json!({"env": [{"name": "B", "value": "1"}]}), json!({"env": [{"name": "B", "value": "2"}]})];
+        assert_eq!(result(container, &two), Err("merging env for p1 has a conflict on B".into()));
+    }
+}

@@ -1,0 +1,139 @@
+//! ResourceQuota: what a write takes must fit into every quota of its namespace, and is charged to them
+//! before the write is made (QUO-1). A write that takes less is let through; the quota controller counts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota, ResourceQuotaSpec};
+
+use crate::api::quota::{Charge, OpenBooks};
+use crate::api::{Api, ApiError};
+use crate::object::quantity::{Amount, ResourceList};
+use crate::object::quota::{covers, kind_using, named_resources, usage};
+use crate::object::{Kind, Object, Shared};
+
+/// A quota of these makes every container say how much it takes. Kubernetes calls it a mistake and keeps it.
+const MUST_BE_NAMED: [&str; 6] =
+    ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
+
+/// Charges the quotas of the namespace with what the write takes; a dry run charges nothing.
+pub(super) fn charge<'a>(
+    api: &'a Api,
+    old: Option<&Object>,
+    new: &Object,
+    dry_run: bool,
+) -> Result<Charge<'a>, ApiError> {
+    if new.namespace().is_empty() || new.kind() == Kind::Event {
+        return Ok(Charge::default());
+    }
+    let namespace = Some(new.namespace());
+    let quotas = api.list_as::<ResourceQuota>(namespace);
+    if quotas.is_empty() {
+        return Ok(Charge::default());
+    }
+    let now = api.clock().now();
+    let (used_before, used_after) = (old.map(|o| usage(o, now)).unwrap_or_default(), usage(new, now));
+    let books = api.open_quotas();
+    let mut asked = Vec::new();
+    for quota in api.list_as::<ResourceQuota>(namespace) {
+        let spec = quota.spec.clone().unwrap_or_default();
+        let counts = |object: &Object| covers(&spec, object);
+        if !counts(new) || !limits(&spec).any(|name| kind_using(name) == Some(new.kind())) {
+            continue;
+        }
+        if let Some(missing) = new.get::<Pod>().and_then(|pod| missing(&spec, pod)) {
+            let message = format!("failed quota: {}: must specify {missing}", quota.name());
+            return Err(ApiError::forbidden(new.kind(), new.name(), message));
+        }
+        let before = if old.is_some_and(counts) { &used_before } else { &ResourceList::new() };
+        let more = increase(&spec, before, &used_after);
+        if more.is_empty() {
+            continue;
+        }
+        fits(&books, &quota, &more, new)?;
+        asked.push((quota.key(), more));
+    }
+    if dry_run || asked.is_empty() { Ok(Charge::default()) } else { books.charge(asked) }
+}
+
+fn limits(spec: &ResourceQuotaSpec) -> impl Iterator<Item = &String> {
+    spec.hard.iter().flatten().map(|(name, _)| name)
+}
+
+/// `limits.cpu for: a,b; memory for: a`; none when every container says all it must.
+fn missing(spec: &ResourceQuotaSpec, pod: &Pod) -> Option<String> {
+    let spec_of_pod = pod.spec.as_ref()?;
+    let for_all = named_resources(spec_of_pod.resources.as_ref());
+    let mut silent: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for container in spec_of_pod.containers.iter().chain(spec_of_pod.init_containers.iter().flatten()) {
+        let named = named_resources(container.resources.as_ref());
+        let unnamed = |name: &&str| !named.contains_key(*name) && !for_all.contains_key(*name);
+        for name in limits(spec).map(String::as_str).filter(|n| MUST_BE_NAMED.contains(n)).filter(unnamed) {
+            silent.entry(name).or_default().insert(&container.name);
+        }
+    }
+    let told = silent.into_iter().map(|(name, containers)| {
+        format!("{name} for: {}", containers.into_iter().collect::<Vec<_>>().join(","))
+    });
+    Some(told.collect::<Vec<_>>().join("; ")).filter(|told| !told.is_empty())
+}
+
+/// What is taken more than before, of what the quota limits.
+fn increase(spec: &ResourceQuotaSpec, before: &ResourceList, after: &ResourceList) -> ResourceList {
+    let more = limits(spec).filter_map(|name| {
+        let quantity = after.get(name)?;
+        let more = Amount::of(quantity) - Amount::in_list(Some(before), name);
+        (more > Amount::ZERO).then(|| (name.clone(), more.to_text_like(quantity)))
+    });
+    more.collect()
+}
+
+/// Refuses what does not fit. Before it does, it counts: something may have gone since the last count.
+fn fits(
+    books: &OpenBooks<'_>,
+    quota: &Shared<ResourceQuota>,
+    more: &ResourceList,
+    new: &Object,
+) -> Result<(), ApiError> {
+    if is_counted(quota) && over(quota, more).is_empty() {
+        return Ok(());
+    }
+    let quota = books.recount(&quota.key())?;
+    let over = over(&quota, more);
+    if over.is_empty() {
+        return Ok(());
+    }
+    let status = quota.status.clone().unwrap_or_default();
+    let of = |list: Option<&ResourceList>| {
+        let told = over.iter().map(|name| {
+            let quantity = list.and_then(|l| l.get(*name));
+            format!("{name}={}", quantity.map_or("0", |q| q.0.as_str()))
+        });
+        told.collect::<Vec<_>>().join(",")
+    };
+    let message = format!(
+        "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+        quota.name(),
+        of(Some(more)),
+        of(status.used.as_ref()),
+        of(status.hard.as_ref())
+    );
+    Err(ApiError::forbidden(new.kind(), new.name(), message))
+}
+
+/// Whether the status speaks of all that is limited now.
+fn is_counted(quota: &ResourceQuota) -> bool {
+    let hard = quota.spec.as_ref().and_then(|s| s.hard.as_ref());
+    let Some(status) = &quota.status else { return false };
+    status.hard.as_ref() == hard
+        && hard.into_iter().flatten().all(|(name, _)| status.used.as_ref().is_some_and(|u| u.contains_key(name)))
+}
+
+/// The resources of which there would be more than allowed.
+fn over<'a>(quota: &ResourceQuota, more: &'a ResourceList) -> Vec<&'a str> {
+    let hard = quota.spec.as_ref().and_then(|s| s.hard.as_ref());
+    let used = quota.status.as_ref().and_then(|s| s.used.as_ref());
+    let exceeds = |(name, quantity): &(&String, &_)| {
+        Amount::in_list(used, name) + Amount::of(quantity) > Amount::in_list(hard, name)
+    };
+    more.iter().filter(exceeds).map(|(name, _)| name.as_str()).collect()
+}

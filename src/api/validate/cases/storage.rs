@@ -1,0 +1,250 @@
+//! Volumes, claims and storage classes.
+
+use super::*;
+
+const VOLUME: &str = "spec: {capacity: {storage: 5Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /srv}}";
+const CLAIM: &str = "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 5Gi}}}";
+
+/// The text with one part of it put in another's place.
+fn with(text: &str, part: &str, other: &str) -> String {
+    assert!(text.contains(part), "{part}");
+    text.replace(part, other)
+}
+
+#[test]
+fn volumes_have_one_source_and_a_size_vol_2() {
+    let volume = |part: &str, other: &str| with(VOLUME, part, other);
+    let source = |text: &str| volume("hostPath: {path: /srv}", text);
+    let affinity = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}";
+    let cases: Vec<(String, &[&str])> = vec![
+        (VOLUME.into(), &[]),
+        (volume("accessModes: [ReadWriteOnce], ", ""), &["spec.accessModes: Required value"]),
+        (
+            volume("[ReadWriteOnce]", "[ReadWriteTwice]"),
+            &["spec.accessModes: Unsupported value: \"ReadWriteTwice\": supported values: \"ReadOnlyMany\", \
+               \"ReadWriteMany\", \"ReadWriteOnce\", \"ReadWriteOncePod\""],
+        ),
+        (
+            volume("[ReadWriteOnce]", "[ReadWriteOnce, ReadWriteOncePod]"),
+            &["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
+        ),
+        (
+            volume("capacity: {storage: 5Gi}, ", ""),
+            &["spec.capacity: Required value", "spec.capacity: Unsupported value: null: supported values: \"storage\""],
+        ),
+        (
+            volume("storage: 5Gi", "storage: 0"),
+            &["spec.capacity[storage]: Invalid value: \"0\": must be greater than zero"],
+        ),
+        (
+            volume("storage: 5Gi", "storage: -1"),
+            &["spec.capacity[storage]: Invalid value: \"-1\": must be greater than or equal to 0"],
+        ),
+        (
+            volume("storage: 5Gi", "cpu: 1"),
+            &["spec.capacity: Unsupported value: {\"cpu\":\"1\"}: supported values: \"storage\""],
+        ),
+        (source("storageClassName: x"), &["spec: Required value: must specify a volume type"]),
+        (
+            source("hostPath: {path: /srv}, nfs: {server: s, path: /}"),
+            &["spec.nfs: Forbidden: may not specify more than 1 volume type"],
+        ),
+        (source("hostPath: {path: ''}"), &["spec.hostPath.path: Required value"]),
+        (
+            source("hostPath: {path: /a/../b}"),
+            &["spec.hostPath.path: Invalid value: \"/a/../b\": must not contain '..'"],
+        ),
+        (
+            source("hostPath: {path: //.}, persistentVolumeReclaimPolicy: Recycle"),
+            &["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
+        ),
+        (
+            source("hostPath: {path: /a}, persistentVolumeReclaimPolicy: Keep"),
+            &["spec.persistentVolumeReclaimPolicy: Unsupported value: \"Keep\": supported values: \"Delete\", \
+               \"Recycle\", \"Retain\""],
+        ),
+        (
+            source("local: {path: /mnt}"),
+            &["metadata.annotations: Required value: Local volume requires node affinity"],
+        ),
+        (source(&format!("local: {{path: /mnt}}, {affinity}")), &[]),
+        (
+            source("hostPath: {path: /a}, nodeAffinity: {}"),
+            &["spec.nodeAffinity.required: Required value: must specify required node constraints"],
+        ),
+        (
+            source("hostPath: {path: /a}, nodeAffinity: {required: {nodeSelectorTerms: []}}"),
+            &["spec.nodeAffinity.required.nodeSelectorTerms: Required value: must have at least one node selector term"],
+        ),
+        (
+            source("hostPath: {path: /a}, volumeMode: Tape"),
+            &["spec.volumeMode: Unsupported value: \"Tape\": supported values: \"Block\", \"Filesystem\""],
+        ),
+    ];
+    for (text, expected) in cases {
+        check(Kind::PersistentVolume, &[(&text, expected)]);
+    }
+}
+
+#[test]
+fn claims_ask_for_a_size_and_a_use_vol_2() {
+    let claim = |part: &str, other: &str| with(CLAIM, part, other);
+    let cases: Vec<(String, &[&str])> = vec![
+        (CLAIM.into(), &[]),
+        (
+            claim("accessModes: [ReadWriteOnce], ", ""),
+            &["spec.accessModes: Required value: at least 1 access mode is required"],
+        ),
+        (claim("{storage: 5Gi}", "{}"), &["spec.resources[storage]: Required value"]),
+        (
+            claim("storage: 5Gi", "storage: 0"),
+            &["spec.resources[storage]: Invalid value: \"0\": must be greater than zero"],
+        ),
+        (
+            claim("resources", "selector: {matchExpressions: [{key: a, operator: Maybe}]}, resources"),
+            &["spec.selector.matchExpressions[0].operator: Invalid value: \"Maybe\": not a valid selector operator"],
+        ),
+        (claim("resources", "storageClassName: '', resources"), &[]),
+        (
+            claim("resources", "dataSource: {kind: Thing, name: ''}, resources"),
+            &["spec.dataSource.name: Required value", "spec.dataSource: Invalid value: \"Thing\""],
+        ),
+    ];
+    for (text, expected) in cases {
+        check(Kind::PersistentVolumeClaim, &[(&text, expected)]);
+    }
+    check_pod(&[
+        ("volumes: [{name: v, ephemeral: {}}]", &["spec.volumes[0].ephemeral.volumeClaimTemplate: Required value"]),
+        (
+            "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {metadata: {name: x}, spec: {accessModes: [ReadWriteOnce]}}}}]",
+            &[
+                "spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.name: Forbidden: may not be set",
+                "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value",
+            ],
+        ),
+    ]);
+}
+
+/// What is wrong with a change, without the difference that follows some of it.
+fn changes(kind: Kind, old: &str, new: &str) -> Vec<String> {
+    let errors = shown(&validate_update(&object(kind, new), &object(kind, old)));
+    errors.iter().map(|e| e.lines().next().unwrap_or_default().to_string()).collect()
+}
+
+#[test]
+fn what_was_asked_for_stays_but_may_grow_vol_2() {
+    let bound = format!("{CLAIM}\nstatus: {{phase: Bound, capacity: {{storage: 5Gi}}}}");
+    let frozen = "spec: Forbidden: spec is immutable after creation except resources.requests and \
+        volumeAttributesClassName for bound claims";
+    for (rule, old, new, expected) in [
+        ("a bound one grows", bound.clone(), with(&bound, "storage: 5Gi}}}\n", "storage: 6Gi}}}\n"), vec![]),
+        (
+            "it never shrinks below what it has",
+            bound.clone(),
+            with(&bound, "storage: 5Gi}}}\n", "storage: 4Gi}}}\n"),
+            vec!["spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"],
+        ),
+        ("a pending one does not grow", CLAIM.into(), with(CLAIM, "5Gi", "6Gi"), vec![frozen]),
+        ("its use stays", bound.clone(), with(&bound, "[ReadWriteOnce]", "[ReadWriteMany]"), vec![frozen]),
+        ("it gets a volume", CLAIM.into(), with(CLAIM, "resources", "volumeName: v, resources"), vec![]),
+        (
+            "and keeps it",
+            with(CLAIM, "resources", "volumeName: v, resources"),
+            with(CLAIM, "resources", "volumeName: w, resources"),
+            vec![frozen],
+        ),
+        ("it gets a class", CLAIM.into(), with(CLAIM, "resources", "storageClassName: a, resources"), vec![]),
+        (
+            "none is a class, too",
+            with(CLAIM, "resources", "storageClassName: '', resources"),
+            with(CLAIM, "resources", "storageClassName: a, resources"),
+            vec![frozen],
+        ),
+        (
+            "its mode stays",
+            with(CLAIM, "resources", "volumeMode: Block, resources"),
+            with(CLAIM, "resources", "volumeMode: Filesystem, resources"),
+            vec![frozen, "volumeMode: Invalid value: \"Filesystem\": field is immutable"],
+        ),
+    ] {
+        assert_eq!(changes(Kind::PersistentVolumeClaim, &old, &new), expected, "{rule}");
+    }
+    let errors = validate_update(
+        &object(Kind::PersistentVolumeClaim, &with(CLAIM, "[ReadWriteOnce]", "[ReadWriteMany]")),
+        &object(Kind::PersistentVolumeClaim, CLAIM),
+    );
+    let text = shown(&errors).join("");
+    assert!(text.contains("core.PersistentVolumeClaimSpec{"), "{text}");
+    assert!(text.contains("-\u{a0}\tAccessModes:") && text.contains("+\u{a0}\tAccessModes:"), "{text}");
+}
+
+#[test]
+fn volumes_stay_what_they_stand_for_vol_2() {
+    let affinity = |key: &str| {
+        format!(
+            "hostPath: {{path: /srv}}, nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: \
+             [{{key: {key}, operator: Exists}}]}}]}}}}"
+        )
+    };
+    let plain = "hostPath: {path: /srv}";
+    for (rule, old, new, expected) in [
+        ("size", VOLUME.to_string(), with(VOLUME, "5Gi", "9Gi"), vec![]),
+        ("policy", VOLUME.into(), with(VOLUME, plain, "hostPath: {path: /srv}, persistentVolumeReclaimPolicy: Delete"), vec![]),
+        (
+            "place",
+            VOLUME.into(),
+            with(VOLUME, "/srv", "/etc"),
+            vec!["spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation"],
+        ),
+        ("affinity set later", VOLUME.into(), with(VOLUME, plain, &affinity("a")), vec![]),
+    ] {
+        assert_eq!(changes(Kind::PersistentVolume, &old, &new), expected, "{rule}");
+    }
+    let moved = changes(
+        Kind::PersistentVolume,
+        &with(VOLUME, plain, &affinity("a")),
+        &with(VOLUME, plain, &affinity("b")),
+    );
+    assert!(moved.len() == 1 && moved[0].ends_with("field is immutable"), "{moved:?}");
+}
+
+#[test]
+fn classes_keep_their_word_vol_2() {
+    check(
+        Kind::StorageClass,
+        &[
+            ("provisioner: podium.dev/directory", &[]),
+            ("{}", &["provisioner: Required value"]),
+            (
+                "provisioner: x\nreclaimPolicy: Recycle",
+                &["reclaimPolicy: Unsupported value: \"Recycle\": supported values: \"Delete\", \"Retain\""],
+            ),
+            (
+                "provisioner: x\nvolumeBindingMode: Later",
+                &["volumeBindingMode: Unsupported value: \"Later\": supported values: \"Immediate\", \"WaitForFirstConsumer\""],
+            ),
+            ("provisioner: x\nparameters: {'': v}", &["parameters: Invalid value: \"\": field can not be empty."]),
+            (
+                "provisioner: x\nallowedTopologies: [{matchLabelExpressions: [{key: z, values: []}, {key: y, values: [a, a]}]}]",
+                &[
+                    "allowedTopologies[0].matchLabelExpressions[0].values: Required value",
+                    "allowedTopologies[0].matchLabelExpressions[1].values[1]: Duplicate value: \"a\"",
+                ],
+            ),
+        ],
+    );
+    let old = "provisioner: a\nreclaimPolicy: Delete\nvolumeBindingMode: Immediate\nparameters: {k: v}";
+    for (part, other, expected) in [
+        ("provisioner: a", "provisioner: b", "provisioner: Forbidden: updates to provisioner are forbidden"),
+        ("Delete", "Retain", "reclaimPolicy: Forbidden: updates to reclaimPolicy are forbidden"),
+        ("k: v", "k: w", "parameters: Forbidden: updates to parameters are forbidden."),
+        (
+            "Immediate",
+            "WaitForFirstConsumer",
+            "volumeBindingMode: Invalid value: \"WaitForFirstConsumer\": field is immutable",
+        ),
+    ] {
+        assert_eq!(changes(Kind::StorageClass, old, &with(old, part, other)), [expected]);
+    }
+    assert!(changes(Kind::StorageClass, old, &format!("{old}\nallowVolumeExpansion: true")).is_empty());
+}

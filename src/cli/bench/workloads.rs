@@ -1,0 +1,166 @@
+//! Workloads of pods that only pretend: made, rolled out, deleted (PERF-2), and how much is written for it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures::StreamExt;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::instance::Instance;
+use super::report::Report;
+
+/// What the whole control plane may write for a pod from its creation until it is Ready, besides the
+/// kubelet's own writes of its status.
+const GOAL_WRITES: f64 = 3.0;
+/// Processor seconds the control plane may take for 1 000 pods.
+const GOAL_PROCESSOR: f64 = 0.3;
+
+pub(super) fn deployment(name: &str, replicas: i32, image: &str) -> Result<Deployment> {
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}},
+                "spec": {"terminationGracePeriodSeconds": 1,
+                    "containers": [{"name": "c", "image": image}]}}}}))?)
+}
+
+/// Waits until this many replicas are ready, and of the newest template, and none besides.
+pub(super) async fn ready(api: &Api<Deployment>, name: &str, replicas: i32) -> Result<()> {
+    until(|| async {
+        let found = api.get(name).await?;
+        let generation = found.metadata.generation;
+        Ok(found.status.is_some_and(|s| {
+            s.observed_generation == generation
+                && [s.replicas, s.updated_replicas, s.ready_replicas] == [Some(replicas); 3]
+        }))
+    })
+    .await
+}
+
+/// Looks again without polling faster than a person blinks.
+async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result<()> {
+    while !done().await? {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+pub(super) async fn run() -> Result<()> {
+    thousand().await?;
+    five_thousand().await
+}
+
+/// 1 000 replicas on 100 nodes: made, counted, rolled out, deleted.
+async fn thousand() -> Result<()> {
+    const REPLICAS: i32 = 1000;
+    let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
+    let idle = instance.resident_mib()?;
+    let client = instance.client().await?;
+    let api: Api<Deployment> = Api::default_namespaced(client.clone());
+    let (before, changes) = (revision(&client).await?, PodChanges::follow(&client).await?);
+    let (start, worked) = (Instant::now(), instance.processor_time()?);
+    api.create(&PostParams::default(), &deployment("scale", REPLICAS, "nginx")?).await?;
+    ready(&api, "scale", REPLICAS).await?;
+    let made = start.elapsed().as_secs_f64();
+    let worked = (instance.processor_time()? - worked).as_secs_f64();
+    Report::against_peer("1 000 replicas on 100 hollow nodes, Ready", "s", made, 7.7);
+    Report::against_limit("  processor time for them", "s", worked, "goal", GOAL_PROCESSOR);
+    let written = (revision(&client).await? - before) as f64;
+    // A pod is written when it is made and when it is bound; all else is the kubelet's.
+    let by_kubelet = changes.count().await? as f64 - 2.0 * f64::from(REPLICAS);
+    let each = (written - by_kubelet) / f64::from(REPLICAS);
+    Report::against_limit("  writes a pod besides its status", "", each, "goal", GOAL_WRITES);
+    Report::alone("  writes of its status, each", "", by_kubelet / f64::from(REPLICAS));
+    let used = instance.resident_mib()?;
+    Report::against_peer("resident memory at 1 000 pods", "MiB", used, 740.0);
+    Report::alone("  of which by the pods, each", "KiB", (used - idle) * 1024.0 / f64::from(REPLICAS));
+
+    let start = Instant::now();
+    let change = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:1.27"}]}}}});
+    api.patch("scale", &PatchParams::default(), &Patch::Strategic(change)).await?;
+    ready(&api, "scale", REPLICAS).await?;
+    let seconds = start.elapsed().as_secs_f64();
+    Report::against_limit("rollout of 1 000 replicas", "s", seconds, "making them", made);
+
+    let start = Instant::now();
+    api.delete("scale", &DeleteParams::foreground()).await?;
+    until(|| async { Ok(api.get_opt("scale").await?.is_none()) }).await?;
+    let seconds = start.elapsed().as_secs_f64();
+    Report::against_limit("foreground deletion of 1 000 replicas", "s", seconds, "making them", made);
+    let left = Api::<Pod>::default_namespaced(client).list(&ListParams::default()).await?.items.len();
+    Report::alone("  pods left", "", left as f64);
+    instance.stop().await
+}
+
+/// 5 000 replicas on 500 nodes.
+async fn five_thousand() -> Result<()> {
+    const REPLICAS: i32 = 5000;
+    let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "500"]).await?;
+    let api: Api<Deployment> = Api::default_namespaced(instance.client().await?);
+    let (start, worked) = (Instant::now(), instance.processor_time()?);
+    api.create(&PostParams::default(), &deployment("scale", REPLICAS, "nginx")?).await?;
+    ready(&api, "scale", REPLICAS).await?;
+    let seconds = start.elapsed().as_secs_f64();
+    let worked = (instance.processor_time()? - worked).as_secs_f64();
+    Report::against_peer("5 000 replicas on 500 hollow nodes, Ready", "s", seconds, 82.0);
+    Report::against_peer("  processor time for 1 000 of them", "s", worked / 5.0, 15.0);
+    Report::against_peer("resident memory at 5 000 pods", "MiB", instance.resident_mib()?, 740.0 * 5.0);
+    instance.stop().await
+}
+
+/// The store's revision: one for every write.
+async fn revision(client: &Client) -> Result<i64> {
+    let list = Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default().limit(1)).await?;
+    Ok(list.metadata.resource_version.context("a list has a revision")?.parse()?)
+}
+
+/// Counts the changes of pods.
+struct PodChanges {
+    counting: tokio::task::JoinHandle<Result<u64>>,
+    last: tokio::sync::watch::Sender<i64>,
+    client: Client,
+}
+
+impl PodChanges {
+    /// From now on.
+    async fn follow(client: &Client) -> Result<Self> {
+        let from = revision(client).await?.to_string();
+        let pods: Api<Pod> = Api::default_namespaced(client.clone());
+        let mut stream = Box::pin(pods.watch(&WatchParams::default(), &from).await?.boxed());
+        let (last, mut until) = tokio::sync::watch::channel(i64::MAX);
+        let counting = tokio::spawn(async move {
+            let (mut count, mut seen) = (0, 0);
+            loop {
+                tokio::select! {
+                    event = stream.next() => match event.context("the watch goes on")?? {
+                        WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => {
+                            count += 1;
+                            seen = pod.metadata.resource_version.unwrap_or_default().parse()?;
+                        }
+                        WatchEvent::Bookmark(_) => {}
+                        WatchEvent::Error(error) => anyhow::bail!(error),
+                    },
+                    _ = until.changed() => {}
+                }
+                if seen >= *until.borrow() {
+                    return Ok(count);
+                }
+            }
+        });
+        Ok(Self { counting, last, client: client.clone() })
+    }
+
+    /// How many there have been.
+    async fn count(self) -> Result<u64> {
+        let pods: Api<Pod> = Api::default_namespaced(self.client);
+        let newest = pods.list(&ListParams::default()).await?.items.into_iter();
+        let newest = newest.filter_map(|p| p.metadata.resource_version?.parse().ok()).max().unwrap_or(0);
+        self.last.send_replace(newest);
+        self.counting.await?
+    }
+}

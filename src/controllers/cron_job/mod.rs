@@ -1,0 +1,366 @@
+//! CronJobs: Jobs at set times.
+//!
+//! Nothing is polled: a CronJob is looked at when it or one of its Jobs changes, and at its next time. A
+//! Job's name says the time it is for, so that a controller that comes back never makes it twice.
+
+mod jobs;
+mod schedule;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
+
+use super::context::Context;
+use crate::api::{
+    Api, ApiError, Change, ChangeKind, DeleteOptions, Part, Propagation, WriteOptions,
+};
+use crate::base::clock::time;
+use crate::base::cron::CronSchedule;
+use crate::base::time_zone::time_zone;
+use crate::object::job::{COMPLETE, finished};
+use crate::object::owner::{controller_of, is_controlled_by, is_terminating};
+use crate::object::{Key, Kind, Object, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
+use schedule::Times;
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(CronJobs {
+        api: context.api.clone(),
+        jobs: context.caches.of(),
+        recorder: Recorder::new(&context.api, "cronjob-controller"),
+        zone: context.settings.time_zone.clone().unwrap_or(TimeZone::UTC),
+        queue: queue.clone(),
+    });
+    let caches = vec![
+        context.follow::<CronJob, _>(&controller, CronJobs::cron_job_changed),
+        context.follow::<Job, _>(&controller, CronJobs::job_changed),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct CronJobs {
+    api: Api,
+    jobs: Cache<Job>,
+    recorder: Recorder,
+    /// Of schedules that name none.
+    zone: TimeZone,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for CronJobs {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "cronjob"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        // Not from the cache: its own last write says which Jobs it knows.
+        let Ok(cron_job) = self.api.get_as::<CronJob>(key) else { return Ok(()) };
+        let jobs = self.jobs.controlled_by(cron_job.uid());
+        let mut status = cron_job.status.clone().unwrap_or_default();
+        let outcome = self.sync(&cron_job, &jobs, &mut status);
+        self.clean_up(&cron_job, &jobs, &mut status);
+        self.write_status(&cron_job, status)?;
+        if let Some(next) = outcome? {
+            self.queue.add_after(key.clone(), next);
+        }
+        Ok(())
+    }
+}
+
+impl CronJobs {
+    fn cron_job_changed(&self, change: &Change) {
+        let key = change.object.key();
+        let spec = |object: &Object| {
+            object.get::<CronJob>().map(|c| (c.spec.schedule.clone(), c.spec.time_zone.clone()))
+        };
+        let before = change.previous.as_ref().and_then(|p| spec(p));
+        if change.kind == ChangeKind::Modified && before != spec(&change.object) {
+            // The times of another schedule are not made up for.
+            if let Some(next) =
+                Shared::from_object(&change.object).and_then(|cron_job| self.until_next(&cron_job))
+            {
+                return self.queue.add_after(key, next);
+            }
+        }
+        if change.kind != ChangeKind::Deleted {
+            self.queue.add(key);
+        }
+    }
+
+    fn until_next(&self, cron_job: &Shared<CronJob>) -> Option<Duration> {
+        let schedule = CronSchedule::parse(&cron_job.spec.schedule).ok()?;
+        let zone = self.zone_of(cron_job).ok()?;
+        Times { cron_job, schedule: &schedule, zone: &zone }.until_next(self.api.clock().now())
+    }
+
+    fn job_changed(&self, change: &Change) {
+        let job = &change.object;
+        if let Some(owner) = controller_of(job.meta()).filter(|r| r.kind == "CronJob") {
+            self.queue.add(Key::new(job.namespace(), owner.name.as_str()));
+        }
+    }
+
+    /// The wall clock that the schedule means.
+    fn zone_of(&self, cron_job: &CronJob) -> Result<TimeZone, String> {
+        match cron_job.spec.time_zone.as_deref() {
+            None => Ok(self.zone.clone()),
+            Some(name) => time_zone(name).map_err(|error| format!("invalid timeZone: {name:?}: {error}")),
+        }
+    }
+
+    /// Brings the list of active Jobs up to date and makes the Job that is due; tells when to look again.
+    fn sync(
+        &self,
+        cron_job: &Shared<CronJob>,
+        jobs: &[Shared<Job>],
+        status: &mut CronJobStatus,
+    ) -> Result<Option<Duration>, ApiError> {
+        self.follow_jobs(cron_job, jobs, status);
+        let suspended = cron_job.spec.suspend == Some(true);
+        if is_terminating(&cron_job.metadata) {
+            return Ok(None);
+        }
+        let zone = match self.zone_of(cron_job) {
+            Ok(zone) => zone,
+            Err(message) => {
+                self.recorder.warning(cron_job.object(), "UnknownTimeZone", message);
+                return Ok(None);
+            }
+        };
+        if suspended {
+            return Ok(None);
+        }
+        let text = &cron_job.spec.schedule;
+        let schedule = match CronSchedule::parse(text) {
+            Ok(schedule) => schedule,
+            Err(error) => {
+                let message = format!("unparseable schedule: {text:?} : {error}");
+                self.recorder.warning(cron_job.object(), "UnparseableSchedule", message);
+                return Ok(None);
+            }
+        };
+        let now = self.api.clock().now();
+        let times = Times { cron_job, schedule: &schedule, zone: &zone };
+        let due = match times.due(now) {
+            Ok(due) => due,
+            Err(error) => {
+                let message = format!("invalid schedule: {text} : {error}");
+                self.recorder.warning(cron_job.object(), "InvalidSchedule", message);
+                return Ok(None);
+            }
+        };
+        let next = times.until_next(now);
+        let Some(due) = due else { return Ok(next) };
+        if due.too_many_missed {
+            self.recorder.warning(
+                cron_job.object(),
+                "TooManyMissedTimes",
+                "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew",
+            );
+        }
+        if !self.may_start(cron_job, due.at, now, status) {
+            return Ok(next);
+        }
+        if cron_job.spec.concurrency_policy.as_deref() == Some("Replace") {
+            self.remove_active(cron_job, status)?;
+        }
+        self.start_job(cron_job, due.at, status)?;
+        Ok(next)
+    }
+
+    /// Notes which Jobs have ended, gone missing, or come from elsewhere.
+    fn follow_jobs(&self, cron_job: &Shared<CronJob>, jobs: &[Shared<Job>], status: &mut CronJobStatus) {
+        for job in jobs {
+            let active = is_active(status, job.uid());
+            match finished(job) {
+                None if !active => self.recorder.warning(
+                    cron_job.object(),
+                    "UnexpectedJob",
+                    format!("Saw a job that the controller did not create or forgot: {}", job.name()),
+                ),
+                Some(end) if active => {
+                    remove(status, job.uid());
+                    let message = format!("Saw completed job: {}, condition: {}", job.name(), end.type_);
+                    self.recorder.normal(cron_job.object(), "SawCompletedJob", message);
+                }
+                _ => {}
+            }
+            let success = finished(job).filter(|end| end.type_ == COMPLETE);
+            let at = success.and_then(|_| job.status.as_ref()?.completion_time.clone());
+            if at.as_ref().map(|t| t.0) > status.last_successful_time.as_ref().map(|t| t.0) {
+                status.last_successful_time = at;
+            }
+        }
+        let seen: HashSet<&str> = jobs.iter().map(|job| job.uid()).collect();
+        for reference in status.active.clone().unwrap_or_default() {
+            let (uid, name) = (reference.uid.unwrap_or_default(), reference.name.unwrap_or_default());
+            // What the cache has not shown yet is there all the same.
+            let there = || {
+                let job = self.api.get(Kind::Job, &Key::new(cron_job.namespace(), name.as_str()));
+                job.is_ok_and(|job| job.uid() == uid)
+            };
+            if !seen.contains(uid.as_str()) && !there() {
+                remove(status, &uid);
+                let message = format!("Active job went missing: {name}");
+                self.recorder.normal(cron_job.object(), "MissingJob", message);
+            }
+        }
+    }
+
+    /// Whether a Job may be made for a time that has come.
+    fn may_start(
+        &self,
+        cron_job: &Shared<CronJob>,
+        at: Timestamp,
+        now: Timestamp,
+        status: &CronJobStatus,
+    ) -> bool {
+        let spec = &cron_job.spec;
+        let window = spec.starting_deadline_seconds.map(SignedDuration::from_secs);
+        let closes = window.and_then(|window| at.checked_add(window).ok());
+        if closes.is_some_and(|closes| closes < now) {
+            let written = at.strftime("%a, %d %b %Y %H:%M:%S +0000");
+            let message = format!("Missed scheduled time to start a job: {written}");
+            self.recorder.warning(cron_job.object(), "MissSchedule", message);
+            return false;
+        }
+        let name = jobs::name_for(cron_job, at);
+        let mut active = status.active.iter().flatten();
+        let done = status.last_schedule_time.as_ref().is_some_and(|last| last.0 == at);
+        if done || active.any(|job| job.name.as_ref() == Some(&name)) {
+            return false;
+        }
+        let busy = status.active.as_ref().is_some_and(|active| !active.is_empty());
+        if spec.concurrency_policy.as_deref() == Some("Forbid") && busy {
+            self.recorder.normal(
+                cron_job.object(),
+                "JobAlreadyActive",
+                "Not starting job because prior execution is running and concurrency policy is Forbid",
+            );
+            return false;
+        }
+        true
+    }
+
+    /// Makes the Job for a time, or finds the one that was made before the status could say so.
+    fn start_job(
+        &self,
+        cron_job: &Shared<CronJob>,
+        at: Timestamp,
+        status: &mut CronJobStatus,
+    ) -> Result<(), ApiError> {
+        let zone = cron_job.spec.time_zone.as_deref().and_then(|name| time_zone(name).ok());
+        let job = jobs::job_for(cron_job, at, &zone.unwrap_or(TimeZone::UTC));
+        let name = job.metadata.name.clone().unwrap_or_default();
+        let job = match self.api.create_as(job) {
+            Ok(job) => {
+                let message = format!("Created job {name}");
+                self.recorder.normal(cron_job.object(), "SuccessfulCreate", message);
+                job
+            }
+            Err(error) if error.is_already_exists() => {
+                let job = self.api.get_as::<Job>(&Key::new(cron_job.namespace(), name))?;
+                // Somebody else's Job of this name: that time is taken.
+                if !is_controlled_by(&job.metadata, cron_job.uid()) {
+                    return Ok(());
+                }
+                job
+            }
+            Err(error) => {
+                if !error.is_namespace_going() {
+                    let message = format!("Error creating job: {error}");
+                    self.recorder.warning(cron_job.object(), "FailedCreate", message);
+                }
+                return Err(error);
+            }
+        };
+        if !is_active(status, job.uid()) {
+            status.active.get_or_insert_default().push(reference_to(job.object()));
+        }
+        status.last_schedule_time = Some(time(at));
+        Ok(())
+    }
+
+    /// Ends the Jobs that still run.
+    fn remove_active(
+        &self,
+        cron_job: &Shared<CronJob>,
+        status: &mut CronJobStatus,
+    ) -> Result<(), ApiError> {
+        for reference in status.active.clone().unwrap_or_default() {
+            let key = Key::new(cron_job.namespace(), reference.name.unwrap_or_default());
+            if let Ok(job) = self.api.get_as::<Job>(&key) {
+                self.delete_job(cron_job, &job, status)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes finished Jobs beyond the history's limits.
+    fn clean_up(&self, cron_job: &Shared<CronJob>, jobs: &[Shared<Job>], status: &mut CronJobStatus) {
+        for job in jobs::beyond_history(cron_job, jobs) {
+            if !is_terminating(&job.metadata) {
+                // Told as an event; it is tried again with the next change.
+                let _ = self.delete_job(cron_job, job, status);
+            }
+        }
+    }
+
+    fn delete_job(
+        &self,
+        cron_job: &Shared<CronJob>,
+        job: &Shared<Job>,
+        status: &mut CronJobStatus,
+    ) -> Result<(), ApiError> {
+        let this = DeleteOptions {
+            propagation: Some(Propagation::Background),
+            ..DeleteOptions::uid(job.uid())
+        };
+        match self.api.delete(Kind::Job, &job.key(), &this) {
+            Ok(_) => {
+                let message = format!("Deleted job {}", job.name());
+                self.recorder.normal(cron_job.object(), "SuccessfulDelete", message);
+            }
+            // Gone already.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                let message = format!("Deleted job: {error}");
+                self.recorder.warning(cron_job.object(), "FailedDelete", message);
+                return Err(error);
+            }
+        }
+        remove(status, job.uid());
+        Ok(())
+    }
+
+    fn write_status(&self, cron_job: &Shared<CronJob>, mut status: CronJobStatus) -> Result<(), ApiError> {
+        status.active = status.active.filter(|active| !active.is_empty());
+        if cron_job.status.clone().unwrap_or_default() == status {
+            return Ok(());
+        }
+        let mut next = CronJob::clone(cron_job);
+        next.status = Some(status);
+        match self.api.update(&Object::new(next), Part::Status, &WriteOptions::default()) {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_active(status: &CronJobStatus, uid: &str) -> bool {
+    status.active.iter().flatten().any(|job| job.uid.as_deref() == Some(uid))
+}
+
+fn remove(status: &mut CronJobStatus, uid: &str) {
+    if let Some(active) = &mut status.active {
+        active.retain(|job| job.uid.as_deref() != Some(uid));
+    }
+}

@@ -1,0 +1,169 @@
+//! Which scheduled time a CronJob is at, and how many it has missed.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::batch::v1::CronJob;
+
+use crate::base::clock::until;
+use crate::base::cron::CronSchedule;
+
+/// Beyond so many missed times something is wrong, and a warning is due.
+const MANY: i64 = 100;
+
+/// The controller comes a little late rather than early.
+const DELTA: Duration = Duration::from_millis(100);
+
+/// The schedule makes no sense: there is no 31st of February.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("time difference between two schedules is less than 1 second")]
+pub(super) struct NoTimes;
+
+/// Where a CronJob stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standing {
+    /// From when on times count: the last scheduled one, or the start.
+    since: Timestamp,
+    /// The latest time that has come since.
+    latest: Option<Timestamp>,
+    /// How many have come, about, when it is more than the latest.
+    missed: i64,
+}
+
+/// A time at which a Job should have been made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) at: Timestamp,
+    /// More were missed than can be explained by a controller that was down.
+    pub(super) too_many_missed: bool,
+}
+
+/// A CronJob's schedule on the wall clock it means.
+pub(super) struct Times<'a> {
+    pub(super) cron_job: &'a CronJob,
+    pub(super) schedule: &'a CronSchedule,
+    pub(super) zone: &'a TimeZone,
+}
+
+impl Times<'_> {
+    fn next_after(&self, at: Timestamp) -> Option<Timestamp> {
+        self.schedule.next_after(at, self.zone)
+    }
+
+    /// The latest unmet time that is not out of the window of `startingDeadlineSeconds`.
+    pub(super) fn due(&self, now: Timestamp) -> Result<Option<Due>, NoTimes> {
+        let window = self.cron_job.spec.starting_deadline_seconds.map(SignedDuration::from_secs);
+        let standing = self.standing(now, window.and_then(|window| now.checked_sub(window).ok()))?;
+        Ok(standing.latest.map(|at| Due { at, too_many_missed: standing.missed > MANY }))
+    }
+
+    /// How long until the next time; nothing when there is none.
+    pub(super) fn until_next(&self, now: Timestamp) -> Option<Duration> {
+        let from = match self.standing(now, None) {
+            Ok(Standing { latest: Some(latest), .. }) => latest,
+            Ok(Standing { since, missed: 0, .. }) => since,
+            _ => now,
+        };
+        let next = self.next_after(from)?;
+        Some(until(now, next) + DELTA)
+    }
+
+    /// Counts from the last scheduled time, but not from before `not_before`.
+    fn standing(&self, now: Timestamp, not_before: Option<Timestamp>) -> Result<Standing, NoTimes> {
+        let last = self.cron_job.status.as_ref().and_then(|s| s.last_schedule_time.as_ref());
+        let start = last.or(self.cron_job.metadata.creation_timestamp.as_ref()).map_or(now, |t| t.0);
+        let since = not_before.map_or(start, |at| start.max(at));
+        let first = self.next_after(since).ok_or(NoTimes)?;
+        if now < first {
+            return Ok(Standing { since, latest: None, missed: 0 });
+        }
+        let second = self.next_after(first);
+        if second.is_some_and(|second| now < second) {
+            return Ok(Standing { since, latest: Some(first), missed: 0 });
+        }
+        let between = second.ok_or(NoTimes)?.duration_since(first).as_secs();
+        if between < 1 {
+            return Err(NoTimes);
+        }
+        // The times may not be evenly apart; near the end they are gone through one by one.
+        let missed = now.duration_since(first).as_secs() / between + 1;
+        let near = SignedDuration::from_secs((missed - 2) * between);
+        let mut latest = None;
+        let mut at = first.checked_add(near).ok().and_then(|near| self.next_after(near));
+        while let Some(time) = at.filter(|time| *time <= now) {
+            latest = Some(time);
+            at = self.next_after(time);
+        }
+        Ok(Standing { since, latest, missed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-11-{text}Z").parse().unwrap()
+    }
+
+    /// `day-time` of the due time, `!` when too many were missed, and the seconds until the next.
+    fn told(schedule: &str, created: &str, last: Option<&str>, deadline: Option<i64>, now: &str) -> String {
+        let cron_job: CronJob = serde_json::from_value(json!({
+            "metadata": {"creationTimestamp": at(created)},
+            "spec": {"schedule": schedule, "startingDeadlineSeconds": deadline, "jobTemplate": {}},
+            "status": {"lastScheduleTime": last.map(at)}}))
+        .unwrap();
+        let schedule = CronSchedule::parse(schedule).unwrap();
+        let times = Times { cron_job: &cron_job, schedule: &schedule, zone: &TimeZone::UTC };
+        let due = match times.due(at(now)) {
+            Err(error) => error.to_string(),
+            Ok(None) => "nothing".into(),
+            Ok(Some(due)) => {
+                let sign = if due.too_many_missed { "!" } else { "" };
+                format!("{}{sign}", due.at.strftime("%dT%H:%M:%S"))
+            }
+        };
+        let next = times.until_next(at(now)).map_or("never".into(), |d| d.as_secs().to_string());
+        format!("{due} then {next}")
+    }
+
+    #[test]
+    fn the_latest_missed_time_is_due_cj_1() {
+        let start = "21T00:00:00";
+        for (schedule, last, deadline, now, expected) in [
+            ("0 * * * *", None, None, "21T00:59:59", "nothing then 1"),
+            ("0 * * * *", None, None, "21T01:00:00", "21T01:00:00 then 3600"),
+            ("0 * * * *", None, None, "21T05:30:00", "21T05:00:00 then 1800"),
+            ("0 * * * *", Some("21T05:00:00"), None, "21T05:30:00", "nothing then 1800"),
+            // Missed for long: a warning, and the latest one all the same.
+            ("0 * * * *", None, None, "25T03:59:59", "25T03:00:00 then 0"),
+            ("0 * * * *", None, None, "25T05:00:00", "25T05:00:00! then 3600"),
+            ("* * * * *", None, None, "21T10:19:00", "21T10:19:00! then 60"),
+            // The page's example: of 08:29 to 10:21 a window of 200 s has three.
+            ("*/1 * * * *", Some("21T08:30:00"), None, "21T10:21:00", "21T10:21:00! then 60"),
+            ("*/1 * * * *", Some("21T08:30:00"), Some(200), "21T10:21:00", "21T10:21:00 then 60"),
+            // A window that no time falls into.
+            ("0 * * * *", None, Some(600), "21T05:30:00", "nothing then 1800"),
+            ("0 * * * *", None, Some(1800), "21T05:30:00", "nothing then 1800"),
+            ("0 * * * *", None, Some(1801), "21T05:30:00", "21T05:00:00 then 1800"),
+            // Times that are not evenly apart.
+            ("30 6-16/4 * * 1-5", None, None, "24T12:00:00", "24T10:30:00 then 9000"),
+            ("0 0 1 * *", None, None, "30T23:00:00", "nothing then 3600"),
+            ("@every 1h30m", None, None, "21T05:00:00", "21T04:30:00 then 3600"),
+            ("0 0 31 2 *", None, None, "22T00:00:00", "time difference between two schedules is less than 1 second then never"),
+        ] {
+            let now_and_last = (schedule, last, deadline, now);
+            assert_eq!(told(schedule, start, last, deadline, now), expected, "{now_and_last:?}");
+        }
+    }
+
+    #[test]
+    fn a_hundred_missed_times_are_not_too_many_cj_1() {
+        // 00:01 to 01:40 are a hundred times.
+        assert_eq!(told("* * * * *", "21T00:00:00", None, None, "21T01:40:30"), "21T01:40:00 then 29");
+        assert_eq!(told("* * * * *", "21T00:00:00", None, None, "21T01:41:00"), "21T01:41:00! then 60");
+    }
+}

@@ -1,0 +1,121 @@
+//! Which nodes a DaemonSet is for.
+//!
+//! Looks at names, labels and taints only: whether there is room on a node is for the scheduler to say.
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Toleration};
+
+use super::pod;
+use crate::object::node_selector::RequiredNodes;
+use crate::object::taint::effect::NO_EXECUTE;
+use crate::object::taint::{is_tolerated, untolerated};
+
+/// What a node is to a DaemonSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// It runs a pod of the set.
+    Run,
+    /// Pods that are there stay; none is made: the node has a NoSchedule taint that they do not tolerate.
+    Keep,
+    /// It has none of the set's pods.
+    Never,
+}
+
+/// What a DaemonSet asks of nodes, read once and matched with many.
+#[derive(Clone, Debug)]
+pub(super) struct Placement {
+    node_name: Option<String>,
+    required: RequiredNodes,
+    tolerations: Vec<Toleration>,
+}
+
+impl Placement {
+    pub(super) fn of(set: &DaemonSet) -> Self {
+        let spec = set.spec.template.spec.clone().unwrap_or_default();
+        Self {
+            node_name: spec.node_name.clone().filter(|name| !name.is_empty()),
+            required: RequiredNodes::of(&spec),
+            tolerations: pod::tolerations(&spec),
+        }
+    }
+
+    /// Whether the node should run a pod of the set, or may go on running one.
+    pub(super) fn fit(&self, node: &Node) -> Fit {
+        let named = self.node_name.is_none() || self.node_name == node.metadata.name;
+        if !named || !self.required.matches(node) {
+            return Fit::Never;
+        }
+        let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
+        if untolerated(taints, Some(&self.tolerations)).is_none() {
+            return Fit::Run;
+        }
+        let driven_away =
+            taints.iter().any(|t| t.effect == NO_EXECUTE && !is_tolerated(Some(&self.tolerations), t));
+        if driven_away { Fit::Never } else { Fit::Keep }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
+    fn fit(spec: Value, node: Value) -> Fit {
+        let mut set = json!({"metadata": {"name": "d"}, "spec": {"selector": {},
+            "template": {"spec": {"containers": []}}}});
+        set["spec"]["template"]["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let set: DaemonSet = serde_json::from_value(set).unwrap();
+        Placement::of(&set).fit(&serde_json::from_value(node).unwrap())
+    }
+
+    #[test]
+    fn a_node_is_eligible_by_name_labels_and_taints_ds_1() {
+        let node = |taints: Value| json!({"metadata": {"name": "n1", "labels": {"disk": "ssd"}}, "spec": {"taints": taints}});
+        let taint = |key: &str, effect: &str| json!([{"key": key, "effect": effect}]);
+        let affinity = |key: &str| {
+            json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+                {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]}]}}}})
+        };
+        let tolerant = json!({"tolerations": [{"key": "mine", "operator": "Exists"}]});
+        for (rule, spec, taints, expected) in [
+            ("any node", json!({}), json!([]), Fit::Run),
+            ("selected", json!({"nodeSelector": {"disk": "ssd"}}), json!([]), Fit::Run),
+            ("not selected", json!({"nodeSelector": {"disk": "hdd"}}), json!([]), Fit::Never),
+            ("by affinity", affinity("disk"), json!([]), Fit::Run),
+            ("not by affinity", affinity("gpu"), json!([]), Fit::Never),
+            ("named", json!({"nodeName": "n1"}), json!([]), Fit::Run),
+            ("another is named", json!({"nodeName": "n2"}), json!([]), Fit::Never),
+            ("kept off", json!({}), taint("mine", "NoSchedule"), Fit::Keep),
+            ("driven away", json!({}), taint("mine", "NoExecute"), Fit::Never),
+            ("rather not", json!({}), taint("mine", "PreferNoSchedule"), Fit::Run),
+            ("tolerant", tolerant.clone(), taint("mine", "NoExecute"), Fit::Run),
+            (
+                "not selected, and kept off",
+                json!({"nodeSelector": {"disk": "hdd"}}),
+                taint("mine", "NoSchedule"),
+                Fit::Never,
+            ),
+            ("cordoned", json!({}), taint("node.kubernetes.io/unschedulable", "NoSchedule"), Fit::Run),
+            ("not ready", json!({}), taint("node.kubernetes.io/not-ready", "NoExecute"), Fit::Run),
+            // The NoSchedule half of it is the scheduler's affair for other pods; daemons are held up, too.
+            ("not ready yet", json!({}), taint("node.kubernetes.io/not-ready", "NoSchedule"), Fit::Keep),
+            ("short of disk", json!({}), taint("node.kubernetes.io/disk-pressure", "NoSchedule"), Fit::Run),
+            (
+                "without network",
+                json!({}),
+                taint("node.kubernetes.io/network-unavailable", "NoSchedule"),
+                Fit::Keep,
+            ),
+            (
+                "without network, which it makes",
+                json!({"hostNetwork": true}),
+                taint("node.kubernetes.io/network-unavailable", "NoSchedule"),
+                Fit::Run,
+            ),
+        ] {
+            assert_eq!(fit(spec, node(taints)), expected, "{rule}");
+        }
+    }
+}

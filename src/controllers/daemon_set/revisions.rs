@@ -1,0 +1,75 @@
+//! Which revision each pod of a DaemonSet is of, and which revisions are kept.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::DaemonSets;
+use crate::api::{ApiError, DeleteOptions};
+use crate::controllers::history::{Latest, POD_REVISION_LABEL, equal_to};
+use crate::object::{Kind, Shared};
+
+/// The hash by which pods of a revision are known; an adopted revision without one goes by its name.
+pub(super) fn hash_of(revision: &Shared<ControllerRevision>) -> &str {
+    let labels = revision.metadata.labels.as_ref();
+    labels.and_then(|l| l.get(POD_REVISION_LABEL)).map_or_else(|| revision.name(), String::as_str)
+}
+
+/// The hash a pod carries.
+fn carried(pod: &Pod) -> Option<&str> {
+    Some(pod.metadata.labels.as_ref()?.get(POD_REVISION_LABEL)?.as_str())
+}
+
+impl DaemonSets {
+    /// One revision a template: pods of the others that hold the newest one's are its pods from now on.
+    pub(super) fn merge_equal(
+        &self,
+        set: &Shared<DaemonSet>,
+        latest: &Latest,
+        revisions: &mut Vec<Shared<ControllerRevision>>,
+        pods: &mut [Shared<Pod>],
+    ) -> Result<(), ApiError> {
+        let equal = equal_to(revisions, &set.spec.template).into_iter().cloned();
+        let doubles: Vec<_> = equal.filter(|r| r.uid() != latest.revision.uid()).collect();
+        for double in doubles {
+            for pod in pods.iter_mut().filter(|pod| carried(pod) == Some(hash_of(&double))) {
+                *pod = self.api.modify::<Pod>(&pod.key(), |fresh| {
+                    if fresh.metadata.uid.as_deref() == Some(pod.uid()) {
+                        let labels = fresh.metadata.labels.get_or_insert_default();
+                        labels.insert(POD_REVISION_LABEL.to_string(), hash_of(&latest.revision).to_string());
+                    }
+                    Ok(())
+                })?;
+            }
+            match self.api.delete(Kind::ControllerRevision, &double.key(), &DeleteOptions::uid(double.uid()))
+            {
+                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+                _ => revisions.retain(|r| r.uid() != double.uid()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the oldest revisions beyond `revisionHistoryLimit`. Those that pods are of are counted, but
+    /// never go.
+    pub(super) fn forget_old(
+        &self,
+        set: &DaemonSet,
+        latest: &Latest,
+        revisions: &[Shared<ControllerRevision>],
+        pods: &[Shared<Pod>],
+    ) -> Result<(), ApiError> {
+        let in_use: HashSet<&str> = pods.iter().filter_map(|pod| carried(pod)).collect();
+        let old_in_use: HashSet<&str> = revisions
+            .iter()
+            .filter(|r| r.uid() != latest.revision.uid() && in_use.contains(hash_of(r)))
+            .map(Shared::name)
+            .collect();
+        let used = i32::try_from(old_in_use.len()).unwrap_or(i32::MAX);
+        let limit = set.spec.revision_history_limit.map(|limit| limit.saturating_sub(used).max(0));
+        let mut live = old_in_use;
+        live.insert(latest.revision.name());
+        self.history.truncate(revisions, &live, limit)
+    }
+}

@@ -1,0 +1,162 @@
+//! A new template reaches every node, without more nodes than agreed being without a pod, or having two.
+//!
+//! Relies on [`super::manage`], which makes the pods that are missing and removes those that are too many.
+
+use super::fleet::{Daemon, Fleet, Place, State, Strategy};
+use super::manage::Step;
+use super::placement::Fit;
+
+/// The next step of an update.
+pub(super) fn next_step(fleet: &Fleet, strategy: Strategy) -> Step {
+    match strategy {
+        Strategy::OnDelete => Step::default(),
+        Strategy::RollingUpdate { max_surge: 0, max_unavailable } => replace(fleet, max_unavailable),
+        Strategy::RollingUpdate { max_surge, .. } => surge(fleet, max_surge),
+    }
+}
+
+/// The pods of a node that live.
+enum There<'p> {
+    Nothing,
+    Old(&'p Daemon),
+    New(&'p Daemon),
+    Both {
+        old: &'p Daemon,
+        new: &'p Daemon,
+    },
+    /// More than one of a kind: the surplus must go first.
+    Surplus,
+}
+
+fn there(place: &Place) -> There<'_> {
+    // A pod that ended is still there: it is replaced by another rule than this one.
+    let mut living = place.daemons.iter().filter(|d| d.state != State::Going);
+    match (living.next(), living.next(), living.next()) {
+        (None, ..) => There::Nothing,
+        (Some(new), None, _) if new.updated => There::New(new),
+        (Some(old), None, _) => There::Old(old),
+        (Some(a), Some(b), None) if a.updated != b.updated => {
+            let (new, old) = if a.updated { (a, b) } else { (b, a) };
+            There::Both { old, new }
+        }
+        _ => There::Surplus,
+    }
+}
+
+/// A bound as a number of things to take.
+fn room(bound: i32, used: usize) -> usize {
+    usize::try_from(bound).unwrap_or(0).saturating_sub(used)
+}
+
+/// Old pods are removed, as many as may be unavailable; those that are already go at once. Nodes where a pod
+/// only may stay take part as long as they have one.
+fn replace(fleet: &Fleet, max_unavailable: i32) -> Step {
+    let mut unavailable = 0;
+    let (mut useless, mut candidates) = (Vec::new(), Vec::new());
+    for place in fleet.places.iter().filter(|p| p.fit == Fit::Run || !p.daemons.is_empty()) {
+        match there(place) {
+            There::Nothing | There::Both { .. } | There::Surplus => unavailable += 1,
+            There::New(new) => unavailable += usize::from(!new.is_available()),
+            There::Old(old) if old.is_available() => candidates.push(old.name.clone()),
+            There::Old(old) => {
+                unavailable += 1;
+                useless.push(old.name.clone());
+            }
+        }
+    }
+    candidates.truncate(room(max_unavailable, unavailable));
+    Step { delete: [useless, candidates].concat(), ..Step::default() }
+}
+
+/// New pods are made beside old ones, as many as may surge; an old one goes when its successor serves. Where
+/// the set no longer belongs, a pod that serves stays until there are enough elsewhere.
+fn surge(fleet: &Fleet, max_surge: i32) -> Step {
+    let (mut surging, mut available) = (0, 0);
+    let (mut delete, mut misplaced) = (Vec::new(), Vec::new());
+    let (mut create, mut candidates) = (Vec::new(), Vec::new());
+    for place in &fleet.places {
+        match there(place) {
+            There::Nothing => {}
+            There::Surplus => surging += 1,
+            There::New(new) => available += usize::from(new.is_available()),
+            There::Old(old) if old.is_available() => {
+                available += 1;
+                match place.fit {
+                    Fit::Run => candidates.push(place.node.clone()),
+                    _ => misplaced.push(old.name.clone()),
+                }
+            }
+            There::Old(old) => match place.fit {
+                Fit::Run => create.push(place.node.clone()),
+                _ => delete.push(old.name.clone()),
+            },
+            There::Both { old, new } => {
+                available += usize::from(old.is_available());
+                if new.is_available() {
+                    delete.push(old.name.clone());
+                } else {
+                    surging += 1;
+                }
+            }
+        }
+    }
+    let desired = usize::try_from(fleet.desired()).unwrap_or(0);
+    delete.extend(misplaced.into_iter().take(available.saturating_sub(desired)));
+    create.extend(candidates.into_iter().take(room(max_surge, surging)));
+    Step { create, delete, ..Step::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fleet::tests::fleet;
+    use super::*;
+
+    fn told(nodes: &str, max_surge: i32, max_unavailable: i32) -> String {
+        let step = next_step(&fleet(nodes), Strategy::RollingUpdate { max_surge, max_unavailable });
+        format!("+[{}] -[{}]", step.create.join(" "), step.delete.join(" "))
+    }
+
+    #[test]
+    fn old_pods_go_as_fast_as_new_ones_serve_ds_1() {
+        for (rule, nodes, max_unavailable, expected) in [
+            ("the first", "Run a:o, Run b:o, Run c:o", 1, "+[] -[a]"),
+            ("two at once", "Run a:o, Run b:o, Run c:o", 2, "+[] -[a b]"),
+            ("one goes", "Run a:og, Run b:o", 1, "+[] -[]"),
+            ("one is missing", "Run, Run b:o", 1, "+[] -[]"),
+            ("the new one does not serve yet", "Run a:u, Run b:o", 1, "+[] -[]"),
+            ("nor long enough", "Run a:w, Run b:o", 1, "+[] -[]"),
+            ("it serves", "Run a, Run b:o", 1, "+[] -[b]"),
+            ("old ones that serve nobody cost nothing", "Run a:ou, Run b:op, Run c:o", 1, "+[] -[a b]"),
+            ("and leave what room there is", "Run a:ou, Run b:o, Run c:o", 2, "+[] -[a b]"),
+            ("surplus first", "Run a:o b:o, Run c:o", 1, "+[] -[]"),
+            ("where it may only stay", "Keep a:o, Run b:o", 1, "+[] -[a]"),
+            ("where it is not, it does not count", "Keep, Never, Run b:o", 1, "+[] -[b]"),
+            ("all done", "Run a, Run b", 1, "+[] -[]"),
+        ] {
+            assert_eq!(told(nodes, 0, max_unavailable), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn with_surge_a_new_pod_serves_before_the_old_one_goes_ds_1() {
+        for (rule, nodes, max_surge, expected) in [
+            ("the first", "Run a:o, Run b:o, Run c:o", 1, "+[n1] -[]"),
+            ("two at once", "Run a:o, Run b:o, Run c:o", 2, "+[n1 n2] -[]"),
+            ("its successor does not serve yet", "Run a:o x:u, Run b:o", 1, "+[] -[]"),
+            ("it does", "Run a:o x, Run b:o", 1, "+[n2] -[a]"),
+            ("one that serves nobody is succeeded at once", "Run a:ou, Run b:o", 1, "+[n1 n2] -[]"),
+            ("manage makes what is missing", "Run, Run b", 1, "+[] -[]"),
+            ("misplaced, and needed", "Keep a:o, Run b:u", 1, "+[] -[]"),
+            ("misplaced, and no longer needed", "Keep a:o, Run b", 1, "+[] -[a]"),
+            ("misplaced, and no use", "Keep a:ou, Run b:u", 1, "+[] -[a]"),
+            ("surplus counts", "Run a:o b:o, Run c:o", 1, "+[] -[]"),
+        ] {
+            assert_eq!(told(nodes, max_surge, 0), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn on_delete_leaves_it_to_others_ds_1() {
+        assert_eq!(next_step(&fleet("Run a:o"), Strategy::OnDelete), Step::default());
+    }
+}

@@ -1,0 +1,88 @@
+//! What a DaemonSet tells of its nodes.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::DaemonSetStatus;
+
+use super::fleet::Fleet;
+use super::placement::Fit;
+use crate::object::readiness::Availability;
+
+/// The counts in the status; generation and collisions stay as they were.
+pub(super) fn count(fleet: &Fleet, before: Option<&DaemonSetStatus>) -> DaemonSetStatus {
+    let (mut desired, mut current, mut misscheduled, mut ready) = (0, 0, 0, 0);
+    let (mut updated, mut available) = (0, 0);
+    for place in &fleet.places {
+        // The oldest is the one that counts: a surging one may yet come to nothing.
+        let first = place.daemons.first();
+        if place.fit != Fit::Run {
+            misscheduled += i32::from(first.is_some());
+            continue;
+        }
+        desired += 1;
+        let Some(daemon) = first else { continue };
+        current += 1;
+        ready += i32::from(daemon.ready);
+        available += i32::from(daemon.is_available());
+        updated += i32::from(daemon.updated);
+    }
+    let some = |n: i32| (n != 0).then_some(n);
+    DaemonSetStatus {
+        desired_number_scheduled: desired,
+        current_number_scheduled: current,
+        number_misscheduled: misscheduled,
+        number_ready: ready,
+        updated_number_scheduled: some(updated),
+        number_available: some(available),
+        number_unavailable: some(desired - available),
+        ..before.cloned().unwrap_or_default()
+    }
+}
+
+/// When a ready pod becomes available next, should it stay ready.
+pub(super) fn next_available(fleet: &Fleet) -> Option<Duration> {
+    let daemons = fleet.places.iter().flat_map(|place| &place.daemons);
+    daemons
+        .filter_map(|daemon| match daemon.availability {
+            Availability::In(left) => Some(left),
+            Availability::Available | Availability::NotReady => None,
+        })
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fleet::tests::fleet;
+    use super::*;
+
+    #[test]
+    fn nodes_are_counted_by_their_oldest_pod_ds_1() {
+        // desired, current, misscheduled, ready, updated, available, unavailable
+        for (nodes, expected) in [
+            ("Run", [1, 0, 0, 0, 0, 0, 1]),
+            ("Run a, Run b:o, Run c:u, Run d:w, Run", [5, 4, 0, 3, 3, 2, 3]),
+            ("Run a:o b:u", [1, 1, 0, 1, 0, 1, 0]),
+            ("Keep a, Never b:g, Keep, Never", [0, 0, 2, 0, 0, 0, 0]),
+        ] {
+            let told = count(&fleet(nodes), None);
+            let or_zero = |n: Option<i32>| n.unwrap_or(0);
+            assert_eq!(
+                [
+                    told.desired_number_scheduled,
+                    told.current_number_scheduled,
+                    told.number_misscheduled,
+                    told.number_ready,
+                    or_zero(told.updated_number_scheduled),
+                    or_zero(told.number_available),
+                    or_zero(told.number_unavailable),
+                ],
+                expected,
+                "{nodes}"
+            );
+        }
+        let before = DaemonSetStatus { collision_count: Some(2), ..DaemonSetStatus::default() };
+        assert_eq!(count(&fleet("Run"), Some(&before)).collision_count, Some(2));
+        assert_eq!(next_available(&fleet("Run a, Keep b:w")), Some(Duration::from_secs(3)));
+        assert_eq!(next_available(&fleet("Run a, Keep b:u")), None);
+    }
+}

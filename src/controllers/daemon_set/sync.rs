@@ -1,0 +1,140 @@
+//! Carrying out what was decided for one DaemonSet.
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::fleet::{Fleet, Strategy};
+use super::manage::Step;
+use super::{DaemonSets, manage, pod, revisions, rolling, status};
+use crate::api::ApiError;
+use crate::controllers::claim::claim;
+use crate::object::owner::is_terminating;
+use crate::object::selector::Selector;
+use crate::object::{Kind, Shared};
+
+/// Pods made or asked to go in one turn; the rest follows when those were seen.
+const BURST: usize = 250;
+
+/// Whether a turn acted on the set as it is, so that its generation counts as observed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Acted {
+    Yes,
+    No,
+}
+
+impl DaemonSets {
+    pub(super) fn sync(&self, set: &Shared<DaemonSet>) -> Result<(), ApiError> {
+        if set.spec.selector == LabelSelector::default() {
+            let message = "This daemon set is selecting all pods. A non-empty selector is required.";
+            self.control.recorder().warning(set.object(), "SelectingAll", message);
+            return Ok(());
+        }
+        // What becomes of its pods is for the garbage collector.
+        if is_terminating(&set.metadata) {
+            return Ok(());
+        }
+        let selector = Selector::from_field(&set.spec.selector);
+        let mut revisions = self.history.of(set, &selector)?;
+        let collisions = set.status.as_ref().and_then(|s| s.collision_count);
+        let latest = self.history.latest(set, &set.spec.template, &revisions, collisions)?;
+        let owned = self.pods.controlled_by(set.uid());
+        let orphans = self.orphans.of(set.namespace(), &self.pods);
+        let mut pods = claim(&self.api, set, &selector, owned.into_iter().chain(orphans))?;
+        self.merge_equal(set, &latest, &mut revisions, &mut pods)?;
+
+        let hash = revisions::hash_of(&latest.revision);
+        let now = self.api.clock().now();
+        let fleet = Fleet::of(set, hash, &self.nodes.list(), &pods, now);
+        if let Some(left) = status::next_available(&fleet) {
+            self.queue.add_after(set.key(), left);
+        }
+        // What was done last has not come back yet: deciding now would decide it twice. It comes with an
+        // event of its own.
+        if !self.control.is_caught_up(set.uid()) {
+            return self.tell(set, &fleet, latest.collisions, Acted::No);
+        }
+        let outcome = self.act(set, &fleet, hash, &pods);
+        let tidied = outcome.and_then(|()| self.forget_old(set, &latest, &revisions, &pods));
+        self.tell(set, &fleet, latest.collisions, Acted::Yes)?;
+        tidied
+    }
+
+    /// Every node gets its pod; then the template's changes go on.
+    fn act(
+        &self,
+        set: &Shared<DaemonSet>,
+        fleet: &Fleet,
+        hash: &str,
+        pods: &[Shared<Pod>],
+    ) -> Result<(), ApiError> {
+        let monotonic = self.api.clock().monotonic();
+        let wait = |node: &str| self.failures.wait(set.uid(), node, monotonic);
+        let step = manage::next_step(fleet, Strategy::surges(set), wait);
+        self.tell_of_ended(set, &step);
+        if let Some(delay) = step.look_again {
+            self.queue.add_after(set.key(), delay);
+        }
+        self.take(set, &step, hash, pods)?;
+        if !self.control.is_caught_up(set.uid()) {
+            return Ok(());
+        }
+        self.take(set, &rolling::next_step(fleet, Strategy::of(set, fleet.desired())), hash, pods)
+    }
+
+    fn tell_of_ended(&self, set: &Shared<DaemonSet>, step: &Step) {
+        for ended in &step.ended {
+            let pod = format!("daemon pod {}/{} on node {}", set.namespace(), ended.pod, ended.node);
+            let recorder = self.control.recorder();
+            if ended.failed {
+                self.failures.removed(set.uid(), &ended.node, self.api.clock().monotonic());
+                let message = format!("Found failed {pod}, will try to kill it");
+                recorder.warning(set.object(), "FailedDaemonPod", message);
+            } else {
+                let message = format!("Found succeeded {pod}, will try to delete it");
+                recorder.normal(set.object(), "SucceededDaemonPod", message);
+            }
+        }
+    }
+
+    fn take(
+        &self,
+        set: &Shared<DaemonSet>,
+        step: &Step,
+        hash: &str,
+        pods: &[Shared<Pod>],
+    ) -> Result<(), ApiError> {
+        let new = step.create.iter().take(BURST).map(|node| pod::pod_for(set, node, hash)).collect();
+        let made = self.control.create_all(set.object(), new);
+        let names = step.delete.iter().take(BURST);
+        let gone = names.filter_map(|name| pods.iter().find(|pod| pod.name() == name));
+        made.and(self.control.delete_all(set.object(), gone))
+    }
+
+    fn tell(
+        &self,
+        set: &Shared<DaemonSet>,
+        fleet: &Fleet,
+        collisions: i32,
+        acted: Acted,
+    ) -> Result<(), ApiError> {
+        let written = self.api.modify_status::<DaemonSet>(&set.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() != Some(set.uid()) {
+                return Err(ApiError::not_found(Kind::DaemonSet, &set.key()));
+            }
+            let mut status = status::count(fleet, fresh.status.as_ref());
+            if acted == Acted::Yes {
+                status.observed_generation = set.metadata.generation;
+            }
+            if collisions != 0 {
+                status.collision_count = Some(collisions);
+            }
+            fresh.status = Some(status);
+            Ok(())
+        });
+        match written {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! How long a Job waits before it replaces a pod that failed: longer with each failure since a success.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::base::backoff::BackoffPolicy;
+use crate::base::clock::since;
+use crate::object::readiness::condition;
+
+/// Failures since the last success.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BackOff {
+    failures: u32,
+    last_failure: Option<Timestamp>,
+}
+
+impl BackOff {
+    /// After these ends too, each with its time.
+    pub(super) fn after(
+        self,
+        succeeded: impl Iterator<Item = Timestamp>,
+        failed: impl Iterator<Item = Timestamp>,
+    ) -> Self {
+        let before = match succeeded.max() {
+            Some(success) => (Self::default(), Some(success)),
+            None => (self, None),
+        };
+        let (before, success) = before;
+        failed.filter(|at| success.is_none_or(|success| *at > success)).fold(before, |so_far, at| Self {
+            failures: so_far.failures.saturating_add(1),
+            last_failure: so_far.last_failure.max(Some(at)),
+        })
+    }
+
+    /// How long to wait yet.
+    pub(super) fn remaining(self, policy: BackoffPolicy, now: Timestamp) -> Duration {
+        self.last_failure.map_or(Duration::ZERO, |at| remaining(policy, self.failures, at, now))
+    }
+}
+
+/// What is left of the delay after so many failures, the last of them at `last`.
+pub(super) fn remaining(policy: BackoffPolicy, failures: u32, last: Timestamp, now: Timestamp) -> Duration {
+    policy.delay(failures).saturating_sub(since(now, last))
+}
+
+/// When a pod ended: when its last container did, or else when it stopped being ready, was deleted, or at
+/// the very least was made.
+pub(super) fn ended_at(pod: &Pod) -> Timestamp {
+    let meta = &pod.metadata;
+    let ends = || {
+        let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+        let end = |c: &k8s_openapi::api::core::v1::ContainerStatus| {
+            c.state.as_ref()?.terminated.as_ref()?.finished_at.as_ref().map(|t| t.0)
+        };
+        statuses.iter().map(end).collect::<Option<Vec<_>>>()?.into_iter().max()
+    };
+    let not_ready = || {
+        let ready = condition(pod, "Ready").filter(|c| c.status == "False")?;
+        ready.last_transition_time.as_ref().map(|t| t.0)
+    };
+    let deleted = || {
+        let grace = SignedDuration::from_secs(meta.deletion_grace_period_seconds.unwrap_or(0));
+        meta.deletion_timestamp.as_ref()?.0.checked_sub(grace).ok()
+    };
+    ends()
+        .or_else(not_ready)
+        .or_else(deleted)
+        .or_else(|| meta.creation_timestamp.as_ref().map(|t| t.0))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_delay_doubles_with_each_failure_since_a_success_job_1() {
+        let policy = BackoffPolicy { initial: Duration::from_secs(10), max: Duration::from_mins(6) };
+        // (ends before, successes, failures, now, seconds to wait)
+        let none: &[i64] = &[];
+        for (before, succeeded, failed, now, expected) in [
+            (none, none, none, 100, 0),
+            (none, none, &[100][..], 100, 10),
+            (none, none, &[100], 104, 6),
+            (none, none, &[100], 111, 0),
+            (none, none, &[90, 100], 100, 20),
+            (&[90, 80, 70], none, &[100], 100, 80),
+            (&[10, 20, 30, 40, 50, 60], none, &[100], 100, 360),
+            // A success forgets what was before it, whenever it is seen.
+            (&[70, 80, 90], &[95], &[100], 100, 10),
+            (&[70, 80, 90], &[95], none, 100, 0),
+            (none, &[100], &[90, 100, 105], 110, 5),
+        ] {
+            let times = |seconds: &[i64]| seconds.iter().copied().map(at).collect::<Vec<_>>();
+            let record = BackOff::default().after(std::iter::empty(), times(before).into_iter());
+            let record = record.after(times(succeeded).into_iter(), times(failed).into_iter());
+            let told = record.remaining(policy, at(now)).as_secs();
+            assert_eq!(told, expected, "{before:?} then {succeeded:?} {failed:?} at {now}");
+        }
+    }
+
+    #[test]
+    fn a_pod_ended_when_its_last_container_did_job_1() {
+        let time = |second: i64| json!(at(second));
+        let container = |state: serde_json::Value| json!({"name": "c", "image": "", "imageID": "",
+            "ready": false, "restartCount": 0, "state": state});
+        let ended = |second: i64| container(json!({"terminated": {"exitCode": 1, "finishedAt": time(second)}}));
+        let running = container(json!({"running": {}}));
+        let unready = json!([{"type": "Ready", "status": "False", "lastTransitionTime": time(7)}]);
+        let going = json!({"creationTimestamp": time(1), "deletionTimestamp": time(40),
+            "deletionGracePeriodSeconds": 30});
+        for (meta, status, expected) in [
+            (json!({}), json!({"containerStatuses": [ended(5), ended(9), ended(3)], "conditions": unready}), 9),
+            (json!({}), json!({"containerStatuses": [ended(5), running], "conditions": unready}), 7),
+            (going, json!({"containerStatuses": [running]}), 10),
+            (json!({"creationTimestamp": time(1)}), json!({}), 1),
+        ] {
+            let pod: Pod = serde_json::from_value(json!({"metadata": meta, "status": status})).unwrap();
+            assert_eq!(ended_at(&pod), at(expected), "{pod:?}");
+        }
+    }
+}

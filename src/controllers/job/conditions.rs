@@ -1,0 +1,78 @@
+//! The conditions of a Job.
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
+
+use super::verdict::Ending;
+use crate::base::clock::time;
+use crate::object::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED};
+
+/// Sets a condition; one that would only say that something never was is left out. Whether it changed.
+fn ensure(
+    status: &mut JobStatus,
+    type_: &str,
+    holds: bool,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) -> bool {
+    let conditions = status.conditions.get_or_insert_default();
+    let value = if holds { "True" } else { "False" };
+    let text = |text: &str| Some(text.to_string()).filter(|t| !t.is_empty());
+    let next = JobCondition {
+        type_: type_.into(),
+        status: value.into(),
+        reason: text(reason),
+        message: text(message),
+        last_probe_time: Some(time(now)),
+        last_transition_time: Some(time(now)),
+    };
+    let same = |c: &JobCondition| {
+        c.status == next.status && c.reason == next.reason && c.message == next.message
+    };
+    let changed = match conditions.iter_mut().find(|c| c.type_ == type_) {
+        Some(condition) if same(condition) => false,
+        Some(condition) => {
+            *condition = next;
+            true
+        }
+        None if holds => {
+            conditions.push(next);
+            true
+        }
+        None => false,
+    };
+    if conditions.is_empty() {
+        status.conditions = None;
+    }
+    changed
+}
+
+/// Says whether the Job is suspended. Being suspended stops its clock, being resumed starts it anew.
+pub(super) fn set_suspended(status: &mut JobStatus, suspended: bool, now: Timestamp) -> bool {
+    let (reason, message) =
+        if suspended { ("JobSuspended", "Job suspended") } else { ("JobResumed", "Job resumed") };
+    let changed = ensure(status, SUSPENDED, suspended, reason, message, now);
+    if changed {
+        status.start_time = (!suspended).then(|| time(now));
+    }
+    changed
+}
+
+/// Says how the Job will end once its pods are gone.
+pub(super) fn set_target(status: &mut JobStatus, ending: &Ending, now: Timestamp) {
+    let type_ = if ending.success { SUCCESS_CRITERIA_MET } else { FAILURE_TARGET };
+    let there = status.conditions.iter().flatten().any(|c| c.type_ == type_ && c.status == "True");
+    if !there {
+        ensure(status, type_, true, &ending.reason, &ending.message, now);
+    }
+}
+
+/// Ends the Job.
+pub(super) fn set_finished(status: &mut JobStatus, ending: &Ending, now: Timestamp) {
+    let type_ = if ending.success { COMPLETE } else { FAILED };
+    ensure(status, type_, true, &ending.reason, &ending.message, now);
+    if ending.success {
+        status.completion_time = Some(time(now));
+    }
+}

@@ -1,0 +1,122 @@
+//! Counting ends exactly once, whatever happens in between.
+//!
+//! A pod's end is first noted in the status by its uid, then the pod loses its finalizer, then the note
+//! becomes part of a counter. A controller that comes back after any of these steps sees from the pod and
+//! the note how far it was. For a success of an indexed Job the index itself is the note.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::failure_policy::meaning;
+use super::tally::Tally;
+use super::verdict::Ending;
+use super::view::{Member, View};
+use crate::object::Shared;
+use crate::object::owner::is_terminating;
+
+/// Notes in one status; more follow when these have become counts.
+const MAX_UNCOUNTED: usize = 500;
+
+/// What was noted.
+pub(super) struct Noted {
+    /// The pods that may lose their finalizer once the status is written.
+    pub(super) release: Vec<Shared<Pod>>,
+    /// Not everything fitted in.
+    pub(super) full: bool,
+}
+
+/// Notes every end that is not noted yet. With a decided end every pod has ended.
+pub(super) fn note(
+    view: &View<'_>,
+    tally: &Tally<'_>,
+    ending: Option<&Ending>,
+    status: &mut JobStatus,
+) -> Noted {
+    let mut uncounted = status.uncounted_terminated_pods.take().unwrap_or_default();
+    let known = view.uncounted();
+    let mut completed = tally.indexes.as_ref().map(|indexes| indexes.completed_before.clone());
+    let mut noted = Noted { release: Vec::new(), full: false };
+    let mut indexes_noted = 0;
+    let mut held: Vec<&Member> = view.members.iter().filter(|m| m.held).collect();
+    held.sort_by_key(|m| m.index);
+    for member in held.into_iter().filter(|m| may_release(view, tally, ending, m)) {
+        let length = |uids: &Option<Vec<String>>| uids.as_ref().map_or(0, Vec::len);
+        if length(&uncounted.succeeded) + length(&uncounted.failed) + indexes_noted >= MAX_UNCOUNTED {
+            noted.full = true;
+            break;
+        }
+        noted.release.push(member.pod.clone());
+        let failed = view.is_failed(member) || ending.is_some_and(|e| !e.success);
+        let countable = view.can_count(member) && !known.failed.contains(member.uid());
+        let uid = member.uid().to_string();
+        if member.succeeded() {
+            match (&mut completed, member.index.filter(|_| countable)) {
+                (Some(completed), Some(index)) => {
+                    indexes_noted += usize::from(!completed.contains(index));
+                    completed.add(index);
+                }
+                (None, _) if countable && !known.succeeded.contains(member.uid()) => {
+                    uncounted.succeeded.get_or_insert_default().push(uid);
+                }
+                _ => {}
+            }
+        } else if failed
+            && countable
+            && meaning(view.spec.pod_failure_policy.as_ref(), &member.pod).counts()
+        {
+            uncounted.failed.get_or_insert_default().push(uid);
+        }
+    }
+    status.uncounted_terminated_pods = Some(uncounted);
+    if let (Some(completed), Some(indexes)) = (completed, &tally.indexes) {
+        status.succeeded = some(completed.len());
+        status.completed_indexes = Some(completed.to_string()).filter(|text| !text.is_empty());
+        status.failed_indexes = indexes.failed.as_ref().map(ToString::to_string);
+    }
+    noted
+}
+
+/// Whether nothing more is to be learnt from a pod.
+fn may_release(view: &View<'_>, tally: &Tally<'_>, ending: Option<&Ending>, member: &Member) -> bool {
+    if is_terminating(&view.job.metadata) || ending.is_some() || member.succeeded() {
+        return true;
+    }
+    let replaceable = tally.indexes.as_ref().is_some_and(|indexes| {
+        indexes.replaceable.values().any(|waiting| waiting.uid() == member.uid())
+    });
+    view.is_failed(member) && !replaceable
+}
+
+/// Turns the notes on pods that have no finalizer any more into counts.
+pub(super) fn count_released(status: &mut JobStatus, held: &HashSet<String>) {
+    let uncounted = status.uncounted_terminated_pods.get_or_insert_with(UncountedTerminatedPods::default);
+    let counters = [(&mut uncounted.succeeded, &mut status.succeeded), (&mut uncounted.failed, &mut status.failed)];
+    for (uids, counter) in counters {
+        let Some(noted) = uids else { continue };
+        let before = noted.len();
+        noted.retain(|uid| held.contains(uid));
+        let counted = i32::try_from(before - noted.len()).unwrap_or(i32::MAX);
+        *counter = some(counter.unwrap_or(0).saturating_add(counted));
+        if noted.is_empty() {
+            *uids = None;
+        }
+    }
+}
+
+/// Whether a note is left.
+pub(super) fn has_notes(status: &JobStatus) -> bool {
+    uncounted_uids(status).next().is_some()
+}
+
+/// The uids of the pods that are noted.
+pub(super) fn uncounted_uids(status: &JobStatus) -> impl Iterator<Item = &String> {
+    let uncounted = status.uncounted_terminated_pods.iter();
+    uncounted.flat_map(|u| u.succeeded.iter().flatten().chain(u.failed.iter().flatten()))
+}
+
+/// A counter as the status writes it: nothing for zero.
+pub(super) fn some(count: i32) -> Option<i32> {
+    (count != 0).then_some(count)
+}

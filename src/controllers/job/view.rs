@@ -1,0 +1,132 @@
+//! A Job with its pods, as one reconcile sees them.
+
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::{Job, JobSpec};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::object::job::{COMPLETION_INDEX, TRACKING_FINALIZER, is_indexed};
+use crate::object::owner::is_terminating;
+use crate::object::readiness::{is_active, is_ready, is_terminal, phase};
+use crate::object::{Object, Shared};
+
+/// One of the Job's pods.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) pod: Shared<Pod>,
+    /// Which of an indexed Job's completions it is for, if it says so.
+    pub(super) index: Option<i32>,
+    /// It has the finalizer: its end has not been counted, or the count is not written yet.
+    pub(super) held: bool,
+}
+
+impl Member {
+    pub(super) fn new(pod: Shared<Pod>) -> Self {
+        let annotations = pod.metadata.annotations.as_ref();
+        let index = annotations.and_then(|a| a.get(COMPLETION_INDEX)).and_then(|text| text.parse().ok());
+        let (index, held) = (index.filter(|index| *index >= 0), is_held(pod.object()));
+        Self { pod, index, held }
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        self.pod.uid()
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        is_active(&self.pod)
+    }
+
+    pub(super) fn succeeded(&self) -> bool {
+        phase(&self.pod) == "Succeeded"
+    }
+
+    /// It was asked to go and has not ended.
+    pub(super) fn is_going(&self) -> bool {
+        is_terminating(&self.pod.metadata) && !is_terminal(&self.pod)
+    }
+}
+
+/// Whether a pod waits for its end to be counted.
+pub(super) fn is_held(pod: &Object) -> bool {
+    pod.meta().finalizers.iter().flatten().any(|f| f == TRACKING_FINALIZER)
+}
+
+/// What a decision is made of.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) job: &'a Job,
+    pub(super) spec: &'a JobSpec,
+    pub(super) members: &'a [Member],
+    pub(super) now: Timestamp,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn active(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
+        self.members.iter().filter(|m| m.is_active())
+    }
+
+    pub(super) fn active_count(&self) -> i32 {
+        count(self.active())
+    }
+
+    pub(super) fn ready_count(&self) -> i32 {
+        count(self.active().filter(|m| is_ready(&m.pod)))
+    }
+
+    /// Pods that were asked to go and have not ended.
+    pub(super) fn terminating_count(&self) -> i32 {
+        count(self.members.iter().filter(|m| m.is_going()))
+    }
+
+    /// Whether a pod that was asked to go is replaced only once it has ended.
+    pub(super) fn replaces_only_failed(&self) -> bool {
+        self.spec.pod_replacement_policy.as_deref() == Some("Failed")
+    }
+
+    /// Whether a pod will not succeed any more. One that was asked to go counts at once, unless the Job
+    /// waits for ends: it may be on a node that is gone.
+    pub(super) fn is_failed(&self, member: &Member) -> bool {
+        match phase(&member.pod) {
+            "Failed" => true,
+            "Succeeded" => false,
+            _ => !self.replaces_only_failed() && is_terminating(&member.pod.metadata),
+        }
+    }
+
+    /// The number of indexes of an indexed Job.
+    pub(super) fn indexes(&self) -> Option<i32> {
+        is_indexed(self.spec).then(|| self.spec.completions.unwrap_or(0))
+    }
+
+    /// Whether its end can count at all: in an indexed Job it must be for one of the indexes.
+    pub(super) fn can_count(&self, member: &Member) -> bool {
+        self.indexes().is_none_or(|indexes| member.index.is_some_and(|index| index < indexes))
+    }
+
+    /// How often an index may fail, when each has a limit of its own.
+    pub(super) fn limit_per_index(&self) -> Option<i32> {
+        self.spec.backoff_limit_per_index.filter(|_| is_indexed(self.spec))
+    }
+
+    /// The pods whose ends are in the status but not in its counters yet.
+    pub(super) fn uncounted(&self) -> Uncounted<'a> {
+        let of = |uids: Option<&'a Vec<String>>| uids.into_iter().flatten().map(String::as_str).collect();
+        let uncounted = self.job.status.as_ref().and_then(|s| s.uncounted_terminated_pods.as_ref());
+        Uncounted {
+            succeeded: of(uncounted.and_then(|u| u.succeeded.as_ref())),
+            failed: of(uncounted.and_then(|u| u.failed.as_ref())),
+        }
+    }
+}
+
+/// By uid, the pods that are about to be counted.
+pub(super) struct Uncounted<'a> {
+    pub(super) succeeded: HashSet<&'a str>,
+    pub(super) failed: HashSet<&'a str>,
+}
+
+/// A number of pods, as a status has it.
+pub(super) fn count<T>(items: impl IntoIterator<Item = T>) -> i32 {
+    i32::try_from(items.into_iter().count()).unwrap_or(i32::MAX)
+}

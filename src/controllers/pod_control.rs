@@ -1,0 +1,186 @@
+//! Making and removing the pods of an owner: tells of it, and remembers what the cache has not shown yet.
+//!
+//! Never decides how many there should be, nor which of them go.
+
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::context::Context;
+use crate::api::{Api, ApiError, Change, ChangeKind, DeleteOptions};
+use crate::object::owner::{controller_of, controller_reference, is_terminating};
+use crate::object::readiness::{is_ready, is_terminal, ready_since};
+use crate::object::{Kind, Object, Shared, Uid};
+use crate::reconcile::{Cache, Expectations, Recorder};
+
+/// The hand of one controller.
+pub(super) struct PodControl {
+    api: Api,
+    pods: Cache<Pod>,
+    expectations: Expectations<Uid>,
+    recorder: Recorder,
+}
+
+impl PodControl {
+    /// Nothing was done yet; events are told in the name of `component`.
+    pub(super) fn new(context: &Context, component: &str) -> Self {
+        Self {
+            api: context.api.clone(),
+            pods: context.caches.of(),
+            expectations: Expectations::new(),
+            recorder: Recorder::new(&context.api, component),
+        }
+    }
+
+    /// What tells of things in the controller's name.
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
+    /// Follows a pod's change; the controller of owners of this kind hands on every one.
+    pub(super) fn observe(&self, change: &Change, owner: Kind) {
+        let pod = change.object.meta();
+        let Some(owner) = controller_of(pod).filter(|r| r.kind == owner.info().name) else { return };
+        if change.kind == ChangeKind::Deleted {
+            self.expectations.gone(&owner.uid, change.object.uid());
+        } else {
+            self.expectations.seen(&owner.uid, change.object.uid(), is_terminating(pod));
+        }
+    }
+
+    /// Whether the cache shows all that was done for the owner with this uid.
+    pub(super) fn is_caught_up(&self, owner: &str) -> bool {
+        self.expectations.satisfied(&owner.to_string())
+    }
+
+    /// The owner with this uid is gone.
+    pub(super) fn forget(&self, owner: &str) {
+        self.expectations.forget(&owner.to_string());
+    }
+
+    /// Makes pods in batches that double: one bad template fails once, not five hundred times.
+    pub(super) fn create_all(&self, owner: &Object, pods: Vec<Pod>) -> Result<(), ApiError> {
+        let mut pods = pods.into_iter();
+        let mut batch = 1;
+        while pods.len() > 0 {
+            let mut failure = None;
+            for pod in pods.by_ref().take(batch) {
+                if let Err(error) = self.create(owner, pod) {
+                    failure.get_or_insert(error);
+                }
+            }
+            match failure {
+                // Nothing can be made in a namespace that goes, and nothing needs to be.
+                Some(error) if error.is_namespace_going() => return Ok(()),
+                Some(error) => return Err(error),
+                None => batch *= 2,
+            }
+        }
+        Ok(())
+    }
+
+    fn create(&self, owner: &Object, pod: Pod) -> Result<(), ApiError> {
+        match self.make(owner, pod) {
+            Ok(created) => {
+                let message = format!("Created pod: {}", created.name());
+                self.recorder.normal(owner, "SuccessfulCreate", message);
+                Ok(())
+            }
+            Err(error) => {
+                if !error.is_namespace_going() {
+                    self.recorder.warning(owner, "FailedCreate", format!("Error creating: {error}"));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes one pod and expects to see it; the caller tells of it in its own words.
+    pub(super) fn make(&self, owner: &Object, pod: Pod) -> Result<Shared<Pod>, ApiError> {
+        let created = self.api.create_as(pod)?;
+        let uid = owner.uid().to_string();
+        self.expectations.expect_creation(&uid, created.uid());
+        // The cache may have been faster than the line above.
+        if let Some(shown) = self.pods.get(&created.key()).filter(|p| p.uid() == created.uid()) {
+            self.expectations.seen(&uid, shown.uid(), is_terminating(&shown.metadata));
+        }
+        Ok(created)
+    }
+
+    /// Asks all of these pods to go; the first failure is the answer.
+    pub(super) fn delete_all<'p>(
+        &self,
+        owner: &Object,
+        pods: impl IntoIterator<Item = &'p Shared<Pod>>,
+    ) -> Result<(), ApiError> {
+        let mut failure = None;
+        for pod in pods {
+            if let Err(error) = self.delete(owner, pod) {
+                failure.get_or_insert(error);
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn delete(&self, owner: &Object, pod: &Shared<Pod>) -> Result<(), ApiError> {
+        match self.remove(owner, pod) {
+            Ok(true) => {
+                self.recorder.normal(owner, "SuccessfulDelete", format!("Deleted pod: {}", pod.name()));
+                Ok(())
+            }
+            Ok(false) => Ok(()),
+            Err(error) => {
+                self.recorder.warning(owner, "FailedDelete", format!("Error deleting: {error}"));
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks one pod to go and expects to see that; the caller tells of it in its own words. False when it was
+    /// gone already.
+    pub(super) fn remove(&self, owner: &Object, pod: &Shared<Pod>) -> Result<bool, ApiError> {
+        let uid = owner.uid().to_string();
+        // Before the deletion: the event that ends the expectation comes only once.
+        self.expectations.expect_deletion(&uid, pod.uid());
+        match self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())) {
+            Ok(_) => Ok(true),
+            Err(error) => {
+                self.expectations.gone(&uid, pod.uid());
+                // Gone already, or another of the same name: what was wanted.
+                if error.is_not_found() || error.is_conflict() { Ok(false) } else { Err(error) }
+            }
+        }
+    }
+}
+
+/// Whether a pod's change can change what its owner does or tells.
+pub(super) fn is_relevant(change: &Change) -> bool {
+    let (Some(before), Some(after)) =
+        (change.previous.as_ref().and_then(|p| p.get::<Pod>()), change.object.get::<Pod>())
+    else {
+        return true;
+    };
+    let facts =
+        |pod: &Pod| (is_terminating(&pod.metadata), is_terminal(pod), is_ready(pod), ready_since(pod));
+    change.kind != ChangeKind::Modified
+        || facts(before) != facts(after)
+        || before.metadata.labels != after.metadata.labels
+        || before.metadata.owner_references != after.metadata.owner_references
+}
+
+/// The pod of an owner's template, without a name yet.
+pub(super) fn pod_of(owner: &Object, template: &PodTemplateSpec) -> Pod {
+    let meta = template.metadata.clone().unwrap_or_default();
+    Pod {
+        metadata: ObjectMeta {
+            generate_name: Some(format!("{}-", owner.name())),
+            namespace: Some(owner.namespace().to_string()),
+            labels: meta.labels,
+            annotations: meta.annotations,
+            finalizers: meta.finalizers,
+            owner_references: Some(vec![controller_reference(owner)]),
+            ..ObjectMeta::default()
+        },
+        spec: template.spec.clone(),
+        status: None,
+    }
+}

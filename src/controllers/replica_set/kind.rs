@@ -1,0 +1,129 @@
+//! The two kinds that keep a number of equal pods: ReplicaSets, and ReplicationControllers before them.
+//!
+//! What they differ in is here and nowhere else.
+
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
+use k8s_openapi::api::core::v1::{
+    PodTemplateSpec, ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus,
+};
+
+use crate::object::Typed;
+use crate::object::selector::Selector;
+
+/// A kind that keeps a number of equal pods.
+pub(super) trait Replicated: Typed {
+    /// The controller's kube-controller-manager name.
+    const CONTROLLER: &'static str;
+    /// In whose name events are told.
+    const COMPONENT: &'static str;
+    /// `spec.replicas`.
+    fn replicas(&self) -> Option<i32>;
+    /// `spec.minReadySeconds`.
+    fn min_ready_seconds(&self) -> i32;
+    /// `spec.selector`.
+    fn selector(&self) -> Selector;
+    /// `spec.template`.
+    fn template(&self) -> Option<&PodTemplateSpec>;
+    /// The status, in the form that says more.
+    fn status(&self) -> Option<ReplicaSetStatus>;
+    /// Replaces the status; what the kind cannot say is left out.
+    fn set_status(&mut self, status: ReplicaSetStatus);
+}
+
+impl Replicated for ReplicaSet {
+    const CONTROLLER: &'static str = "replicaset";
+    const COMPONENT: &'static str = "replicaset-controller";
+
+    fn replicas(&self) -> Option<i32> {
+        self.spec.replicas
+    }
+
+    fn min_ready_seconds(&self) -> i32 {
+        self.spec.min_ready_seconds.unwrap_or(0)
+    }
+
+    fn selector(&self) -> Selector {
+        Selector::from_field(&self.spec.selector)
+    }
+
+    fn template(&self) -> Option<&PodTemplateSpec> {
+        self.spec.template.as_ref()
+    }
+
+    fn status(&self) -> Option<ReplicaSetStatus> {
+        self.status.clone()
+    }
+
+    fn set_status(&mut self, status: ReplicaSetStatus) {
+        self.status = Some(status);
+    }
+}
+
+impl Replicated for ReplicationController {
+    const CONTROLLER: &'static str = "replicationcontroller";
+    const COMPONENT: &'static str = "replication-controller";
+
+    fn replicas(&self) -> Option<i32> {
+        self.spec.as_ref().and_then(|s| s.replicas)
+    }
+
+    fn min_ready_seconds(&self) -> i32 {
+        self.spec.as_ref().and_then(|s| s.min_ready_seconds).unwrap_or(0)
+    }
+
+    fn selector(&self) -> Selector {
+        // Defaulted from the template's labels and required: nothing would select everything.
+        let labels = self.spec.as_ref().and_then(|s| s.selector.as_ref()).filter(|l| !l.is_empty());
+        labels.map_or_else(Selector::nothing, Selector::from_labels)
+    }
+
+    fn template(&self) -> Option<&PodTemplateSpec> {
+        self.spec.as_ref().and_then(|s| s.template.as_ref())
+    }
+
+    fn status(&self) -> Option<ReplicaSetStatus> {
+        let status = self.status.clone()?;
+        let conditions = status.conditions.map(|all| all.into_iter().map(condition_of).collect());
+        Some(ReplicaSetStatus {
+            replicas: status.replicas,
+            fully_labeled_replicas: status.fully_labeled_replicas,
+            ready_replicas: status.ready_replicas,
+            available_replicas: status.available_replicas,
+            terminating_replicas: None,
+            observed_generation: status.observed_generation,
+            conditions,
+        })
+    }
+
+    fn set_status(&mut self, status: ReplicaSetStatus) {
+        let conditions = status.conditions.map(|all| all.into_iter().map(condition_from).collect());
+        self.status = Some(ReplicationControllerStatus {
+            replicas: status.replicas,
+            fully_labeled_replicas: status.fully_labeled_replicas,
+            ready_replicas: status.ready_replicas,
+            available_replicas: status.available_replicas,
+            observed_generation: status.observed_generation,
+            conditions,
+        });
+    }
+}
+
+fn condition_of(condition: ReplicationControllerCondition) -> ReplicaSetCondition {
+    ReplicaSetCondition {
+        type_: Some(condition.type_),
+        status: Some(condition.status),
+        reason: condition.reason,
+        message: condition.message,
+        last_transition_time: condition.last_transition_time,
+    }
+}
+
+fn condition_from(condition: ReplicaSetCondition) -> ReplicationControllerCondition {
+    ReplicationControllerCondition {
+        type_: condition.type_.unwrap_or_default(),
+        status: condition.status.unwrap_or_default(),
+        reason: condition.reason,
+        message: condition.message,
+        last_transition_time: condition.last_transition_time,
+    }
+}

@@ -1,0 +1,115 @@
+//! ResourceQuotas: what a namespace uses is counted anew when something in it goes or shrinks (QUO-1).
+//!
+//! What is added is charged by admission before it is there; this controller only finds what was given up.
+//! It never counts by itself: the API does, while nobody can charge.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ResourceQuota;
+
+use super::context::Context;
+use crate::api::{Api, Change, ChangeKind};
+use crate::object::quantity::{Amount, ResourceList};
+use crate::object::quota::{kind_using, usage};
+use crate::object::{Key, Kind, Object};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+
+/// Everything is counted this often even when nothing seems to have changed.
+const RESYNC: Duration = Duration::from_mins(5);
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(ResourceQuotas {
+        api: context.api.clone(),
+        quotas: context.caches.of(),
+        queue: queue.clone(),
+    });
+    let mut caches = vec![context.follow::<ResourceQuota, _>(&controller, ResourceQuotas::quota_changed)];
+    for kind in Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Event) {
+        let controller = Arc::downgrade(&controller);
+        context.caches.on_any_change(*kind, move |change| {
+            if let Some(controller) = controller.upgrade() {
+                controller.content_changed(change);
+            }
+        });
+        caches.push(context.synced_kind(*kind));
+    }
+    context.run(controller, queue, caches);
+}
+
+struct ResourceQuotas {
+    api: Api,
+    quotas: Cache<ResourceQuota>,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for ResourceQuotas {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "resourcequota"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        match self.api.recount_quota(key) {
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(_) => Err(ReconcileError::After(RESYNC)),
+        }
+    }
+}
+
+impl ResourceQuotas {
+    fn quota_changed(&self, change: &Change) {
+        let spec = |object: &Object| object.get::<ResourceQuota>().and_then(|quota| quota.spec.clone());
+        let same = change.previous.as_ref().is_some_and(|before| spec(before) == spec(&change.object));
+        if change.kind != ChangeKind::Modified || !same {
+            self.queue.add(change.object.key());
+        }
+    }
+
+    fn content_changed(&self, change: &Change) {
+        let quotas = self.quotas.in_namespace(change.object.namespace());
+        if quotas.is_empty() {
+            return;
+        }
+        let now = self.api.clock().now();
+        let before = change.previous.as_ref().map(|object| usage(object, now)).unwrap_or_default();
+        let after = match change.kind {
+            ChangeKind::Deleted => ResourceList::new(),
+            _ => usage(&change.object, now),
+        };
+        if !shrinks(&before, &after) {
+            return;
+        }
+        for quota in quotas {
+            let mut limited = quota.spec.iter().flat_map(|s| s.hard.iter().flatten());
+            if limited.any(|(name, _)| kind_using(name) == Some(change.object.kind())) {
+                self.queue.add(quota.key());
+            }
+        }
+    }
+}
+
+/// Whether less of something is used than before.
+fn shrinks(before: &ResourceList, after: &ResourceList) -> bool {
+    before.iter().any(|(name, quantity)| Amount::of(quantity) > Amount::in_list(Some(after), name))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_given_up_is_counted_anew_quo_1() {
+        let list = |pods: &str| ResourceList::from([("pods".to_string(), Quantity(pods.into()))]);
+        assert!(shrinks(&list("1"), &ResourceList::new()));
+        assert!(shrinks(&list("2"), &list("1")));
+        assert!(!shrinks(&list("1"), &list("1000m")));
+        assert!(!shrinks(&ResourceList::new(), &list("1")));
+    }
+}

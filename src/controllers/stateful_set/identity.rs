@@ -1,0 +1,124 @@
+//! Who a StatefulSet's pod is: its name, ordinal, host name, labels and revision.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::storage;
+use crate::controllers::history::POD_REVISION_LABEL;
+use crate::controllers::pod_control::pod_of;
+use crate::object::Shared;
+
+/// The pod's name, so that a service can select one pod.
+const POD_NAME_LABEL: &str = "statefulset.kubernetes.io/pod-name";
+/// The pod's ordinal.
+const POD_INDEX_LABEL: &str = "apps.kubernetes.io/pod-index";
+
+/// The names of a pod's set and its ordinal, if its name is one that a StatefulSet gives.
+pub(super) fn parse(pod_name: &str) -> Option<(&str, i32)> {
+    let (set, number) = pod_name.rsplit_once('-')?;
+    let ordinal: i32 = number.parse().ok()?;
+    // No sign, no leading zeros: one pod, one name.
+    (!set.is_empty() && ordinal.to_string() == number && ordinal >= 0).then_some((set, ordinal))
+}
+
+/// The ordinal of a pod of the set with this name.
+pub(super) fn ordinal_of(set_name: &str, pod_name: &str) -> Option<i32> {
+    parse(pod_name).filter(|(set, _)| *set == set_name).map(|(_, ordinal)| ordinal)
+}
+
+/// The name of the revision a pod was made of.
+pub(super) fn revision_of(pod: &Pod) -> &str {
+    let labels = pod.metadata.labels.as_ref();
+    labels.and_then(|l| l.get(POD_REVISION_LABEL)).map_or("", String::as_str)
+}
+
+/// The pod with this ordinal, made of a revision's template.
+pub(super) fn new_pod(
+    set: &Shared<StatefulSet>,
+    template: &PodTemplateSpec,
+    revision: &str,
+    ordinal: i32,
+) -> Pod {
+    let mut pod = pod_of(set.object(), template);
+    let name = format!("{}-{ordinal}", set.name());
+    pod.metadata.name = Some(name.clone());
+    label(&mut pod.metadata, ordinal);
+    let labels = pod.metadata.labels.get_or_insert_default();
+    labels.insert(POD_REVISION_LABEL.into(), revision.into());
+    let spec = pod.spec.get_or_insert_default();
+    spec.hostname = Some(name);
+    spec.subdomain = set.spec.service_name.clone().filter(|service| !service.is_empty());
+    spec.volumes = storage::volumes_with_claims(set, ordinal, spec.volumes.take());
+    pod
+}
+
+/// Whether a pod of this ordinal carries its identity.
+pub(super) fn is_labelled(meta: &ObjectMeta, ordinal: i32) -> bool {
+    let label = |key: &str| meta.labels.as_ref().and_then(|l| l.get(key));
+    label(POD_NAME_LABEL) == meta.name.as_ref() && label(POD_INDEX_LABEL) == Some(&ordinal.to_string())
+}
+
+/// Gives a pod of this ordinal its identity.
+pub(super) fn label(meta: &mut ObjectMeta, ordinal: i32) {
+    let name = meta.name.clone().unwrap_or_default();
+    let labels = meta.labels.get_or_insert_default();
+    labels.insert(POD_NAME_LABEL.into(), name);
+    labels.insert(POD_INDEX_LABEL.into(), ordinal.to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_name_belongs_to_one_set_and_one_ordinal_sts_1() {
+        for (name, expected) in [
+            ("web-0", Some(0)),
+            ("web-12", Some(12)),
+            ("web-01", None),
+            ("web-+1", None),
+            ("web--1", None),
+            ("web-", None),
+            ("web", None),
+            ("web-a", None),
+            ("web-1-2", None),
+            ("other-1", None),
+            ("web-99999999999", None),
+        ] {
+            assert_eq!(ordinal_of("web", name), expected, "{name}");
+        }
+        assert_eq!(parse("web-1-2"), Some(("web-1", 2)));
+    }
+
+    #[test]
+    fn a_pod_is_made_with_its_identity_sts_1() {
+        let set: StatefulSet = serde_json::from_value(json!({
+            "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+            "spec": {"selector": {}, "serviceName": "nginx", "template": {},
+                "volumeClaimTemplates": [{"metadata": {"name": "www"}, "spec": {}}]}}))
+        .unwrap();
+        let template = serde_json::from_value(json!({"metadata": {"labels": {"app": "nginx"}},
+            "spec": {"containers": [], "hostname": "mine",
+                "volumes": [{"name": "www", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]}}))
+        .unwrap();
+        let pod = new_pod(&Shared::from_value(set), &template, "web-abc", 2);
+        assert_eq!(pod.metadata.name.as_deref(), Some("web-2"));
+        assert_eq!(
+            serde_json::to_value(&pod.metadata.labels).unwrap(),
+            json!({"app": "nginx", "apps.kubernetes.io/pod-index": "2", "controller-revision-hash": "web-abc",
+                "statefulset.kubernetes.io/pod-name": "web-2"})
+        );
+        assert!(is_labelled(&pod.metadata, 2) && !is_labelled(&pod.metadata, 3));
+        assert_eq!(revision_of(&pod), "web-abc");
+        let spec = serde_json::to_value(&pod.spec).unwrap();
+        assert_eq!((&spec["hostname"], &spec["subdomain"]), (&json!("web-2"), &json!("nginx")));
+        assert_eq!(
+            spec["volumes"],
+            json!([{"name": "www", "persistentVolumeClaim": {"claimName": "www-web-2"}},
+                {"name": "tmp", "emptyDir": {}}])
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! StatefulSets: pods with a name, an order and storage of their own.
+//!
+//! [`plan`] decides the next steps, [`identity`] and [`storage`] say what a pod and its claims are,
+//! [`status`] counts, [`sync`] carries it out. Of one identity there is at most one pod: a new one is made
+//! only when the object of the old one is gone, and that is never this controller's doing.
+
+mod identity;
+mod plan;
+mod status;
+mod storage;
+mod sync;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+
+use super::claim::Orphans;
+use super::context::Context;
+use super::history::History;
+use super::pod_control::{PodControl, is_relevant};
+use crate::api::{Api, Change, ChangeKind};
+use crate::object::owner::controller_of;
+use crate::object::selector::Selector;
+use crate::object::{Key, Kind, Object};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+
+/// Where a revision of a StatefulSet carries its hash.
+const HASH_LABEL: &str = "controller.kubernetes.io/hash";
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(StatefulSets {
+        api: context.api.clone(),
+        sets: context.caches.of(),
+        pods: context.caches.of(),
+        orphans: Orphans::default(),
+        history: History::new(context, HASH_LABEL),
+        control: PodControl::new(context, "statefulset-controller"),
+        queue: queue.clone(),
+    });
+    let caches = vec![
+        context.follow::<StatefulSet, _>(&controller, StatefulSets::set_changed),
+        context.follow::<Pod, _>(&controller, StatefulSets::pod_changed),
+        context.follow::<ControllerRevision, _>(&controller, StatefulSets::revision_changed),
+        context.follow::<PersistentVolumeClaim, _>(&controller, StatefulSets::claim_changed),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct StatefulSets {
+    api: Api,
+    sets: Cache<StatefulSet>,
+    pods: Cache<Pod>,
+    /// Pods without a controller.
+    orphans: Orphans,
+    history: History,
+    control: PodControl,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for StatefulSets {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "statefulset"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        // From the store: a step decided for an older spec would be taken after the newer one.
+        let set = match self.api.get_as::<StatefulSet>(key) {
+            Ok(set) => set,
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        // What was done last comes back with an event of its own.
+        if !self.control.is_caught_up(set.uid()) {
+            return Ok(());
+        }
+        Ok(self.sync(&set)?)
+    }
+}
+
+impl StatefulSets {
+    fn set_changed(&self, change: &Change) {
+        if change.kind == ChangeKind::Deleted {
+            self.control.forget(change.object.uid());
+        }
+        self.queue.add(change.object.key());
+    }
+
+    fn pod_changed(&self, change: &Change) {
+        self.orphans.observe(change);
+        let pod = &change.object;
+        self.control.observe(change, Kind::StatefulSet);
+        if !is_relevant(change) {
+            return;
+        }
+        for object in change.previous.iter().chain([pod]) {
+            self.queue_owner(object);
+        }
+        let Some((set, _)) = identity::parse(pod.name()) else { return };
+        let key = Key::new(pod.namespace(), set);
+        if change.kind == ChangeKind::Deleted {
+            // Its name is free now, whosever it was.
+            if self.sets.get(&key).is_some() {
+                self.queue.add(key);
+            }
+        } else if controller_of(pod.meta()).is_none()
+            && let Some(set) = self.sets.get(&key)
+            && Selector::from_field(&set.spec.selector).matches(pod.meta().labels.as_ref())
+        {
+            self.queue.add(key);
+        }
+    }
+
+    fn revision_changed(&self, change: &Change) {
+        self.history.observe(change);
+        match change.kind {
+            ChangeKind::Deleted => self.queue_owner(&change.object),
+            _ if controller_of(change.object.meta()).is_none() => {
+                for set in self.sets.in_namespace(change.object.namespace()) {
+                    let selector = Selector::from_field(&set.spec.selector);
+                    if selector.matches(change.object.meta().labels.as_ref()) {
+                        self.queue.add(set.key());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A claim that goes may be in the way of a pod, or be missed by one that is pending.
+    fn claim_changed(&self, change: &Change) {
+        if change.kind != ChangeKind::Deleted {
+            return;
+        }
+        for set in self.sets.in_namespace(change.object.namespace()) {
+            if storage::has_claim(&set, change.object.name()) {
+                self.queue.add(set.key());
+            }
+        }
+    }
+
+    fn queue_owner(&self, object: &Object) {
+        if let Some(owner) = controller_of(object.meta()).filter(|r| r.kind == "StatefulSet") {
+            self.queue.add(Key::new(object.namespace(), owner.name.as_str()));
+        }
+    }
+}

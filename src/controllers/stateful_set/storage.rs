@@ -1,0 +1,230 @@
+//! The claims of a StatefulSet's pods: what they are called, who owns them, and how pods refer to them.
+//!
+//! Pure. A claim outlives its pod and its set, unless `persistentVolumeClaimRetentionPolicy` gives it an
+//! owner it goes with.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, Pod, Volume};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use crate::object::Shared;
+use crate::object::owner::{controller_of, controller_reference};
+
+fn templates(set: &StatefulSet) -> impl Iterator<Item = (&PersistentVolumeClaim, &str)> {
+    let templates = set.spec.volume_claim_templates.iter().flatten();
+    templates.map(|claim| (claim, claim.metadata.name.as_deref().unwrap_or_default()))
+}
+
+fn claim_name(set: &StatefulSet, template: &str, ordinal: i32) -> String {
+    format!("{template}-{}-{ordinal}", set.metadata.name.as_deref().unwrap_or_default())
+}
+
+/// The names of the claims of the pod with this ordinal.
+pub(super) fn claim_names(set: &StatefulSet, ordinal: i32) -> impl Iterator<Item = String> {
+    templates(set).map(move |(_, template)| claim_name(set, template, ordinal))
+}
+
+/// Whether the set gives some pod a claim with this name.
+pub(super) fn has_claim(set: &StatefulSet, name: &str) -> bool {
+    let set_name = set.metadata.name.as_deref().unwrap_or_default();
+    templates(set).any(|(_, template)| {
+        let pod = name.strip_prefix(template).and_then(|rest| rest.strip_prefix('-'));
+        pod.is_some_and(|pod| super::identity::ordinal_of(set_name, pod).is_some())
+    })
+}
+
+/// The claims of the pod with this ordinal, as they are made: with the labels that select the pods.
+pub(super) fn new_claims(set: &StatefulSet, ordinal: i32) -> Vec<PersistentVolumeClaim> {
+    let selected = set.spec.selector.match_labels.clone().unwrap_or_default();
+    let new = templates(set).map(|(template, name)| {
+        let mut labels = template.metadata.labels.clone().unwrap_or_default();
+        labels.extend(selected.clone());
+        PersistentVolumeClaim {
+            metadata: ObjectMeta {
+                name: Some(claim_name(set, name, ordinal)),
+                namespace: set.metadata.namespace.clone(),
+                labels: Some(labels),
+                annotations: template.metadata.annotations.clone(),
+                finalizers: template.metadata.finalizers.clone(),
+                ..ObjectMeta::default()
+            },
+            spec: template.spec.clone(),
+            status: None,
+        }
+    });
+    new.collect()
+}
+
+/// A pod's volumes with its claims among them; a claim replaces a volume of its name.
+pub(super) fn volumes_with_claims(
+    set: &StatefulSet,
+    ordinal: i32,
+    volumes: Option<Vec<Volume>>,
+) -> Option<Vec<Volume>> {
+    let of_claims = templates(set).map(|(_, template)| Volume {
+        name: template.to_string(),
+        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+            claim_name: claim_name(set, template, ordinal),
+            read_only: None,
+        }),
+        ..Volume::default()
+    });
+    let is_claim = |volume: &Volume| templates(set).any(|(_, template)| template == volume.name);
+    let others = volumes.into_iter().flatten().filter(|volume| !is_claim(volume));
+    Some(of_claims.chain(others).collect::<Vec<_>>()).filter(|all| !all.is_empty())
+}
+
+/// Whether a pod has its claims among its volumes.
+pub(super) fn has_volumes(set: &StatefulSet, ordinal: i32, pod: &Pod) -> bool {
+    let volumes = || pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+    templates(set).all(|(_, template)| {
+        let claim = volumes().find(|v| v.name == template).and_then(|v| v.persistent_volume_claim.as_ref());
+        claim.is_some_and(|claim| claim.claim_name == claim_name(set, template, ordinal))
+    })
+}
+
+/// With whom a claim goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeper {
+    /// It stays.
+    Nobody,
+    /// It goes with the set.
+    Set,
+    /// It goes with the pod, which is one too many.
+    Pod,
+}
+
+/// With whom the claims of a pod go, as the set's policy has it.
+pub(super) fn keeper(set: &StatefulSet, is_condemned: bool) -> Keeper {
+    let policy = set.spec.persistent_volume_claim_retention_policy.as_ref();
+    let goes_with_set = policy.and_then(|p| p.when_deleted.as_deref()) == Some("Delete");
+    if is_condemned && goes_when_scaled(set) {
+        Keeper::Pod
+    } else if goes_with_set {
+        Keeper::Set
+    } else {
+        Keeper::Nobody
+    }
+}
+
+/// Whether claims go with pods that are scaled away.
+pub(super) fn goes_when_scaled(set: &StatefulSet) -> bool {
+    let policy = set.spec.persistent_volume_claim_retention_policy.as_ref();
+    policy.and_then(|p| p.when_scaled.as_deref()) == Some("Delete")
+}
+
+/// A claim's owners as they should be: the keeper's reference beside those that are not of this set or pod.
+/// A claim that something else controls is left to that.
+pub(super) fn owners(
+    claim: &ObjectMeta,
+    set: &Shared<StatefulSet>,
+    pod: &Shared<Pod>,
+    keeper: Keeper,
+) -> Vec<OwnerReference> {
+    let is_ours = |reference: &OwnerReference| [set.uid(), pod.uid()].contains(&reference.uid.as_str());
+    let mut owners: Vec<OwnerReference> =
+        claim.owner_references.iter().flatten().filter(|r| !is_ours(r)).cloned().collect();
+    if controller_of(claim).is_none_or(is_ours) {
+        match keeper {
+            Keeper::Nobody => {}
+            Keeper::Set => owners.push(controller_reference(set.object())),
+            Keeper::Pod => owners.push(controller_reference(pod.object())),
+        }
+    }
+    owners
+}
+
+/// Whether a claim still belongs to an earlier pod of this name, and goes with it.
+pub(super) fn is_of_earlier_pod(claim: &ObjectMeta, pod_name: &str) -> bool {
+    claim.owner_references.iter().flatten().any(|r| r.kind == "Pod" && r.name == pod_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn set(policy: &Value) -> Shared<StatefulSet> {
+        let value = json!({"metadata": {"name": "web", "namespace": "default", "uid": "set"},
+            "spec": {"selector": {"matchLabels": {"app": "nginx"}}, "serviceName": "nginx", "template": {},
+                "persistentVolumeClaimRetentionPolicy": policy,
+                "volumeClaimTemplates": [
+                    {"metadata": {"name": "www", "labels": {"tier": "disk"}, "annotations": {"a": "b"}},
+                        "spec": {"accessModes": ["ReadWriteOnce"]}},
+                    {"metadata": {"name": "log"}, "spec": {}}]}});
+        Shared::from_value(serde_json::from_value(value).unwrap())
+    }
+
+    fn meta(owners: &[(&str, &str, bool)]) -> ObjectMeta {
+        let owners: Vec<Value> = owners
+            .iter()
+            .map(|(kind, uid, controller)| {
+                json!({"apiVersion": "v1", "kind": kind, "name": "web-1", "uid": uid, "controller": controller})
+            })
+            .collect();
+        serde_json::from_value(json!({"ownerReferences": owners})).unwrap()
+    }
+
+    #[test]
+    fn claims_are_named_for_template_set_and_ordinal_sts_1() {
+        let set = set(&json!({}));
+        let claims = new_claims(&set, 3);
+        let names: Vec<&str> = claims.iter().filter_map(|c| c.metadata.name.as_deref()).collect();
+        assert_eq!(names, ["www-web-3", "log-web-3"]);
+        assert_eq!(
+            serde_json::to_value(&claims[0].metadata).unwrap(),
+            json!({"name": "www-web-3", "namespace": "default", "labels": {"app": "nginx", "tier": "disk"},
+                "annotations": {"a": "b"}})
+        );
+        for (name, expected) in [
+            ("www-web-3", true),
+            ("log-web-0", true),
+            ("www-web-x", false),
+            ("www-other-3", false),
+            ("tmp-web-3", false),
+            ("web-3", false),
+        ] {
+            assert_eq!(has_claim(&set, name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_claim_goes_with_whom_the_policy_says_sts_1() {
+        for (scaled, deleted, stays, condemned) in [
+            ("Retain", "Retain", Keeper::Nobody, Keeper::Nobody),
+            ("Retain", "Delete", Keeper::Set, Keeper::Set),
+            ("Delete", "Retain", Keeper::Nobody, Keeper::Pod),
+            ("Delete", "Delete", Keeper::Set, Keeper::Pod),
+        ] {
+            let set = set(&json!({"whenScaled": scaled, "whenDeleted": deleted}));
+            assert_eq!((keeper(&set, false), keeper(&set, true)), (stays, condemned), "{scaled} {deleted}");
+        }
+    }
+
+    #[test]
+    fn only_references_to_this_set_and_pod_are_touched_sts_1() {
+        let set = set(&json!({}));
+        let pod: Pod = serde_json::from_value(
+            json!({"metadata": {"name": "web-1", "namespace": "default", "uid": "pod"}})).unwrap();
+        let pod = Shared::from_value(pod);
+        let uids = |claim: &ObjectMeta, keeper: Keeper| {
+            owners(claim, &set, &pod, keeper).iter().map(|r| r.uid.clone()).collect::<Vec<_>>().join(" ")
+        };
+        for (rule, before, keeper, expected) in [
+            ("new", meta(&[]), Keeper::Set, "set"),
+            ("kept", meta(&[("StatefulSet", "set", true)]), Keeper::Nobody, ""),
+            ("handed on", meta(&[("StatefulSet", "set", true)]), Keeper::Pod, "pod"),
+            ("taken back", meta(&[("Pod", "pod", true)]), Keeper::Set, "set"),
+            ("beside another", meta(&[("Thing", "other", false)]), Keeper::Set, "other set"),
+            ("somebody else's", meta(&[("Thing", "other", true)]), Keeper::Set, "other"),
+            ("given up", meta(&[("Thing", "other", true), ("StatefulSet", "set", false)]), Keeper::Set, "other"),
+            ("made controller", meta(&[("StatefulSet", "set", false)]), Keeper::Set, "set"),
+        ] {
+            assert_eq!(uids(&before, keeper), expected, "{rule}");
+        }
+        assert_eq!(owners(&meta(&[]), &set, &pod, Keeper::Pod)[0].controller, Some(true));
+        assert!(is_of_earlier_pod(&meta(&[("Pod", "old", true)]), "web-1"));
+        assert!(!is_of_earlier_pod(&meta(&[("StatefulSet", "set", true)]), "web-1"));
+    }
+}

@@ -1,0 +1,69 @@
+//! Finished Jobs go when their `ttlSecondsAfterFinished` is over, with their pods first.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use k8s_openapi::api::batch::v1::Job;
+
+use super::context::Context;
+use crate::api::{Api, Change, ChangeKind, DeleteOptions, Propagation};
+use crate::base::clock::until;
+use crate::object::job::finished_at;
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind};
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(Ttl { api: context.api.clone(), queue: queue.clone() });
+    let caches = vec![context.follow::<Job, _>(&controller, Ttl::job_changed)];
+    context.run(controller, queue, caches);
+}
+
+struct Ttl {
+    api: Api,
+    queue: WorkQueue<Key>,
+}
+
+impl Ttl {
+    fn job_changed(&self, change: &Change) {
+        let ends = change.object.get::<Job>().is_some_and(|job| expires_at(job).is_some());
+        if change.kind != ChangeKind::Deleted && ends {
+            self.queue.add(change.object.key());
+        }
+    }
+}
+
+impl Reconciler for Ttl {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "ttl-after-finished-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        // As it is now: its time may have been lengthened, or another may have its name.
+        let Ok(job) = self.api.get_as::<Job>(key) else { return Ok(()) };
+        let Some(at) = expires_at(&job) else { return Ok(()) };
+        let left = until(self.api.clock().now(), at);
+        if !left.is_zero() {
+            return Err(ReconcileError::After(left));
+        }
+        let this = DeleteOptions {
+            resource_version: Some(job.object().revision()),
+            propagation: Some(Propagation::Foreground),
+            ..DeleteOptions::uid(job.uid())
+        };
+        match self.api.delete(Kind::Job, key, &this) {
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// When a Job goes by itself; nothing while it runs, has no such time, or goes already.
+fn expires_at(job: &Job) -> Option<jiff::Timestamp> {
+    let seconds = job.spec.as_ref()?.ttl_seconds_after_finished.filter(|_| !is_terminating(&job.metadata))?;
+    finished_at(job)?.checked_add(SignedDuration::from_secs(seconds.into())).ok()
+}

@@ -1,0 +1,172 @@
+//! The writes of a binding, each made only when it is missing.
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
+
+use super::Binder;
+use crate::api::ApiError;
+use crate::controllers::volume::{annotate, modify, modify_status};
+use crate::object::storage::{
+    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, DIRECTORY_PROVISIONER,
+    STORAGE_PROVISIONER, annotation, claim_phase, claim_ref, is_kept_for, keep_for, names_class, volume_name,
+    volume_phase,
+};
+use crate::object::{Kind, Shared};
+use crate::reconcile::{EventType, reference_to};
+
+impl Binder {
+    /// Binds both to one another, or finishes what was begun.
+    pub(super) fn bind(
+        &self,
+        volume: &Shared<PersistentVolume>,
+        claim: &Shared<PersistentVolumeClaim>,
+    ) -> Result<(), ApiError> {
+        let volume = modify(&self.api, volume, |fresh| {
+            if claim_ref(fresh).is_some() && !is_kept_for(fresh, claim) {
+                // Another claim, or the scheduler for another, was faster.
+                return Err(ApiError::modified(Kind::PersistentVolume, volume.name()));
+            }
+            keep_for(fresh, claim);
+            Ok(())
+        })?;
+        self.tell_volume(&volume, "Bound", None)?;
+        let claim = modify(&self.api, claim, |fresh| {
+            match volume_name(fresh) {
+                Some(name) if name != volume.name() => {
+                    return Err(ApiError::modified(Kind::PersistentVolumeClaim, claim.name()));
+                }
+                Some(_) => {}
+                None => {
+                    fresh.spec.get_or_insert_default().volume_name = Some(volume.name().into());
+                    annotate(&mut fresh.metadata, BOUND_BY_CONTROLLER, "yes");
+                }
+            }
+            if annotation(&fresh.metadata, BIND_COMPLETED).is_none() {
+                annotate(&mut fresh.metadata, BIND_COMPLETED, "yes");
+            }
+            Ok(())
+        })?;
+        self.tell_claim(&claim, "Bound", Some(&volume))
+    }
+
+    /// The volume goes its own way: its claim has another. One that a user keeps for the claim stays kept.
+    pub(super) fn unbind(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
+        let volume = modify(&self.api, volume, |fresh| {
+            if let Some(annotations) = &mut fresh.metadata.annotations
+                && annotations.remove(BOUND_BY_CONTROLLER).is_some()
+            {
+                fresh.spec.get_or_insert_default().claim_ref = None;
+            } else if let Some(reference) = fresh.spec.as_mut().and_then(|spec| spec.claim_ref.as_mut()) {
+                reference.uid = None;
+            }
+            Ok(())
+        })?;
+        self.tell_volume(&volume, "Available", None)
+    }
+
+    /// A claim that names no class gets the default one, late as it may be.
+    pub(super) fn take_class(
+        &self,
+        claim: &Shared<PersistentVolumeClaim>,
+        class: &Shared<StorageClass>,
+    ) -> Result<(), ApiError> {
+        modify(&self.api, claim, |fresh| {
+            if !names_class(fresh) {
+                fresh.spec.get_or_insert_default().storage_class_name = Some(class.name().into());
+            }
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    /// Names the provisioner that is to make a volume for the claim, and waits for it.
+    pub(super) fn ask_provisioner(
+        &self,
+        claim: &Shared<PersistentVolumeClaim>,
+        class: &Shared<StorageClass>,
+    ) -> Result<(), ApiError> {
+        let provisioner = class.provisioner.as_str();
+        let asked = modify(&self.api, claim, |fresh| {
+            for key in [BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER] {
+                if annotation(&fresh.metadata, key) != Some(provisioner) {
+                    annotate(&mut fresh.metadata, key, provisioner);
+                }
+            }
+            Ok(())
+        })?;
+        let is_ours = provisioner == DIRECTORY_PROVISIONER;
+        // Ours starts with the annotation; a foreign one may never come, which people should know.
+        if !is_ours || asked.object().revision() != claim.object().revision() {
+            let message = format!(
+                "Waiting for a volume to be created either by the external provisioner '{provisioner}' or \
+                 manually by the system administrator. If volume creation is delayed, please verify that the \
+                 provisioner is running and correctly registered."
+            );
+            self.recorder.normal(asked.object(), "ExternalProvisioning", message);
+        }
+        self.tell_claim(&asked, "Pending", None)
+    }
+
+    /// Brings a claim's status in line with its phase and its volume.
+    pub(super) fn tell_claim(
+        &self,
+        claim: &Shared<PersistentVolumeClaim>,
+        phase: &str,
+        volume: Option<&Shared<PersistentVolume>>,
+    ) -> Result<(), ApiError> {
+        modify_status(&self.api, claim, |fresh| {
+            let becomes = claim_phase(fresh) != phase;
+            let spec = volume.and_then(|volume| volume.spec.as_ref());
+            let status = fresh.status.get_or_insert_default();
+            status.phase = Some(phase.into());
+            status.access_modes = spec.and_then(|spec| spec.access_modes.clone());
+            match spec {
+                None => status.capacity = None,
+                // How large it is afterwards is told by whoever lets it grow.
+                Some(spec) if becomes => status.capacity.clone_from(&spec.capacity),
+                Some(_) => {}
+            }
+        })
+        .map(drop)
+    }
+
+    /// The claim's data is out of reach; told once.
+    pub(super) fn lose(
+        &self,
+        claim: &Shared<PersistentVolumeClaim>,
+        reason: &str,
+        message: &str,
+    ) -> Result<(), ApiError> {
+        if claim_phase(claim) == "Lost" {
+            return Ok(());
+        }
+        self.tell_claim(claim, "Lost", None)?;
+        self.recorder.warning(claim.object(), reason, message);
+        Ok(())
+    }
+
+    /// Brings a volume's phase in line; `failure` are reason and message of a Warning, told once.
+    pub(super) fn tell_volume(
+        &self,
+        volume: &Shared<PersistentVolume>,
+        phase: &str,
+        failure: Option<(&str, &str)>,
+    ) -> Result<(), ApiError> {
+        if volume_phase(volume) == phase {
+            return Ok(());
+        }
+        let now = self.api.clock().time();
+        modify_status(&self.api, volume, |fresh| {
+            let status = fresh.status.get_or_insert_default();
+            if status.phase.as_deref() != Some(phase) {
+                status.phase = Some(phase.into());
+                status.last_phase_transition_time = Some(now.clone());
+            }
+            status.message = failure.map(|(_, message)| message.to_string());
+        })?;
+        if let Some((reason, message)) = failure {
+            self.recorder.record(reference_to(volume.object()), EventType::Warning, reason, message.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! What is to be done about a claim: a pure decision from what there is.
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
+
+use crate::object::Shared;
+use crate::object::storage::{
+    BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, annotation, best_match, claim_class, claim_ref,
+    claim_uid, is_kept_for, names_class, satisfies, volume_name, waits_for_consumer,
+};
+use crate::reconcile::EventType;
+
+/// What a decision looks at. What is asked for only sometimes is a function.
+pub(super) struct View<'a> {
+    pub(super) claim: &'a Shared<PersistentVolumeClaim>,
+    /// All volumes.
+    pub(super) volumes: &'a [Shared<PersistentVolume>],
+    /// The volume of a name.
+    pub(super) volume: &'a dyn Fn(&str) -> Option<Shared<PersistentVolume>>,
+    /// The class of a name.
+    pub(super) class: &'a dyn Fn(&str) -> Option<Shared<StorageClass>>,
+    /// The class of claims that name none.
+    pub(super) default_class: &'a dyn Fn() -> Option<Shared<StorageClass>>,
+    /// The claim's pods that have no node yet, by name.
+    pub(super) waiting_pods: &'a dyn Fn() -> Vec<String>,
+}
+
+/// An event about the claim.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) type_: EventType,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Bind it to this volume, or finish to.
+    Bind(Shared<PersistentVolume>),
+    /// It names no class: it gets the default one.
+    TakeClass(Shared<StorageClass>),
+    /// A volume is to be made for it.
+    Provision(Shared<StorageClass>),
+    /// Nothing can be done before something else happens.
+    Wait(Option<Told>),
+    /// Its volume is no longer its own.
+    Lost { reason: &'static str, message: &'static str },
+}
+
+/// Decides about a claim.
+pub(super) fn decide(view: &View<'_>) -> Step {
+    let claim = view.claim;
+    if annotation(&claim.metadata, BIND_COMPLETED).is_some() {
+        return decide_bound(view);
+    }
+    let Some(name) = volume_name(claim) else { return decide_free(view) };
+    let Some(volume) = (view.volume)(name) else { return Step::Wait(None) };
+    match claim_ref(&volume) {
+        None => match satisfies(&volume, claim) {
+            Ok(()) => Step::Bind(volume),
+            Err(mismatch) => Step::Wait(Some(Told {
+                type_: EventType::Warning,
+                reason: "VolumeMismatch",
+                message: format!("Cannot bind to requested volume \"{name}\": {mismatch}"),
+            })),
+        },
+        Some(_) if is_kept_for(&volume, claim) => Step::Bind(volume),
+        // Somebody else has it. A user who asked for it waits; when we did, a crash came between: the
+        // volume's claim tells what became of it.
+        Some(_) => {
+            let by_controller = annotation(&claim.metadata, BOUND_BY_CONTROLLER).is_some();
+            Step::Wait(by_controller.then(|| Told {
+                type_: EventType::Warning,
+                reason: "FailedBinding",
+                message: format!("volume \"{name}\" already bound to a different claim."),
+            }))
+        }
+    }
+}
+
+/// A claim whose binding was completed once.
+fn decide_bound(view: &View<'_>) -> Step {
+    let claim = view.claim;
+    let lost = |reason, message| Step::Lost { reason, message };
+    let Some(name) = volume_name(claim) else {
+        return lost(
+            "ClaimLost",
+            "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!",
+        );
+    };
+    let Some(volume) = (view.volume)(name) else {
+        return lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!");
+    };
+    match claim_ref(&volume) {
+        None => Step::Bind(volume),
+        Some(reference) if claim_uid(reference) == Some(claim.uid()) => Step::Bind(volume),
+        Some(_) => lost(
+            "ClaimMisbound",
+            "Two claims are bound to the same volume, this one is bound incorrectly",
+        ),
+    }
+}
+
+/// A claim that does not care which volume it gets.
+fn decide_free(view: &View<'_>) -> Step {
+    let claim = view.claim;
+    let class = Some(claim_class(claim)).filter(|name| !name.is_empty());
+    let class_object = class.and_then(|name| (view.class)(name));
+    let delayed = class_object.as_ref().is_some_and(|class| waits_for_consumer(class));
+    if let Some(volume) = best_match(claim, view.volumes, delayed) {
+        return Step::Bind(volume.clone());
+    }
+    if !names_class(claim)
+        && let Some(default) = (view.default_class)()
+    {
+        return Step::TakeClass(default);
+    }
+    let normal = |reason, message| Step::Wait(Some(Told { type_: EventType::Normal, reason, message }));
+    if delayed && annotation(&claim.metadata, SELECTED_NODE).is_none() {
+        let pods = (view.waiting_pods)();
+        return match pods.as_slice() {
+            [] => normal(
+                "WaitForFirstConsumer",
+                "waiting for first consumer to be created before binding".to_string(),
+            ),
+            [pod] => normal("WaitForPodScheduled", format!("waiting for pod {pod} to be scheduled")),
+            pods => normal(
+                "WaitForPodScheduled",
+                format!("waiting for pods {} to be scheduled", pods.join(",")),
+            ),
+        };
+    }
+    match (class, class_object) {
+        (None, _) => normal(
+            "FailedBinding",
+            "no persistent volumes available for this claim and no storage class is set".to_string(),
+        ),
+        (Some(name), None) => Step::Wait(Some(Told {
+            type_: EventType::Warning,
+            reason: "ProvisioningFailed",
+            message: format!("storageclass.storage.k8s.io \"{name}\" not found"),
+        })),
+        // Kubernetes' own provisioners have no code here, nor has the one that stands for none.
+        (Some(_), Some(class)) if class.provisioner.starts_with("kubernetes.io/") => {
+            Step::Wait(Some(Told {
+                type_: EventType::Warning,
+                reason: "ProvisioningFailed",
+                message: format!("no volume plugin matched name: {}", class.provisioner),
+            }))
+        }
+        (Some(_), Some(class)) => Step::Provision(class),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn class(name: &str, mode: &str, provisioner: &str) -> Shared<StorageClass> {
+        let class = json!({"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode});
+        Shared::from_value(serde_json::from_value(class).unwrap())
+    }
+
+    fn volume(name: &str, reference: &Value) -> Shared<PersistentVolume> {
+        let volume = json!({"metadata": {"name": name}, "status": {"phase": "Available"},
+            "spec": {"capacity": {"storage": "5Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": reference}});
+        Shared::from_value(serde_json::from_value(volume).unwrap())
+    }
+
+    fn told(step: &Step) -> String {
+        match step {
+            Step::Bind(volume) => format!("bind {}", volume.name()),
+            Step::TakeClass(class) => format!("take {}", class.name()),
+            Step::Provision(class) => format!("provision {}", class.name()),
+            Step::Wait(None) => "wait".into(),
+            Step::Wait(Some(told)) => format!("{:?} {}: {}", told.type_, told.reason, told.message),
+            Step::Lost { reason, .. } => (*reason).to_string(),
+        }
+    }
+
+    #[test]
+    fn a_claims_next_step_vol_2() {
+        let mine = json!({"namespace": "n", "name": "c", "uid": "1"});
+        let other = json!({"namespace": "n", "name": "other", "uid": "2"});
+        let done = json!({"pv.kubernetes.io/bind-completed": "yes"});
+        let chosen = json!({"volume.kubernetes.io/selected-node": "n1"});
+        let none = json!(null);
+        let lost = "ClaimLost";
+        let first = "Normal WaitForFirstConsumer: waiting for first consumer to be created before binding";
+        let no_class =
+            "Normal FailedBinding: no persistent volumes available for this claim and no storage class is set";
+        for (rule, annotations, class_name, name, volumes, pods, default, expected) in [
+            ("nothing there", &none, json!(""), "", vec![], vec![], "", no_class),
+            ("no class named", &none, none.clone(), "", vec![], vec![], "", no_class),
+            ("the default", &none, none.clone(), "", vec![], vec![], "now", "take now"),
+            ("none is not the default", &none, json!(""), "", vec![], vec![], "now", no_class),
+            ("one that fits", &none, none.clone(), "", vec![volume("v", &none)], vec![], "now", "bind v"),
+            ("taken", &none, json!(""), "", vec![volume("v", &other)], vec![], "", no_class),
+            ("made on demand", &none, json!("now"), "", vec![], vec![], "", "provision now"),
+            ("first consumer", &none, json!("late"), "", vec![], vec![], "", first),
+            (
+                "one consumer", &none, json!("late"), "", vec![], vec!["p"], "",
+                "Normal WaitForPodScheduled: waiting for pod p to be scheduled",
+            ),
+            (
+                "more consumers", &none, json!("late"), "", vec![], vec!["p", "q"], "",
+                "Normal WaitForPodScheduled: waiting for pods p,q to be scheduled",
+            ),
+            ("node chosen", &chosen, json!("late"), "", vec![], vec!["p"], "", "provision late"),
+            (
+                "unknown class", &none, json!("gone"), "", vec![], vec![], "",
+                "Warning ProvisioningFailed: storageclass.storage.k8s.io \"gone\" not found",
+            ),
+            (
+                "by hand only", &none, json!("hand"), "", vec![], vec![], "",
+                "Warning ProvisioningFailed: no volume plugin matched name: kubernetes.io/no-provisioner",
+            ),
+            ("named, absent", &none, json!(""), "v", vec![], vec![], "", "wait"),
+            ("named, free", &none, json!(""), "v", vec![volume("v", &none)], vec![], "", "bind v"),
+            ("named, kept for it", &none, json!("x"), "v", vec![volume("v", &mine)], vec![], "", "bind v"),
+            ("named, another's", &none, json!(""), "v", vec![volume("v", &other)], vec![], "", "wait"),
+            (
+                "named, unfit", &none, json!("now"), "v", vec![volume("v", &none)], vec![], "",
+                "Warning VolumeMismatch: Cannot bind to requested volume \"v\": storageClassName does not match",
+            ),
+            ("bound", &done, json!(""), "v", vec![volume("v", &mine)], vec![], "", "bind v"),
+            ("bound, forgotten by it", &done, json!(""), "v", vec![volume("v", &none)], vec![], "", "bind v"),
+            ("bound, to another's", &done, json!(""), "v", vec![volume("v", &other)], vec![], "", "ClaimMisbound"),
+            ("bound, volume gone", &done, json!(""), "v", vec![], vec![], "", lost),
+            ("bound, name gone", &done, json!(""), "", vec![volume("v", &mine)], vec![], "", lost),
+        ] {
+            let claim = json!({"metadata": {"name": "c", "namespace": "n", "uid": "1", "annotations": annotations},
+                "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class_name, "volumeName": name,
+                    "resources": {"requests": {"storage": "1Gi"}}}});
+            let classes = [
+                class("now", "Immediate", "podium.dev/directory"),
+                class("late", "WaitForFirstConsumer", "podium.dev/directory"),
+                class("hand", "Immediate", "kubernetes.io/no-provisioner"),
+            ];
+            let of_name = |name: &str| classes.iter().find(|c| c.name() == name).cloned();
+            let view = View {
+                claim: &Shared::from_value(serde_json::from_value(claim).unwrap()),
+                volumes: &volumes,
+                volume: &|name| volumes.iter().find(|v| v.name() == name).cloned(),
+                class: &of_name,
+                default_class: &|| of_name(default),
+                waiting_pods: &|| pods.iter().map(ToString::to_string).collect(),
+            };
+            assert_eq!(told(&decide(&view)), expected, "{rule}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Brings claims and volumes together, and tells of both what they are (VOL-2): `persistentvolume-binder`.
+//!
+//! A binding is four writes: the volume names the claim, the claim the volume, and each says so in its status.
+//! They are made in this order, each only when it is missing, so that whoever is interrupted goes on where he
+//! was. `claim` and `volume` decide; `bind` writes.
+
+mod bind;
+mod claim;
+mod reclaim;
+mod volume;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::StorageClass;
+use parking_lot::Mutex;
+
+use crate::api::{Api, ApiError, Change, ChangeKind};
+use crate::controllers::context::Context;
+use crate::object::storage::{
+    claim_key, claim_phase, claim_ref, claims_of, default_class, is_fully_bound, volume_name,
+};
+use crate::object::{Key, Shared};
+use crate::reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
+
+/// Something to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Work {
+    /// A claim.
+    Claim(Key),
+    /// A volume, by name.
+    Volume(String),
+}
+
+/// Starts the controller.
+pub(in crate::controllers) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(Binder {
+        api: context.api.clone(),
+        claims: context.caches.of(),
+        volumes: context.caches.of(),
+        pods: context.caches.of(),
+        recorder: Recorder::new(&context.api, "persistentvolume-controller"),
+        queue: queue.clone(),
+        unbound: Mutex::default(),
+    });
+    let caches = vec![
+        context.follow::<PersistentVolumeClaim, _>(&controller, Binder::claim_changed),
+        context.follow::<PersistentVolume, _>(&controller, Binder::volume_changed),
+        context.follow::<StorageClass, _>(&controller, Binder::class_changed),
+        context.synced::<Pod>(),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct Binder {
+    api: Api,
+    claims: Cache<PersistentVolumeClaim>,
+    volumes: Cache<PersistentVolume>,
+    pods: Cache<Pod>,
+    recorder: Recorder,
+    queue: WorkQueue<Work>,
+    /// Claims that a new volume or class may serve.
+    unbound: Mutex<BTreeSet<Key>>,
+}
+
+impl Reconciler for Binder {
+    type Key = Work;
+
+    fn name(&self) -> &'static str {
+        "persistentvolume-binder"
+    }
+
+    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+        let outcome = match work {
+            // What was written a moment ago counts, seen in the caches or not.
+            Work::Claim(key) => match self.api.get_as(key) {
+                Ok(claim) => self.look_at_claim(&claim),
+                Err(_) => Ok(()),
+            },
+            Work::Volume(name) => match self.api.get_as(&Key::new("", name.as_str())) {
+                Ok(volume) => self.look_at_volume(&volume),
+                Err(_) => Ok(()),
+            },
+        };
+        match outcome {
+            // It went meanwhile, which is news of its own.
+            Err(error) if error.is_not_found() => Ok(()),
+            other => Ok(other?),
+        }
+    }
+}
+
+impl Binder {
+    fn claim_changed(&self, change: &Change) {
+        let Some(claim) = change.object.get::<PersistentVolumeClaim>() else { return };
+        let key = change.object.key();
+        let gone = change.kind == ChangeKind::Deleted;
+        if gone || is_fully_bound(claim) {
+            self.unbound.lock().remove(&key);
+        } else {
+            self.unbound.lock().insert(key.clone());
+        }
+        let named = volume_name(claim);
+        let before = change.previous.as_ref().and_then(|p| p.get::<PersistentVolumeClaim>());
+        if gone || named != before.and_then(volume_name) {
+            self.look_at(named.map(|name| Work::Volume(name.into())));
+        }
+        if gone {
+            let kept = |volume: &Shared<PersistentVolume>| {
+                claim_ref(volume).is_some_and(|reference| claim_key(reference) == key)
+            };
+            let volumes = self.volumes.list().into_iter().filter(kept);
+            self.look_at(volumes.map(|volume| Work::Volume(volume.name().into())));
+        } else {
+            self.queue.add(Work::Claim(key));
+        }
+    }
+
+    fn volume_changed(&self, change: &Change) {
+        let Some(volume) = change.object.get::<PersistentVolume>() else { return };
+        self.queue.add(Work::Volume(change.object.name().into()));
+        let Some(reference) = claim_ref(volume) else { return self.look_at_unbound() };
+        self.queue.add(Work::Claim(claim_key(reference)));
+        if change.kind == ChangeKind::Deleted {
+            // Whoever names it has lost it.
+            let named = |claim: &Shared<PersistentVolumeClaim>| {
+                volume_name(claim) == Some(change.object.name()) && claim_phase(claim) != "Lost"
+            };
+            let claims = self.claims.list().into_iter().filter(named);
+            self.look_at(claims.map(|claim| Work::Claim(claim.key())));
+        }
+    }
+
+    fn class_changed(&self, change: &Change) {
+        if change.kind != ChangeKind::Deleted {
+            self.look_at_unbound();
+        }
+    }
+
+    fn look_at(&self, work: impl IntoIterator<Item = Work>) {
+        work.into_iter().for_each(|work| self.queue.add(work));
+    }
+
+    fn look_at_unbound(&self) {
+        self.look_at(self.unbound.lock().iter().cloned().map(Work::Claim));
+    }
+
+    fn look_at_claim(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
+        let volume = |name: &str| self.api.get_as(&Key::new("", name)).ok();
+        let class = |name: &str| self.api.get_as(&Key::new("", name)).ok();
+        let view = claim::View {
+            claim,
+            volumes: &self.api.list_as(None),
+            volume: &volume,
+            class: &class,
+            default_class: &|| default_class(self.api.list_as(None)),
+            waiting_pods: &|| self.pods_waiting_for(claim),
+        };
+        match claim::decide(&view) {
+            claim::Step::Bind(volume) => self.bind(&volume, claim),
+            claim::Step::TakeClass(class) => self.take_class(claim, &class),
+            claim::Step::Provision(class) => self.ask_provisioner(claim, &class),
+            claim::Step::Wait(told) => {
+                if let Some(claim::Told { type_, reason, message }) = told {
+                    self.recorder.record(reference_to(claim.object()), type_, reason, message);
+                }
+                self.tell_claim(claim, "Pending", None)
+            }
+            claim::Step::Lost { reason, message } => self.lose(claim, reason, message),
+        }
+    }
+
+    /// The claim's pods that have no node yet.
+    fn pods_waiting_for(&self, claim: &Shared<PersistentVolumeClaim>) -> Vec<String> {
+        let waits = |pod: &Shared<Pod>| {
+            crate::object::node::node_of(pod).is_none()
+                && claims_of(pod).any(|used| used.claim == claim.name())
+        };
+        let pods = self.pods.in_namespace(claim.namespace());
+        pods.iter().filter(|pod| waits(pod)).map(|pod| pod.name().to_string()).collect()
+    }
+
+    fn look_at_volume(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
+        let claim = claim_ref(volume).map(claim_key).and_then(|key| self.api.get_as(&key).ok());
+        match volume::decide(volume, claim.as_deref()) {
+            volume::Step::Available => self.tell_volume(volume, "Available", None),
+            volume::Step::Bound => self.tell_volume(volume, "Bound", None),
+            volume::Step::Unbind => self.unbind(volume),
+            volume::Step::Release => {
+                let released = self.release(volume)?;
+                self.reclaim(&released)
+            }
+            volume::Step::LookAtClaim => {
+                self.look_at(claim.map(|claim| Work::Claim(claim.key())));
+                Ok(())
+            }
+            volume::Step::ModeMismatch => {
+                let Some(claim) = claim else { return Ok(()) };
+                for (about, message) in volume::mode_mismatch(volume, &claim) {
+                    self.recorder.record(about, EventType::Warning, "VolumeMismatch", message);
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What is to be done about a volume: a pure decision from it and the claim it names.
+
+use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
+
+use crate::object::Shared;
+use crate::object::storage::{
+    PROVISIONED_BY, annotation, claim_ref, claim_uid, reclaim_policy, same_mode, volume_name,
+};
+use crate::reconcile::reference_to;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It serves nobody.
+    Available,
+    /// It serves its claim.
+    Bound,
+    /// Its claim does not know it yet.
+    LookAtClaim,
+    /// Its claim, which does not know it yet, can never have it.
+    ModeMismatch,
+    /// Its claim has another.
+    Unbind,
+    /// Its claim is gone.
+    Release,
+}
+
+/// Decides about a volume; `claim` is the one that has the name it gives, whatever its uid.
+pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>) -> Step {
+    let Some(uid) = claim_ref(volume).and_then(claim_uid) else {
+        // Free, or kept for a claim that is to come: the claim takes it.
+        return Step::Available;
+    };
+    let Some(claim) = claim.filter(|claim| claim.metadata.uid.as_deref() == Some(uid)) else {
+        return Step::Release;
+    };
+    match volume_name(claim) {
+        None if !same_mode(volume, claim) => Step::ModeMismatch,
+        None => Step::LookAtClaim,
+        Some(name) if volume.metadata.name.as_deref() == Some(name) => Step::Bound,
+        // Made for the claim, which has found another: nobody needs it.
+        Some(_) if is_made_on_demand(volume) && reclaim_policy(volume) == "Delete" => Step::Release,
+        Some(_) => Step::Unbind,
+    }
+}
+
+fn is_made_on_demand(volume: &PersistentVolume) -> bool {
+    annotation(&volume.metadata, PROVISIONED_BY).is_some()
+}
+
+/// What is told of both when one is a file system and the other a block device.
+pub(super) fn mode_mismatch(
+    volume: &Shared<PersistentVolume>,
+    claim: &Shared<PersistentVolumeClaim>,
+) -> [(ObjectReference, String); 2] {
+    let (volume_name, claim_name) = (volume.name(), claim.name());
+    [
+        (
+            reference_to(volume.object()),
+            format!(
+                "Cannot bind PersistentVolume to requested PersistentVolumeClaim \"{claim_name}\" due to \
+                 incompatible volumeMode."
+            ),
+        ),
+        (
+            reference_to(claim.object()),
+            format!(
+                "Cannot bind PersistentVolume \"{volume_name}\" to requested PersistentVolumeClaim due to \
+                 incompatible volumeMode."
+            ),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_volumes_next_step_vol_2() {
+        for (rule, reference, provisioned, policy, claim, expected) in [
+            ("free", "", false, "Retain", None, Step::Available),
+            ("kept by name", "-", false, "Retain", Some(("1", "")), Step::Available),
+            ("claim gone", "1", false, "Retain", None, Step::Release),
+            ("claim made anew", "1", false, "Retain", Some(("2", "v")), Step::Release),
+            ("claim does not know", "1", false, "Retain", Some(("1", "")), Step::LookAtClaim),
+            ("both know", "1", false, "Retain", Some(("1", "v")), Step::Bound),
+            ("claim has another", "1", false, "Delete", Some(("1", "w")), Step::Unbind),
+            ("made in vain", "1", true, "Delete", Some(("1", "w")), Step::Release),
+            ("made in vain, to be kept", "1", true, "Retain", Some(("1", "w")), Step::Unbind),
+        ] {
+            let mut volume = json!({"metadata": {"name": "v", "annotations": {}},
+                "spec": {"persistentVolumeReclaimPolicy": policy}});
+            if !reference.is_empty() {
+                let uid = reference.trim_matches('-');
+                volume["spec"]["claimRef"] = json!({"namespace": "n", "name": "c", "uid": uid});
+            }
+            if provisioned {
+                volume["metadata"]["annotations"] = json!({"pv.kubernetes.io/provisioned-by": "x"});
+            }
+            let volume = serde_json::from_value(volume).unwrap();
+            let claim = claim.map(|(uid, name)| {
+                let claim = json!({"metadata": {"namespace": "n", "name": "c", "uid": uid},
+                    "spec": {"volumeName": name}});
+                serde_json::from_value::<PersistentVolumeClaim>(claim).unwrap()
+            });
+            assert_eq!(decide(&volume, claim.as_ref()), expected, "{rule}");
+        }
+    }
+}

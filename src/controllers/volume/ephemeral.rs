@@ -1,0 +1,125 @@
+//! Makes the claims of pods that bring their own (VOL-2): `ephemeral-volume-controller`.
+//!
+//! Such a claim belongs to its pod and goes with it. One that only has the name, of another's or a former pod's,
+//! is never taken.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::api::{Api, Change, ChangeKind};
+use crate::controllers::context::Context;
+use crate::object::owner::{controller_reference, is_terminating};
+use crate::object::storage::{ephemeral_claim_name, is_made_for};
+use crate::object::{Key, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+
+/// Starts the controller.
+pub(in crate::controllers) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(Ephemeral {
+        api: context.api.clone(),
+        pods: context.caches.of(),
+        recorder: Recorder::new(&context.api, "ephemeral_volume"),
+        queue: queue.clone(),
+    });
+    let caches = vec![
+        context.follow::<Pod, _>(&controller, Ephemeral::pod_changed),
+        context.follow::<PersistentVolumeClaim, _>(&controller, Ephemeral::claim_changed),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct Ephemeral {
+    api: Api,
+    pods: Cache<Pod>,
+    recorder: Recorder,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for Ephemeral {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "ephemeral-volume-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(pod) = self.pods.get(key).filter(|pod| !is_terminating(&pod.metadata)) else { return Ok(()) };
+        for volume in volumes(&pod) {
+            if let Err(refusal) = self.provide(&pod, volume)? {
+                let told = format!("ephemeral volume {}: {refusal}", volume.name);
+                self.recorder.warning(pod.object(), "FailedBinding", told);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The volumes of a pod that want a claim of their own.
+fn volumes(pod: &Pod) -> impl Iterator<Item = &Volume> {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.filter(|volume| volume.ephemeral.is_some())
+}
+
+impl Ephemeral {
+    fn pod_changed(&self, change: &Change) {
+        let wants = change.object.get::<Pod>().is_some_and(|pod| volumes(pod).next().is_some());
+        if wants && change.kind == ChangeKind::Added {
+            self.queue.add(change.object.key());
+        }
+    }
+
+    /// A claim that was deleted from under its pod comes back, and one in the way of another pod's may be gone.
+    fn claim_changed(&self, change: &Change) {
+        if change.kind != ChangeKind::Deleted {
+            return;
+        }
+        for pod in self.pods.in_namespace(change.object.namespace()) {
+            let wanted = |volume: &Volume| ephemeral_claim_name(&pod, &volume.name) == change.object.name();
+            if volumes(&pod).any(wanted) {
+                self.queue.add(pod.key());
+            }
+        }
+    }
+
+    /// Sees to it that the volume's claim is there; a refusal is told to people.
+    fn provide(&self, pod: &Shared<Pod>, volume: &Volume) -> Result<Result<(), String>, ReconcileError> {
+        let name = ephemeral_claim_name(pod, &volume.name);
+        if let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), name.as_str())) {
+            return Ok(if is_made_for(&claim, pod) { Ok(()) } else { Err(not_owner(&claim, pod)) });
+        }
+        let Some(template) = volume.ephemeral.as_ref().and_then(|e| e.volume_claim_template.clone()) else {
+            return Ok(Ok(()));
+        };
+        let given = template.metadata.unwrap_or_default();
+        let claim = PersistentVolumeClaim {
+            metadata: ObjectMeta {
+                name: Some(name),
+                namespace: Some(pod.namespace().into()),
+                labels: given.labels,
+                annotations: given.annotations,
+                owner_references: Some(vec![controller_reference(pod.object())]),
+                ..ObjectMeta::default()
+            },
+            spec: Some(template.spec),
+            status: None,
+        };
+        match self.api.create_as(claim) {
+            Ok(_) => Ok(Ok(())),
+            Err(error) if error.is_already_exists() => Err(error.into()),
+            Err(error) if error.is_not_found() => Ok(Ok(())),
+            Err(error) => {
+                let told = format!("ephemeral volume {}: create PVC: {error}", volume.name);
+                self.recorder.warning(pod.object(), "FailedBinding", told);
+                Err(error.into())
+            }
+        }
+    }
+}
+
+/// What is said of a claim that has the name and is another's.
+fn not_owner(claim: &Shared<PersistentVolumeClaim>, pod: &Shared<Pod>) -> String {
+    format!("PVC {} was not created for pod {} (pod is not owner)", claim.key(), pod.key())
+}

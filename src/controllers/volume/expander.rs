@@ -1,0 +1,103 @@
+//! Lets claims grow (VOL-2): `persistentvolume-expander`.
+//!
+//! A directory has no size that could be too small: growing one is a matter of what its objects say. Volumes of
+//! other makers are left to these.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+
+use super::{modify, modify_status};
+use crate::api::{Api, ApiError, Change, ChangeKind};
+use crate::controllers::context::Context;
+use crate::object::quantity::Amount;
+use crate::object::storage::{
+    DIRECTORY_PROVISIONER, PROVISIONED_BY, annotation, claim_phase, claim_ref, claim_size, claim_uid,
+    volume_name, volume_size,
+};
+use crate::object::{Key, Shared};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
+
+/// Starts the controller.
+pub(in crate::controllers) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(Expander {
+        api: context.api.clone(),
+        recorder: Recorder::new(&context.api, "volume_expand"),
+        queue: queue.clone(),
+    });
+    let caches = vec![context.follow::<PersistentVolumeClaim, _>(&controller, Expander::claim_changed)];
+    context.run(controller, queue, caches);
+}
+
+struct Expander {
+    api: Api,
+    recorder: Recorder,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for Expander {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "persistentvolume-expander"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(key) else { return Ok(()) };
+        let Some(name) = volume_name(&claim).filter(|_| wants_more(&claim)) else { return Ok(()) };
+        let Ok(volume) = self.api.get_as::<PersistentVolume>(&Key::new("", name)) else { return Ok(()) };
+        if claim_ref(&volume).and_then(claim_uid) != Some(claim.uid()) {
+            return Ok(());
+        }
+        if annotation(&volume.metadata, PROVISIONED_BY) != Some(DIRECTORY_PROVISIONER) {
+            let told = "waiting for an external controller to expand this PVC";
+            self.recorder.normal(claim.object(), "ExternalExpanding", told);
+            return Ok(());
+        }
+        match self.expand(&claim, &volume) {
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a bound claim asks for more than it has.
+fn wants_more(claim: &PersistentVolumeClaim) -> bool {
+    let capacity = claim.status.as_ref().and_then(|status| status.capacity.as_ref());
+    let has = Amount::in_list(capacity, "storage");
+    claim_phase(claim) == "Bound" && !has.is_zero() && claim_size(claim) > has
+}
+
+impl Expander {
+    fn claim_changed(&self, change: &Change) {
+        let wants = change.object.get::<PersistentVolumeClaim>().is_some_and(wants_more);
+        if wants && change.kind != ChangeKind::Deleted {
+            self.queue.add(change.object.key());
+        }
+    }
+
+    fn expand(
+        &self,
+        claim: &Shared<PersistentVolumeClaim>,
+        volume: &Shared<PersistentVolume>,
+    ) -> Result<(), ApiError> {
+        let told = format!("External resizer is resizing volume {}", volume.name());
+        self.recorder.normal(claim.object(), "Resizing", told);
+        let size = claim_size(claim);
+        modify(&self.api, volume, |fresh| {
+            // A volume may be larger than its claim from the start; it never shrinks.
+            if volume_size(fresh) < size {
+                let capacity = fresh.spec.get_or_insert_default().capacity.get_or_insert_default();
+                capacity.insert("storage".into(), size.to_binary());
+            }
+            Ok(())
+        })?;
+        modify_status(&self.api, claim, |fresh| {
+            let status = fresh.status.get_or_insert_default();
+            status.capacity.get_or_insert_default().insert("storage".into(), size.to_binary());
+        })?;
+        self.recorder.normal(claim.object(), "VolumeResizeSuccessful", "Resize volume succeeded");
+        Ok(())
+    }
+}

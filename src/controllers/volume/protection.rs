@@ -1,0 +1,166 @@
+//! Keeps claims that pods use and volumes that claims use (VOL-2): `pvc-protection-controller` and
+//! `pv-protection-controller`.
+//!
+//! A finalizer is on each from its creation on; who deletes it sees it terminate, and it goes when nobody needs
+//! it any more.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::{add_finalizer, drop_finalizer};
+use crate::api::{Api, ApiError, Change, ChangeKind};
+use crate::controllers::context::Context;
+use crate::object::node::node_of;
+use crate::object::owner::is_terminating;
+use crate::object::storage::{
+    CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, has_finalizer, is_made_for, volume_phase,
+};
+use crate::object::{Key, Shared, Typed};
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+
+/// Starts the controller of claims.
+pub(in crate::controllers) fn start_claims(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let controller = Arc::new(Claims { api: context.api.clone(), queue: queue.clone() });
+    let caches = vec![
+        context.follow::<PersistentVolumeClaim, _>(&controller, Claims::claim_changed),
+        context.follow::<Pod, _>(&controller, Claims::pod_changed),
+    ];
+    context.run(controller, queue, caches);
+}
+
+/// Starts the controller of volumes.
+pub(in crate::controllers) fn start_volumes(context: &Context) {
+    let queue: WorkQueue<Key> = context.queue();
+    let controller = Arc::new(Volumes { api: context.api.clone(), queue: queue.clone() });
+    let caches = vec![context.follow::<PersistentVolume, _>(&controller, Volumes::volume_changed)];
+    context.run(controller, queue, caches);
+}
+
+struct Claims {
+    api: Api,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for Claims {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "pvc-protection-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(key) else { return Ok(()) };
+        let in_use = || self.api.list_as(Some(&key.namespace)).iter().any(|pod| uses(pod, &claim));
+        Ok(protect(&self.api, &claim, CLAIM_PROTECTION, in_use)?)
+    }
+}
+
+impl Claims {
+    fn claim_changed(&self, change: &Change) {
+        if needs_a_look(change, CLAIM_PROTECTION) {
+            self.queue.add(change.object.key());
+        }
+    }
+
+    /// A pod that goes, or is about to, may have been the last.
+    fn pod_changed(&self, change: &Change) {
+        let Some(pod) = change.object.get::<Pod>() else { return };
+        if change.kind == ChangeKind::Deleted || is_terminating(&pod.metadata) {
+            for used in claims_of(pod) {
+                self.queue.add(Key::new(change.object.namespace(), used.claim));
+            }
+        }
+    }
+}
+
+/// Whether a pod needs the claim: it is on a node, and has not been given up where the claim is its own. One that
+/// has ended still counts, as in Kubernetes: it may be looked at.
+fn uses(pod: &Pod, claim: &Shared<PersistentVolumeClaim>) -> bool {
+    let meta = &pod.metadata;
+    let given_up = is_terminating(meta) && meta.deletion_grace_period_seconds == Some(0);
+    node_of(pod).is_some()
+        && claims_of(pod)
+            .any(|used| used.claim == claim.name() && (!used.ephemeral || (!given_up && is_made_for(claim, pod))))
+}
+
+struct Volumes {
+    api: Api,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for Volumes {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "pv-protection-controller"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Ok(volume) = self.api.get_as::<PersistentVolume>(key) else { return Ok(()) };
+        Ok(protect(&self.api, &volume, VOLUME_PROTECTION, || volume_phase(&volume) == "Bound")?)
+    }
+}
+
+impl Volumes {
+    fn volume_changed(&self, change: &Change) {
+        if needs_a_look(change, VOLUME_PROTECTION) {
+            self.queue.add(change.object.key());
+        }
+    }
+}
+
+/// Whether an object lacks its finalizer, or should lose it.
+fn needs_a_look(change: &Change, finalizer: &str) -> bool {
+    let meta: &ObjectMeta = change.object.meta();
+    change.kind != ChangeKind::Deleted && is_terminating(meta) == has_finalizer(meta, finalizer)
+}
+
+/// Puts the finalizer on what lives, and takes it off what goes and nobody uses.
+fn protect<T: Typed>(
+    api: &Api,
+    object: &Shared<T>,
+    finalizer: &str,
+    in_use: impl FnOnce() -> bool,
+) -> Result<(), ApiError> {
+    match (is_terminating(object.metadata()), has_finalizer(object.metadata(), finalizer)) {
+        (true, true) if !in_use() => drop_finalizer(api, object, finalizer),
+        (false, false) => add_finalizer(api, object, finalizer),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_on_a_node_holds_its_claims_vol_2() {
+        let claim: PersistentVolumeClaim = serde_json::from_value(json!({"metadata": {"name": "p-own",
+            "namespace": "n", "ownerReferences":
+                [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1", "controller": true}]}}))
+        .unwrap();
+        let claim = Shared::from_value(claim);
+        let named = json!({"name": "v", "persistentVolumeClaim": {"claimName": "p-own"}});
+        let own = json!({"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}});
+        let given_up = json!({"deletionTimestamp": "2026-11-21T00:00:00Z", "deletionGracePeriodSeconds": 0});
+        for (rule, uid, node, volume, more, expected) in [
+            ("named", "9", "n1", &named, json!({}), true),
+            ("without a node", "9", "", &named, json!({}), false),
+            ("named and given up", "9", "n1", &named, given_up.clone(), true),
+            ("its own", "1", "n1", &own, json!({}), true),
+            ("its own and given up", "1", "n1", &own, given_up, false),
+            ("of a pod of this name before", "2", "n1", &own, json!({}), false),
+        ] {
+            let mut meta = json!({"name": "p", "namespace": "n", "uid": uid});
+            meta.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let pod = json!({"metadata": meta,
+                "spec": {"nodeName": node, "containers": [], "volumes": [volume]}});
+            assert_eq!(uses(&serde_json::from_value(pod).unwrap(), &claim), expected, "{rule}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Makes a directory for each claim that asks for one, and removes it when its volume is to go (VOL-2).
+//!
+//! The part that an external provisioner plays in Kubernetes, by the same rules: it answers to an annotation of
+//! the claim, makes a volume that names it, and holds a finalizer until the directory is gone. The directories
+//! are on this one machine, where every node of the cluster reaches them: the volumes need no node affinity.
+
+mod plan;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
+use parking_lot::Mutex;
+
+use super::{VolumeDirectory, add_finalizer, delete, directory, drop_finalizer, if_still_there, modify};
+use crate::api::{Api, ApiError, Change, ChangeKind};
+use crate::base::task::Tasks;
+use crate::controllers::context::Context;
+use crate::object::storage::{
+    DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, claim_class,
+    has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
+};
+use crate::object::{Key, Shared};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
+
+/// A volume whose last pod has not let go is looked at again after this time.
+const IN_USE_AGAIN: Duration = Duration::from_secs(1);
+
+/// Something to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Work {
+    /// A claim that may ask for a volume.
+    Claim(Key),
+    /// A volume of ours, by name.
+    Volume(String),
+}
+
+/// Starts the controller; a cluster without a place for volumes has none.
+pub(in crate::controllers) fn start(context: &Context) {
+    let Some(directory) = context.settings.volumes.clone() else { return };
+    let queue = context.queue();
+    let controller = Arc::new(Provisioner {
+        api: context.api.clone(),
+        directory,
+        recorder: Recorder::new(&context.api, DIRECTORY_PROVISIONER),
+        queue: queue.clone(),
+        tasks: context.tasks.clone(),
+        removals: Arc::default(),
+    });
+    let caches = vec![
+        context.follow::<PersistentVolumeClaim, _>(&controller, Provisioner::claim_changed),
+        context.follow::<PersistentVolume, _>(&controller, Provisioner::volume_changed),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct Provisioner {
+    api: Api,
+    directory: VolumeDirectory,
+    recorder: Recorder,
+    queue: WorkQueue<Work>,
+    tasks: Tasks,
+    /// Directories that are being removed, by volume, and how it went. Big ones take their time.
+    removals: Arc<Mutex<HashMap<String, Removal>>>,
+}
+
+enum Removal {
+    Running,
+    Over(Result<(), String>),
+}
+
+impl Reconciler for Provisioner {
+    type Key = Work;
+
+    fn name(&self) -> &'static str {
+        "directory-provisioner"
+    }
+
+    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+        match work {
+            Work::Claim(key) => {
+                let Ok(claim) = self.api.get_as(key) else { return Ok(()) };
+                self.serve(&claim)
+            }
+            Work::Volume(name) => {
+                let Ok(volume) = self.api.get_as(&Key::new("", name.as_str())) else { return Ok(()) };
+                self.mind(&volume)
+            }
+        }
+    }
+}
+
+impl Provisioner {
+    fn claim_changed(&self, change: &Change) {
+        let asks = change.object.get::<PersistentVolumeClaim>().is_some_and(plan::asks);
+        if asks && change.kind != ChangeKind::Deleted {
+            self.queue.add(Work::Claim(change.object.key()));
+        }
+    }
+
+    fn volume_changed(&self, change: &Change) {
+        let ours = annotation(change.object.meta(), PROVISIONED_BY) == Some(DIRECTORY_PROVISIONER);
+        if change.kind == ChangeKind::Deleted {
+            self.removals.lock().remove(change.object.name());
+        } else if ours {
+            self.queue.add(Work::Volume(change.object.name().into()));
+        }
+    }
+
+    /// Makes the volume that a claim asks for.
+    fn serve(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ReconcileError> {
+        let name = plan::volume_name_for(claim);
+        if !plan::asks(claim) || self.api.get_as::<PersistentVolume>(&Key::new("", name.as_str())).is_ok() {
+            return Ok(());
+        }
+        let class_name = claim_class(claim);
+        let Ok(class) = self.api.get_as::<StorageClass>(&Key::new("", class_name)) else { return Ok(()) };
+        if class.provisioner != DIRECTORY_PROVISIONER {
+            return Ok(());
+        }
+        let node = annotation(&claim.metadata, SELECTED_NODE);
+        if node.is_none() && waits_for_consumer(&class) {
+            return Ok(());
+        }
+        if let Some(node) = node.filter(|node| self.api.get_as::<Node>(&Key::new("", *node)).is_err()) {
+            // The scheduler is to choose anew.
+            self.fail(claim, class_name, &format!("failed to get target node: nodes \"{node}\" not found"));
+            return Ok(self.reschedule(claim)?);
+        }
+        let told = format!("External provisioner is provisioning volume for claim \"{}\"", claim.key());
+        self.recorder.normal(claim.object(), "Provisioning", told);
+        let made = plan::refusal(claim, &class).map_or_else(|| self.make(&name), Err);
+        match made {
+            Ok(path) => {
+                let volume = plan::volume(claim, &class, &path.display().to_string());
+                match self.api.create_as(volume) {
+                    Ok(_) => {
+                        let told = format!("Successfully provisioned volume {name}");
+                        self.recorder.normal(claim.object(), "ProvisioningSucceeded", told);
+                        Ok(())
+                    }
+                    Err(error) if error.is_already_exists() => Ok(()),
+                    Err(error) => {
+                        self.fail(claim, class_name, &error.to_string());
+                        Err(error.into())
+                    }
+                }
+            }
+            Err(why) => {
+                self.fail(claim, class_name, &why);
+                // What is wrong is in the claim, its class or the disk: on the scheduler's advice elsewhere.
+                if node.is_some() {
+                    self.reschedule(claim)?;
+                }
+                Err(ReconcileError::After(plan::AGAIN))
+            }
+        }
+    }
+
+    fn make(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.directory.path(name).ok_or_else(|| format!("{name} is no name of a directory"))?;
+        self.directory.make(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    fn fail(&self, claim: &Shared<PersistentVolumeClaim>, class: &str, why: &str) {
+        let told = format!("failed to provision volume with StorageClass \"{class}\": {why}");
+        self.recorder.warning(claim.object(), "ProvisioningFailed", told);
+    }
+
+    /// Takes back the node that was chosen for the claim.
+    fn reschedule(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
+        if_still_there(modify(&self.api, claim, |fresh| {
+            if let Some(annotations) = &mut fresh.metadata.annotations {
+                annotations.remove(SELECTED_NODE);
+            }
+            Ok(())
+        }))
+    }
+
+    /// Holds a volume as long as its directory is to go with it, and lets it go after the directory.
+    fn mind(&self, volume: &Shared<PersistentVolume>) -> Result<(), ReconcileError> {
+        if annotation(&volume.metadata, PROVISIONED_BY) != Some(DIRECTORY_PROVISIONER) {
+            return Ok(());
+        }
+        let goes_along = reclaim_policy(volume) == "Delete";
+        let held = has_finalizer(&volume.metadata, PROVISIONER_FINALIZER);
+        if !goes_along {
+            if held {
+                drop_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
+            }
+            return Ok(());
+        }
+        if !held {
+            // Somebody took it off a volume that goes: then nothing is removed either.
+            if volume.metadata.deletion_timestamp.is_none() {
+                add_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
+            }
+            return Ok(());
+        }
+        if volume_phase(volume) != "Released" {
+            return Ok(());
+        }
+        match self.clear(volume) {
+            Clear::Done => {
+                delete(&self.api, volume)?;
+                drop_finalizer(&self.api, volume, PROVISIONER_FINALIZER)?;
+                Ok(())
+            }
+            Clear::Later => Ok(()),
+            Clear::InUse(by) => {
+                let told = format!("volume {} is still used by pod {by}", volume.name());
+                self.recorder.normal(volume.object(), "VolumeDelete", told);
+                Err(ReconcileError::After(IN_USE_AGAIN))
+            }
+            Clear::Failed(why) => {
+                self.recorder.warning(volume.object(), "VolumeFailedDelete", why);
+                Err(ReconcileError::After(plan::AGAIN))
+            }
+        }
+    }
+
+    /// Removes a volume's directory, beside the work on other volumes.
+    fn clear(&self, volume: &Shared<PersistentVolume>) -> Clear {
+        let name = volume.name();
+        let Some(path) = self.directory.path(name) else {
+            return Clear::Failed(format!("{name} is no name of a directory"));
+        };
+        let source = volume.spec.as_ref().and_then(|spec| spec.host_path.as_ref());
+        let stands_for = source.map(|source| source.path.as_str()).unwrap_or_default();
+        if path.to_str() != Some(stands_for) {
+            // Written by hand, or of another data directory: not ours to remove.
+            let here = path.display();
+            return Clear::Failed(format!("{DIRECTORY_PROVISIONER} deletes only {here}, not \"{stands_for}\""));
+        }
+        let mut removals = self.removals.lock();
+        match removals.remove(name) {
+            Some(Removal::Running) => {
+                removals.insert(name.into(), Removal::Running);
+                return Clear::Later;
+            }
+            Some(Removal::Over(Ok(()))) => return Clear::Done,
+            Some(Removal::Over(Err(why))) => return Clear::Failed(why),
+            None => {}
+        }
+        if let Some(pod) = self.directory.user(&path) {
+            return Clear::InUse(pod);
+        }
+        removals.insert(name.into(), Removal::Running);
+        drop(removals);
+        let (removals, queue, name) = (self.removals.clone(), self.queue.clone(), name.to_string());
+        self.tasks.spawn_finishing("volume removal", async move {
+            let removed = tokio::task::spawn_blocking(move || {
+                directory::remove(&path).map_err(|error| format!("{}: {error}", path.display()))
+            });
+            let outcome = removed.await.unwrap_or_else(|error| Err(error.to_string()));
+            removals.lock().insert(name.clone(), Removal::Over(outcome));
+            queue.add(Work::Volume(name));
+        });
+        Clear::Later
+    }
+}
+
+/// How far the removal of a directory is.
+enum Clear {
+    Done,
+    Later,
+    InUse(String),
+    Failed(String),
+}

@@ -1,0 +1,163 @@
+//! What volume a claim gets, and what claim gets none: pure.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{
+    HostPathVolumeSource, PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec,
+};
+use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::object::Shared;
+use crate::object::owner::is_terminating;
+use crate::object::storage::{
+    BETA_STORAGE_PROVISIONER, DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER,
+    STORAGE_PROVISIONER, annotation, claim_size, keep_for, volume_name,
+};
+
+/// What failed is tried again after this time.
+pub(super) const AGAIN: Duration = Duration::from_secs(15);
+
+/// Whether a claim has been told to get its volume here, and has none.
+pub(super) fn asks(claim: &PersistentVolumeClaim) -> bool {
+    let named = [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER];
+    let ours = |key: &str| annotation(&claim.metadata, key) == Some(DIRECTORY_PROVISIONER);
+    named.iter().any(|key| ours(key)) && volume_name(claim).is_none() && !is_terminating(&claim.metadata)
+}
+
+/// The name of the volume made for a claim: asked twice, it is the same.
+pub(super) fn volume_name_for(claim: &Shared<PersistentVolumeClaim>) -> String {
+    format!("pvc-{}", claim.uid())
+}
+
+/// Why a directory cannot be what the claim asks for.
+pub(super) fn refusal(claim: &PersistentVolumeClaim, class: &StorageClass) -> Option<String> {
+    let spec = claim.spec.as_ref()?;
+    let options = class.mount_options.as_deref().unwrap_or_default();
+    if spec.volume_mode.as_deref() == Some("Block") {
+        Some(format!("{DIRECTORY_PROVISIONER} does not support block volume provisioning"))
+    } else if spec.selector.is_some() {
+        Some("claim.Spec.Selector is not supported".to_string())
+    } else if spec.data_source.is_some() || spec.data_source_ref.is_some() {
+        Some(format!("{DIRECTORY_PROVISIONER} cannot provision a claim with a datasource"))
+    } else if let Some(key) = class.parameters.iter().flatten().map(|(key, _)| key).next() {
+        Some(format!("invalid option \"{key}\" for provisioner {DIRECTORY_PROVISIONER}"))
+    } else if !options.is_empty() {
+        let class = class.metadata.name.as_deref().unwrap_or_default();
+        Some(format!(
+            "Mount options are not supported by the provisioner but StorageClass \"{class}\" has mount options {options:?}"
+        ))
+    } else {
+        None
+    }
+}
+
+/// The volume for a claim, kept for it, standing for a directory.
+pub(super) fn volume(
+    claim: &Shared<PersistentVolumeClaim>,
+    class: &Shared<StorageClass>,
+    path: &str,
+) -> PersistentVolume {
+    let policy = class.reclaim_policy.clone().unwrap_or_else(|| "Delete".into());
+    let annotations = [(PROVISIONED_BY.to_string(), DIRECTORY_PROVISIONER.to_string())].into();
+    let finalizers = (policy == "Delete").then(|| vec![PROVISIONER_FINALIZER.to_string()]);
+    let metadata = ObjectMeta {
+        name: Some(volume_name_for(claim)),
+        annotations: Some(annotations),
+        finalizers,
+        ..ObjectMeta::default()
+    };
+    let spec = PersistentVolumeSpec {
+        access_modes: claim.spec.as_ref().and_then(|spec| spec.access_modes.clone()),
+        capacity: Some([("storage".to_string(), claim_size(claim).to_binary())].into()),
+        host_path: Some(HostPathVolumeSource { path: path.into(), type_: Some("Directory".into()) }),
+        persistent_volume_reclaim_policy: Some(policy),
+        storage_class_name: Some(class.name().into()),
+        volume_mode: Some("Filesystem".into()),
+        ..PersistentVolumeSpec::default()
+    };
+    let mut volume = PersistentVolume { metadata, spec: Some(spec), status: None };
+    keep_for(&mut volume, claim);
+    // Made for the claim, so nobody had to choose.
+    if let Some(annotations) = &mut volume.metadata.annotations {
+        annotations.remove(crate::object::storage::BOUND_BY_CONTROLLER);
+    }
+    volume
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn claim(annotations: &Value, spec: &Value) -> Shared<PersistentVolumeClaim> {
+        let mut spec = spec.clone();
+        spec["accessModes"] = json!(["ReadWriteOnce"]);
+        spec["resources"] = json!({"requests": {"storage": "1024Mi"}});
+        let claim = json!({"metadata": {"name": "c", "namespace": "n", "uid": "1", "annotations": annotations},
+            "spec": spec});
+        Shared::from_value(serde_json::from_value(claim).unwrap())
+    }
+
+    fn class(more: &Value) -> Shared<StorageClass> {
+        let mut class = more.clone();
+        class["metadata"] = json!({"name": "standard"});
+        class["provisioner"] = json!(DIRECTORY_PROVISIONER);
+        Shared::from_value(serde_json::from_value(class).unwrap())
+    }
+
+    #[test]
+    fn who_gets_a_directory_and_what_it_is_vol_2() {
+        let ours = json!({"volume.kubernetes.io/storage-provisioner": "podium.dev/directory"});
+        let theirs = json!({"volume.kubernetes.io/storage-provisioner": "example.com/nfs"});
+        assert!(asks(&claim(&ours, &json!({}))));
+        assert!(!asks(&claim(&theirs, &json!({}))));
+        assert!(!asks(&claim(&ours, &json!({"volumeName": "v"}))));
+
+        let made = volume(&claim(&ours, &json!({})), &class(&json!({})), "/d/pvc-1");
+        let made = serde_json::to_value(made).unwrap();
+        assert_eq!(made["metadata"]["name"], "pvc-1");
+        assert_eq!(made["spec"]["capacity"]["storage"], "1Gi");
+        assert_eq!(made["spec"]["hostPath"], json!({"path": "/d/pvc-1", "type": "Directory"}));
+        assert_eq!(made["spec"]["claimRef"]["uid"], "1");
+        assert_eq!(made["metadata"]["finalizers"], json!([PROVISIONER_FINALIZER]));
+        assert_eq!(made["metadata"]["annotations"], json!({PROVISIONED_BY: DIRECTORY_PROVISIONER}));
+        let kept = volume(&claim(&ours, &json!({})), &class(&json!({"reclaimPolicy": "Retain"})), "/d");
+        assert!(kept.metadata.finalizers.is_none());
+    }
+
+    #[test]
+    fn what_a_directory_cannot_be_is_said_vol_2() {
+        for (spec, class_given, expected) in [
+            (json!({}), json!({}), None),
+            (
+                json!({"volumeMode": "Block"}),
+                json!({}),
+                Some("podium.dev/directory does not support block volume provisioning"),
+            ),
+            (json!({"selector": {}}), json!({}), Some("claim.Spec.Selector is not supported")),
+            (
+                json!({"dataSource": {"kind": "PersistentVolumeClaim", "name": "x"}}),
+                json!({}),
+                Some("podium.dev/directory cannot provision a claim with a datasource"),
+            ),
+            (
+                json!({}),
+                json!({"parameters": {"type": "ssd"}}),
+                Some("invalid option \"type\" for provisioner podium.dev/directory"),
+            ),
+            (
+                json!({}),
+                json!({"mountOptions": ["ro"]}),
+                Some(
+                    "Mount options are not supported by the provisioner but StorageClass \"standard\" has mount \
+                     options [\"ro\"]",
+                ),
+            ),
+        ] {
+            let told = refusal(&claim(&json!({}), &spec), &class(&class_given));
+            assert_eq!(told.as_deref(), expected, "{spec} {class_given}");
+        }
+    }
+}

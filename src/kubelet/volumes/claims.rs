@@ -1,0 +1,293 @@
+//! Claims of pods (VOL-2): which directory of this machine is behind one, and who uses it.
+//!
+//! A pod's directory links to the volume for as long as the pod has anything on the node. Whoever removes
+//! volumes looks for such links first ([`user_of`]); a link is made before the claim is read once more, so that
+//! neither overlooks the other.
+
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::{
+    HostPathVolumeSource, Node as NodeObject, PersistentVolume, PersistentVolumeClaim, Pod,
+};
+
+use super::VolumeError;
+use crate::api::Api;
+use crate::object::owner::is_terminating;
+use crate::object::storage::{
+    ClaimUse, claim_phase, claim_ref, claim_uid, claims_of, is_made_for, is_reachable_from, volume_name,
+};
+use crate::object::{Key, Shared};
+
+/// What is behind a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Backing {
+    /// A file or directory of this machine.
+    pub(super) path: PathBuf,
+    /// What it must be.
+    pub(super) check: Check,
+    /// The volume's object, for messages.
+    volume: String,
+}
+
+/// What must be found at the path.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Check {
+    /// What the type of a hostPath says.
+    HostPath(HostPathVolumeSource),
+    /// Anything that exists.
+    Exists,
+}
+
+/// A claim's volume is not to be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// The claim is not ready.
+    Claim(String),
+    /// The volume cannot be mounted: what, and why.
+    Volume(String, String),
+}
+
+impl Unusable {
+    /// As the kubelet tells it of a pod's volume.
+    pub(super) fn told(&self, volume: &str) -> VolumeError {
+        let message = match self {
+            Self::Claim(why) => format!(
+                "Unable to attach or mount volumes: unmounted volumes=[{volume}], unattached volumes=[], failed to \
+                 process volumes=[{volume}]: {why}"
+            ),
+            Self::Volume(name, why) => VolumeError::set_up(name, why).message,
+        };
+        VolumeError { volume: volume.into(), message }
+    }
+}
+
+impl Backing {
+    /// Something about the volume itself is wrong.
+    pub(super) fn unusable(&self, why: String) -> Unusable {
+        Unusable::Volume(self.volume.clone(), why)
+    }
+}
+
+/// How the pod uses a claim by the volume of this name.
+pub(super) fn used_by<'a>(pod: &'a Pod, volume: &str) -> Option<ClaimUse<'a>> {
+    claims_of(pod).find(|used| used.volume == volume)
+}
+
+/// What is behind the claim, when the pod may have it here.
+pub(super) fn backing(
+    api: &Api,
+    node: &str,
+    pod: &Shared<Pod>,
+    used: &ClaimUse<'_>,
+) -> Result<Backing, Unusable> {
+    let key = Key::new(pod.namespace(), used.claim.as_str());
+    let processing = |why: String| Unusable::Claim(format!("error processing PVC {key}: {why}"));
+    let claim = api
+        .get_as::<PersistentVolumeClaim>(&key)
+        .map_err(|error| processing(format!("failed to fetch PVC from API server: {error}")))?;
+    if used.ephemeral && !is_made_for(&claim, pod) {
+        return Err(Unusable::Claim(format!(
+            "PVC {key} was not created for pod {} (pod is not owner)",
+            pod.key()
+        )));
+    }
+    if is_terminating(&claim.metadata) {
+        return Err(processing("PVC is being deleted".into()));
+    }
+    let Some(name) = volume_name(&claim).filter(|_| claim_phase(&claim) == "Bound") else {
+        return Err(processing("PVC is not bound".into()));
+    };
+    let volume = api.get_as::<PersistentVolume>(&Key::new("", name)).map_err(|error| {
+        processing(format!("failed to fetch PV {name} from API server: {error}"))
+    })?;
+    let bound_to = claim_ref(&volume).and_then(claim_uid);
+    if bound_to != Some(claim.uid()) {
+        let found = bound_to.unwrap_or_default();
+        return Err(processing(format!(
+            "found PV object {name} with an incorrect claimRef: {found} does not point to claim.UID {}",
+            claim.uid()
+        )));
+    }
+    source(&volume, &here(api, node))
+}
+
+/// This node's object; without one the volume's affinity is not known to be met.
+fn here(api: &Api, node: &str) -> NodeObject {
+    api.get_as::<NodeObject>(&Key::new("", node)).map(|node| (*node).clone()).unwrap_or_default()
+}
+
+fn source(volume: &Shared<PersistentVolume>, node: &NodeObject) -> Result<Backing, Unusable> {
+    let name = volume.name().to_string();
+    let unusable = |why: &str| Err(Unusable::Volume(volume.name().to_string(), why.to_string()));
+    let Some(spec) = &volume.spec else { return unusable("it has no spec") };
+    if !is_reachable_from(volume, node) {
+        return unusable("MountVolume.NodeAffinity check failed: no matching NodeSelectorTerms");
+    }
+    if spec.volume_mode.as_deref() == Some("Block") {
+        return unusable("it has volumeMode Block, which a process has no use for here");
+    }
+    if let Some(source) = &spec.host_path {
+        let path = PathBuf::from(&source.path);
+        return Ok(Backing { path, check: Check::HostPath(source.clone()), volume: name });
+    }
+    match &spec.local {
+        Some(source) => Ok(Backing { path: source.path.clone().into(), check: Check::Exists, volume: name }),
+        None => unusable("no volume plugin matched"),
+    }
+}
+
+/// Has `link` lead to the volume.
+pub(super) fn link(link: &Path, volume: &Path) -> io::Result<()> {
+    if std::fs::read_link(link).is_ok_and(|target| target == volume) {
+        return Ok(());
+    }
+    if let Some(parent) = link.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    unlink(link)?;
+    symlink(volume, link)
+}
+
+/// Takes the link away; what it leads to stays.
+pub(super) fn unlink(link: &Path) -> io::Result<()> {
+    match std::fs::remove_file(link) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The uid of a pod that may still use a volume: `nodes` holds a directory for each node of this machine.
+pub fn user_of(nodes: &Path, volume: &Path) -> Option<String> {
+    let entries = |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for pod in entries(nodes.to_path_buf()).flat_map(|node| entries(node.path().join("pods"))) {
+        let leads_there =
+            |link: std::fs::DirEntry| std::fs::read_link(link.path()).is_ok_and(|target| target == volume);
+        if entries(pod.path().join("volumes")).any(leads_there) {
+            return Some(pod.file_name().to_string_lossy().into_owned());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::ApiConfig;
+    use crate::base::clock::Clock;
+    use crate::object::{Kind, Object};
+    use crate::store::Store;
+
+    fn api() -> Api {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        for (kind, object) in [
+            (Kind::Namespace, json!({"metadata": {"name": "default"}})),
+            (Kind::Node, json!({"metadata": {"name": "n1", "labels": {"disk": "ssd"}}})),
+        ] {
+            api.create(Object::from_value(kind, object).unwrap(), &Default::default()).unwrap();
+        }
+        api
+    }
+
+    /// The volume, and a claim bound to it.
+    fn bound(api: &Api, source: &Value) {
+        let mut spec = json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]});
+        spec.as_object_mut().unwrap().extend(source.as_object().unwrap().clone());
+        let volume = json!({"metadata": {"name": "v"}, "spec": spec});
+        let claim = json!({"metadata": {"name": "c", "namespace": "default"}, "spec": {"volumeName": "v",
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+        let create = |kind, value| api.create(Object::from_value(kind, value).unwrap(), &Default::default()).unwrap();
+        let claim = create(Kind::PersistentVolumeClaim, claim);
+        create(Kind::PersistentVolume, volume);
+        api.modify::<PersistentVolume>(&Key::new("", "v"), |volume| {
+            let reference = json!({"namespace": "default", "name": "c", "uid": claim.uid()});
+            volume.spec.as_mut().unwrap().claim_ref = Some(serde_json::from_value(reference).unwrap());
+            Ok(())
+        })
+        .unwrap();
+        api.modify_status::<PersistentVolumeClaim>(&claim.key(), |claim| {
+            claim.status.get_or_insert_default().phase = Some("Bound".into());
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    fn look(api: &Api) -> Result<PathBuf, String> {
+        let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "default", "uid": "1"},
+            "spec": {"containers": [], "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}}))
+        .unwrap();
+        let pod = Shared::from_value(pod);
+        let used = used_by(&pod, "data").unwrap();
+        backing(api, "n1", &pod, &used).map(|b| b.path).map_err(|error| error.told("data").message)
+    }
+
+    const PROCESSING: &str = "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], \
+        failed to process volumes=[data]: error processing PVC default/c: ";
+
+    #[test]
+    fn a_claim_leads_to_its_volumes_directory_vol_2() {
+        let affinity = |disk: &str| json!({"required": {"nodeSelectorTerms": [{"matchExpressions":
+            [{"key": "disk", "operator": "In", "values": [disk]}]}]}});
+        for (source, expected) in [
+            (json!({"hostPath": {"path": "/srv"}}), Ok("/srv")),
+            (json!({"local": {"path": "/mnt"}, "nodeAffinity": affinity("ssd")}), Ok("/mnt")),
+            (
+                json!({"local": {"path": "/mnt"}, "nodeAffinity": affinity("tape")}),
+                Err("MountVolume.SetUp failed for volume \"v\" : MountVolume.NodeAffinity check failed: no \
+                     matching NodeSelectorTerms"),
+            ),
+            (
+                json!({"nfs": {"server": "s", "path": "/"}}),
+                Err("MountVolume.SetUp failed for volume \"v\" : no volume plugin matched"),
+            ),
+        ] {
+            let api = api();
+            assert_eq!(
+                look(&api).unwrap_err(),
+                format!("{PROCESSING}failed to fetch PVC from API server: persistentvolumeclaims \"c\" not found")
+            );
+            bound(&api, &source);
+            assert_eq!(look(&api), expected.map(PathBuf::from).map_err(str::to_string), "{source}");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_is_not_bound_or_goes_is_waited_for_vol_2() {
+        let api = api();
+        bound(&api, &json!({"hostPath": {"path": "/srv"}}));
+        let key = Key::new("default", "c");
+        let phase = |phase: &str| {
+            api.modify_status::<PersistentVolumeClaim>(&key, |claim| {
+                claim.status.get_or_insert_default().phase = Some(phase.into());
+                Ok(())
+            })
+            .unwrap();
+        };
+        phase("Pending");
+        assert_eq!(look(&api).unwrap_err(), format!("{PROCESSING}PVC is not bound"));
+        phase("Bound");
+        assert!(look(&api).is_ok());
+        api.delete(Kind::PersistentVolumeClaim, &key, &Default::default()).unwrap();
+        assert_eq!(look(&api).unwrap_err(), format!("{PROCESSING}PVC is being deleted"));
+    }
+
+    #[test]
+    fn a_volume_is_in_use_while_a_pods_directory_leads_to_it_vol_2() {
+        let nodes = tempfile::tempdir().unwrap();
+        let (volume, other) = (Path::new("/volumes/pvc-1"), Path::new("/volumes/pvc-2"));
+        let place = nodes.path().join("node-1/pods/uid-7/volumes/data");
+        assert_eq!(user_of(nodes.path(), volume), None);
+        link(&place, other).unwrap();
+        link(&place, volume).unwrap();
+        link(&place, volume).unwrap();
+        assert_eq!(user_of(nodes.path(), volume).as_deref(), Some("uid-7"));
+        assert_eq!(user_of(nodes.path(), other), None);
+        unlink(&place).unwrap();
+        unlink(&place).unwrap();
+        assert_eq!(user_of(nodes.path(), volume), None);
+    }
+}

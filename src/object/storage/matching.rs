@@ -1,0 +1,299 @@
+//! Which volume serves a claim.
+//!
+//! One that is kept for the claim comes first; else the smallest that is large enough. Kubernetes' rules, for
+//! the controller that binds at once and for the scheduler that binds on a node.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Deref;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+
+use super::{claim_class, claim_ref, claim_size, is_kept_for, is_reachable_from};
+use super::{volume_class, volume_phase, volume_size};
+use crate::object::owner::is_terminating;
+use crate::object::selector::Selector;
+
+/// Who looks for a volume.
+#[derive(Clone, Copy, Debug)]
+pub enum Seeker<'a> {
+    /// The controller; `delayed` when the claim waits for a pod, so that only a volume kept for it counts.
+    Controller {
+        /// The claim's class waits for the first consumer.
+        delayed: bool,
+    },
+    /// The scheduler, for a pod on this node.
+    Scheduler(&'a Node),
+}
+
+/// Why a volume that a claim names cannot serve it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mismatch {
+    /// It is going.
+    #[error("the volume is marked for deletion {0:?}")]
+    Terminating(String),
+    /// It holds less than asked for.
+    #[error("requested PV is too small")]
+    Size,
+    /// It is of another class.
+    #[error("storageClassName does not match")]
+    Class,
+    /// It has other attributes.
+    #[error("volumeAttributesClassName does not match")]
+    Attributes,
+    /// One is a file system and the other a block device.
+    #[error("incompatible volumeMode")]
+    Mode,
+    /// It cannot be used in all the ways asked for.
+    #[error("incompatible accessMode")]
+    Access,
+}
+
+/// Whether a volume that the claim names can serve it.
+pub fn satisfies(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> Result<(), Mismatch> {
+    if is_terminating(&volume.metadata) {
+        Err(Mismatch::Terminating(volume.metadata.name.clone().unwrap_or_default()))
+    } else if volume_size(volume) < claim_size(claim) {
+        Err(Mismatch::Size)
+    } else if volume_class(volume) != claim_class(claim) {
+        Err(Mismatch::Class)
+    } else if !same_attributes(volume, claim) {
+        Err(Mismatch::Attributes)
+    } else if !same_mode(volume, claim) {
+        Err(Mismatch::Mode)
+    } else if !allows_access(volume, claim) {
+        Err(Mismatch::Access)
+    } else {
+        Ok(())
+    }
+}
+
+/// The volume that the controller gives a claim: of those that allow just what is asked for if there is one.
+pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
+    claim: &PersistentVolumeClaim,
+    volumes: &'a [V],
+    delayed: bool,
+) -> Option<&'a V> {
+    let mut by_access: BTreeMap<(usize, Vec<&str>), Vec<&'a V>> = BTreeMap::new();
+    for volume in volumes.iter().filter(|volume| allows_access(volume, claim)) {
+        let mut modes = access_modes(volume);
+        modes.sort_unstable();
+        modes.dedup();
+        by_access.entry((modes.len(), modes)).or_default().push(volume);
+    }
+    let seeker = Seeker::Controller { delayed };
+    by_access
+        .into_values()
+        .find_map(|volumes| find_match(claim, volumes, seeker, &HashSet::new()))
+}
+
+/// The volume among these for a claim; one that is kept for it, or the smallest that fits. Those in `taken`
+/// are left out.
+pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
+    claim: &PersistentVolumeClaim,
+    volumes: impl IntoIterator<Item = &'a V>,
+    seeker: Seeker<'_>,
+    taken: &HashSet<String>,
+) -> Option<&'a V> {
+    let wanted = Wanted::of(claim);
+    let mut smallest: Option<&'a V> = None;
+    for item in volumes {
+        let volume: &PersistentVolume = item;
+        let kept = is_kept_for(volume, claim);
+        if taken.contains(volume.metadata.name.as_deref().unwrap_or_default())
+            || (claim_ref(volume).is_some() && !kept)
+            || !wanted.could_be(volume)
+        {
+            continue;
+        }
+        let reachable = match seeker {
+            Seeker::Scheduler(node) => is_reachable_from(volume, node),
+            Seeker::Controller { .. } => true,
+        };
+        if kept {
+            // Then there is no other for it, even if this one cannot be had here.
+            return reachable.then_some(item);
+        }
+        let smaller = |best: &&V| volume_size(volume) < volume_size(best);
+        if wanted.is_met_by(volume, seeker) && reachable && smallest.as_ref().is_none_or(smaller) {
+            smallest = Some(item);
+        }
+    }
+    smallest
+}
+
+/// What a claim asks for, read once.
+struct Wanted<'a> {
+    claim: &'a PersistentVolumeClaim,
+    selector: Option<Selector>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(claim: &'a PersistentVolumeClaim) -> Self {
+        let selector = claim.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        Self { claim, selector: selector.map(Selector::from_field) }
+    }
+
+    /// What must hold even of a volume that is kept for the claim.
+    fn could_be(&self, volume: &PersistentVolume) -> bool {
+        volume_size(volume) >= claim_size(self.claim)
+            && same_mode(volume, self.claim)
+            && same_attributes(volume, self.claim)
+            && !is_terminating(&volume.metadata)
+    }
+
+    fn is_met_by(&self, volume: &PersistentVolume, seeker: Seeker<'_>) -> bool {
+        let by_seeker = match seeker {
+            Seeker::Controller { delayed } => !delayed,
+            Seeker::Scheduler(_) => allows_access(volume, self.claim),
+        };
+        by_seeker
+            && volume_phase(volume) == "Available"
+            && self.selector.as_ref().is_none_or(|s| s.matches(volume.metadata.labels.as_ref()))
+            && volume_class(volume) == claim_class(self.claim)
+    }
+}
+
+fn same_attributes(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let of_volume = volume.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref());
+    let of_claim = claim.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref());
+    of_volume.unwrap_or_default() == of_claim.unwrap_or_default()
+}
+
+/// Whether both are file systems or both block devices.
+pub fn same_mode(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let of_volume = volume.spec.as_ref().and_then(|s| s.volume_mode.as_deref());
+    let of_claim = claim.spec.as_ref().and_then(|s| s.volume_mode.as_deref());
+    of_volume.unwrap_or("Filesystem") == of_claim.unwrap_or("Filesystem")
+}
+
+fn access_modes(volume: &PersistentVolume) -> Vec<&str> {
+    let modes = volume.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
+    modes.map(String::as_str).collect()
+}
+
+/// Whether a volume can be used in all the ways a claim asks for.
+fn allows_access(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
+    let allowed = access_modes(volume);
+    let mut asked = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
+    asked.all(|mode| allowed.contains(&mode.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A volume and, by JSON merge, what is different about it.
+    fn volume(name: &str, size: &str, more: &Value) -> Box<PersistentVolume> {
+        let mut volume = json!({"metadata": {"name": name}, "status": {"phase": "Available"},
+            "spec": {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"]}});
+        merge(&mut volume, more);
+        serde_json::from_value(volume).unwrap()
+    }
+
+    fn claim(size: &str, more: &Value) -> PersistentVolumeClaim {
+        let mut claim = json!({"metadata": {"name": "c", "namespace": "n", "uid": "1"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}});
+        merge(&mut claim, more);
+        serde_json::from_value(claim).unwrap()
+    }
+
+    fn merge(to: &mut Value, from: &Value) {
+        match (to, from) {
+            (Value::Object(to), Value::Object(from)) => {
+                for (key, value) in from {
+                    merge(to.entry(key.clone()).or_insert(Value::Null), value);
+                }
+            }
+            (to, from) => *to = from.clone(),
+        }
+    }
+
+    fn kept(uid: &str) -> Value {
+        json!({"spec": {"claimRef": {"namespace": "n", "name": "c", "uid": uid}}})
+    }
+
+    #[test]
+    fn the_smallest_volume_that_fits_vol_2() {
+        let none = json!({});
+        let plain = claim("5Gi", &none);
+        let rwx = json!({"spec": {"accessModes": ["ReadWriteOnce", "ReadWriteMany"]}});
+        let class = json!({"spec": {"storageClassName": "slow"}});
+        let block = json!({"spec": {"volumeMode": "Block"}});
+        let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+        let selecting = json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}});
+        let bound = json!({"status": {"phase": "Bound"}});
+        let going = json!({"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z"}});
+        let (small, mid, big) = (volume("s", "4Gi", &none), volume("m", "5Gi", &none), volume("l", "9Gi", &none));
+        for (rule, claim, volumes, expected) in [
+            ("large enough", &plain, vec![&small], None),
+            ("the smallest", &plain, vec![&small, &big, &mid], Some("m")),
+            ("its class", &plain, vec![&volume("v", "5Gi", &class)], None),
+            ("the class asked for", &claim("5Gi", &class), vec![&mid, &volume("v", "6Gi", &class)], Some("v")),
+            ("its mode", &plain, vec![&volume("v", "5Gi", &block)], None),
+            ("the mode asked for", &claim("1Gi", &block), vec![&volume("v", "5Gi", &block)], Some("v")),
+            ("what may be done", &claim("5Gi", &rwx), vec![&mid, &volume("v", "8Gi", &rwx)], Some("v")),
+            ("no more than asked for", &plain, vec![&volume("v", "5Gi", &rwx), &big], Some("l")),
+            ("more if need be", &plain, vec![&volume("v", "5Gi", &rwx), &small], Some("v")),
+            ("labels", &claim("5Gi", &selecting), vec![&mid, &volume("v", "8Gi", &labelled)], Some("v")),
+            ("phase", &plain, vec![&volume("v", "5Gi", &bound), &big], Some("l")),
+            ("going", &plain, vec![&volume("v", "5Gi", &going), &big], Some("l")),
+            ("kept for it", &plain, vec![&mid, &volume("v", "9Gi", &kept("1"))], Some("v")),
+            ("kept by name", &plain, vec![&mid, &volume("v", "9Gi", &kept(""))], Some("v")),
+            ("kept for a former one", &plain, vec![&volume("v", "5Gi", &kept("0")), &big], Some("l")),
+            ("kept but too small", &plain, vec![&volume("v", "1Gi", &kept("1")), &big], Some("l")),
+        ] {
+            let volumes: Vec<_> = volumes.into_iter().cloned().collect();
+            let found = best_match(claim, &volumes, false);
+            assert_eq!(found.and_then(|v| v.metadata.name.as_deref()), expected, "{rule}");
+        }
+        let volumes = [mid.clone(), volume("v", "9Gi", &kept("1"))];
+        assert!(best_match(&plain, &volumes[..1], true).is_none(), "it waits for its pod");
+        assert!(best_match(&plain, &volumes, true).is_some(), "unless one is kept for it");
+    }
+
+    #[test]
+    fn on_a_node_only_what_can_be_reached_from_there_vol_2() {
+        let node = |name: &str| -> Node {
+            serde_json::from_value(json!({"metadata": {"name": name, "labels": {"host": name}}})).unwrap()
+        };
+        let on = |host: &str| json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions":
+            [{"key": "host", "operator": "In", "values": [host]}]}]}}}});
+        let mut reserved = on("b");
+        merge(&mut reserved, &kept("1"));
+        let volumes = [volume("a", "5Gi", &on("a")), volume("b", "7Gi", &on("b")), volume("any", "9Gi", &json!({}))];
+        let claim = claim("5Gi", &json!({}));
+        let found = |volumes: &[Box<PersistentVolume>], host: &str, taken: &[&str]| {
+            let taken = taken.iter().map(ToString::to_string).collect();
+            find_match(&claim, volumes, Seeker::Scheduler(&node(host)), &taken)
+                .and_then(|v| v.metadata.name.clone())
+        };
+        assert_eq!(found(&volumes, "a", &[]).as_deref(), Some("a"));
+        assert_eq!(found(&volumes, "b", &[]).as_deref(), Some("b"));
+        assert_eq!(found(&volumes, "c", &[]).as_deref(), Some("any"));
+        assert_eq!(found(&volumes, "a", &["a"]).as_deref(), Some("any"));
+        let kept = [volume("kept", "5Gi", &reserved), volumes[0].clone()];
+        assert_eq!(found(&kept, "b", &[]).as_deref(), Some("kept"));
+        assert_eq!(found(&kept, "a", &[]), None, "the one kept for it is elsewhere");
+    }
+
+    #[test]
+    fn a_volume_asked_for_by_name_must_still_serve_vol_2() {
+        let none = json!({});
+        let plain = claim("5Gi", &none);
+        for (volume, expected) in [
+            (volume("v", "5Gi", &none), None),
+            (volume("v", "4Gi", &none), Some("requested PV is too small")),
+            (volume("v", "5Gi", &json!({"spec": {"storageClassName": "x"}})), Some("storageClassName does not match")),
+            (volume("v", "5Gi", &json!({"spec": {"volumeMode": "Block"}})), Some("incompatible volumeMode")),
+            (volume("v", "5Gi", &json!({"spec": {"accessModes": ["ReadOnlyMany"]}})), Some("incompatible accessMode")),
+            (
+                volume("v", "5Gi", &json!({"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z"}})),
+                Some("the volume is marked for deletion \"v\""),
+            ),
+        ] {
+            assert_eq!(satisfies(&volume, &plain).err().map(|e| e.to_string()).as_deref(), expected);
+        }
+    }
+}

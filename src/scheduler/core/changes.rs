@@ -1,0 +1,202 @@
+//! What the core takes in: pods, nodes and everything else that decisions depend on, as they change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+use super::{Core, Gated};
+use crate::object::owner::is_terminating;
+use crate::object::selector::Labels;
+use crate::object::{Key, Object, Shared};
+use crate::scheduler::framework::{ChangeType, ClusterChange, PluginSet};
+use crate::scheduler::pod_info::{PodInfo, nominated_node};
+use crate::scheduler::profile::{Profile, profile_of};
+use crate::scheduler::queue::Queue;
+use crate::scheduler::snapshot::{NodeChange, Snapshot};
+
+impl Core {
+    /// A pod is new or has a new version.
+    pub fn pod_changed(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
+        let spec = pod.spec.as_ref();
+        let node = spec.and_then(|s| s.node_name.clone()).filter(|name| !name.is_empty());
+        if has_ended(&pod) {
+            self.pod_gone(pod.uid(), now);
+            return None;
+        }
+        match node {
+            Some(node) => {
+                self.pod_assigned(pod, &node, now);
+                None
+            }
+            None => self.pod_waits(pod, now),
+        }
+    }
+
+    fn pod_assigned(&mut self, pod: Shared<Pod>, node: &str, now: Duration) {
+        self.stop_waiting(pod.uid());
+        let before = self.snapshot.placed(pod.uid()).cloned();
+        // Bound by another while it was held.
+        if let (Some(_), Some(placed)) = (self.held.remove(pod.uid()), &before) {
+            self.unreserve(&placed.pod, &placed.node);
+        }
+        if let Some(placed) = before.as_ref().filter(|p| *p.node == *node && p.pod.decides_like(&pod)) {
+            if placed.assumed {
+                self.snapshot.confirm(pod.uid());
+                self.arrived(node, &placed.pod, now);
+            }
+            return;
+        }
+        let pod = Arc::new(PodInfo::new(pod));
+        self.snapshot.place(pod.clone(), node);
+        if let Some(placed) = before {
+            // It takes less than before, or was expected elsewhere.
+            self.left(&placed.node, &placed.pod, now);
+        }
+        self.arrived(node, &pod, now);
+    }
+
+    /// A pod is on its node for all to see.
+    fn arrived(&mut self, node: &str, pod: &PodInfo, now: Duration) {
+        if let Some(info) = self.snapshot.node(node) {
+            let change = ClusterChange::PodPlaced(info, pod);
+            wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
+        }
+    }
+
+    fn pod_waits(&mut self, pod: Shared<Pod>, now: Duration) -> Option<Gated> {
+        if self.snapshot.placed(pod.uid()).is_some() {
+            // An older version of a pod that was decided since; or one that is held, and not wanted any more.
+            if is_terminating(&pod.metadata) && self.held.remove(pod.uid()).is_some() {
+                self.give_room_back(pod.uid(), now);
+            }
+            return None;
+        }
+        let known = self.queue.get(pod.uid()).cloned();
+        let same = known.as_ref().is_some_and(|known| known.decides_like(&pod) && !is_terminating(&pod.metadata));
+        if same && known.as_ref().is_some_and(|known| known.nominated_node() == nominated_node(&pod)) {
+            return None;
+        }
+        let pod = Arc::new(PodInfo::new(pod));
+        // The node may have been kept for it, or no longer, by a former scheduler or by hand.
+        if known.as_ref().and_then(|known| known.nominated_node()) != pod.nominated_node() {
+            self.snapshot.nominate(&pod, pod.nominated_node());
+            self.queue.changed(now);
+        }
+        if same {
+            self.queue.replace(pod);
+            return None;
+        }
+        let Some(profile) = profile_of(&self.profiles, &pod).filter(|_| !pod.is_terminating()) else {
+            self.stop_waiting(pod.uid());
+            return None;
+        };
+        let admitted = profile.admits(&pod);
+        self.queue.put(pod.clone(), admitted.is_err(), now);
+        admitted.err().map(|message| Gated { pod, message })
+    }
+
+    /// A pod is gone.
+    pub fn pod_gone(&mut self, uid: &str, now: Duration) {
+        let kept = self.snapshot.nominated().node_of(uid).cloned().zip(self.queue.get(uid).cloned());
+        self.stop_waiting(uid);
+        self.held.remove(uid);
+        self.give_room_back(uid, now);
+        // The room that was kept for it is as good as room that it had.
+        if let Some((node, pod)) = kept {
+            self.left(&node, &pod, now);
+        }
+    }
+
+    fn stop_waiting(&mut self, uid: &str) {
+        self.snapshot.drop_nomination(uid);
+        if self.queue.remove(uid) {
+            self.verdicts.lock().forget(uid);
+        }
+    }
+
+    /// A pod holds no room on a node any more.
+    pub(super) fn left(&mut self, node: &str, pod: &PodInfo, now: Duration) {
+        if let Some(info) = self.snapshot.node(node) {
+            let change = ClusterChange::PodRemoved(info, pod);
+            wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
+        }
+    }
+
+    /// A node is new or has a new version.
+    pub fn node_changed(&mut self, node: Shared<Node>, now: Duration) {
+        let name = node.name().to_string();
+        let change = self.snapshot.set_node(node);
+        let Some(info) = self.snapshot.node(&name) else { return };
+        let change = match change {
+            NodeChange::Added => ClusterChange::NodeAdded(info),
+            NodeChange::Updated(difference) if difference.any() => {
+                ClusterChange::NodeUpdated(info, difference)
+            }
+            NodeChange::Updated(_) => return,
+        };
+        wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
+    }
+
+    /// A node is gone.
+    pub fn node_gone(&mut self, name: &str, now: Duration) {
+        if let Some(info) = self.snapshot.remove_node(name) {
+            let change = ClusterChange::NodeRemoved(&info);
+            wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
+        }
+        self.held.node_gone(name);
+    }
+
+    /// A namespace is new or has other labels (none: it is gone).
+    pub fn namespace_changed(&mut self, name: &str, labels: Option<Labels>, now: Duration) {
+        if self.snapshot.set_namespace(name, labels) {
+            wake(&mut self.queue, &self.profiles, &self.snapshot, &ClusterChange::NamespaceChanged, now);
+        }
+    }
+
+    /// A Service or workload is new or changed, or gone: what it selects may be spread by default.
+    pub fn workload_changed(&mut self, object: &Object, gone: bool, now: Duration) {
+        self.selectors.note(object, gone);
+        self.queue.changed(now);
+    }
+
+    /// A budget is new or changed.
+    pub fn budget_changed(&mut self, budget: &Shared<PodDisruptionBudget>, now: Duration) {
+        self.snapshot.budgets_mut().set(budget);
+        self.queue.changed(now);
+    }
+
+    /// A budget is gone.
+    pub fn budget_gone(&mut self, budget: &Key, now: Duration) {
+        self.snapshot.budgets_mut().remove(budget);
+        self.queue.changed(now);
+    }
+}
+
+/// Lets those waiting pods be tried again that the change may help.
+fn wake(
+    queue: &mut Queue,
+    profiles: &[Profile],
+    snapshot: &Snapshot,
+    change: &ClusterChange<'_>,
+    now: Duration,
+) {
+    queue.changed(now);
+    let kind = change.change_type();
+    let woken = profiles.iter().map(|p| p.woken_by(kind)).fold(PluginSet::default(), |a, b| b.union(a));
+    if woken.is_empty() && kind != ChangeType::NodeAdded {
+        return;
+    }
+    queue.wake(woken, now, |pod, rejected_by| {
+        if rejected_by.is_empty() {
+            return kind == ChangeType::NodeAdded;
+        }
+        profile_of(profiles, pod).is_some_and(|p| p.helps(pod, rejected_by, change, snapshot))
+    });
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}

@@ -1,0 +1,214 @@
+//! The scheduler without I/O: takes in what changed, says what to do with one pod after another.
+//!
+//! [`changes`] takes in, this file decides, [`placing`] brings a decided pod to its binding.
+//!
+//! Architecture Invariant: whoever calls [`Core::step`] does what it says before the next call, and tells
+//! when a binding failed or waits; the room of a decided pod is taken at once.
+
+mod changes;
+mod placing;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::advice::advise;
+use super::cycle::{Decision, Rejection, Room, Search, schedule};
+use super::default_spread::Selectors;
+use super::held::Held;
+use super::node_info::NodeName;
+use super::pod_info::PodInfo;
+use super::profile::{Profile, profile_of};
+use super::queue::{Attempt, Queue, QueueTimes, Waiting};
+use super::snapshot::Snapshot;
+use super::verdict::{Verdict, Verdicts};
+use crate::base::task::panic_text;
+
+/// What is to be done with one pod.
+#[derive(Debug)]
+pub enum Step {
+    /// Bind it to the node; should that fail, give the attempt to [`Core::bind_failed`], should it have to
+    /// wait, to [`Core::bind_later`].
+    Bind {
+        /// The pod and what the queue knows of it.
+        attempt: Attempt,
+        /// Its node.
+        node: NodeName,
+    },
+    /// Tell that no node takes it, and make room for it if that helps.
+    Unschedulable {
+        /// The pod.
+        pod: Arc<PodInfo>,
+        /// Why.
+        message: String,
+        /// What becomes of the room kept for it.
+        room: Room,
+        /// Pods of lower priority for which the node is kept no longer.
+        outranked: Vec<Arc<PodInfo>>,
+    },
+    /// Tell that the scheduler failed at it.
+    Failed {
+        /// The pod.
+        pod: Arc<PodInfo>,
+        /// What happened.
+        message: String,
+    },
+}
+
+/// A pod that may not be tried yet, to be told so.
+#[derive(Debug)]
+pub struct Gated {
+    /// The pod.
+    pub pod: Arc<PodInfo>,
+    /// Why.
+    pub message: &'static str,
+}
+
+/// See the file's head.
+pub struct Core {
+    snapshot: Snapshot,
+    queue: Queue,
+    held: Held,
+    profiles: Arc<[Profile]>,
+    search: Search,
+    selectors: Selectors,
+    verdicts: Arc<Mutex<Verdicts>>,
+    tried: u64,
+}
+
+impl Core {
+    /// A scheduler that knows of no node and no pod.
+    pub fn new(
+        profiles: Arc<[Profile]>,
+        times: QueueTimes,
+        seed: u64,
+        verdicts: Arc<Mutex<Verdicts>>,
+    ) -> Self {
+        // One queue for all: what sorts the first profile's pods sorts all.
+        let sort = profiles.first().map_or_else(|| Profile::default().queue_sort(), Profile::queue_sort);
+        Self {
+            snapshot: Snapshot::new(),
+            queue: Queue::new(times, sort),
+            held: Held::default(),
+            profiles,
+            search: Search::seeded(seed),
+            selectors: Selectors::default(),
+            verdicts,
+            tried: 0,
+        }
+    }
+
+    /// How many times a pod was tried.
+    pub fn tried(&self) -> u64 {
+        self.tried
+    }
+
+    /// The nodes and what is placed on them.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// How many pods wait where.
+    pub fn waiting(&self) -> Waiting {
+        self.queue.waiting()
+    }
+
+    /// When to call [`Core::step`] again although nothing changed.
+    pub fn next_wake(&self) -> Option<Duration> {
+        self.queue.next_wake().into_iter().chain(self.held.next_deadline()).min()
+    }
+
+    /// The cluster changed: decided pods that wait for what they need are to be bound, or tried to, again.
+    pub fn news(&mut self) {
+        self.held.ask_again();
+    }
+
+    /// Tries the next pod; none when none is to be tried now.
+    pub fn step(&mut self, now: Duration) -> Option<Step> {
+        loop {
+            if let Some((attempt, node, end)) = self.held.next(now) {
+                return Some(self.let_go(attempt, node, end, now));
+            }
+            let attempt = self.queue.pop(now)?;
+            self.tried += 1;
+            // A pod without a profile never enters the queue.
+            if let Some(step) = self.try_pod(attempt, now) {
+                return Some(step);
+            }
+        }
+    }
+
+    fn try_pod(&mut self, attempt: Attempt, now: Duration) -> Option<Step> {
+        let profiles = self.profiles.clone();
+        let pod = attempt.pod.clone();
+        let profile = profile_of(&profiles, &pod)?;
+        let spread = profile.default_constraints.apply(&pod, &self.selectors);
+        let asked = spread.as_ref().unwrap_or(&pod);
+        self.snapshot.prepare(asked);
+        // A plugin that panics costs its pod an attempt, and nobody else anything.
+        let cycle = || schedule(asked, &self.snapshot, profile, &mut self.search);
+        Some(match std::panic::catch_unwind(AssertUnwindSafe(cycle)) {
+            Ok(Decision::Place { node, .. }) => {
+                self.verdicts.lock().forget(pod.uid());
+                self.snapshot.assume(pod, &node);
+                return self.settle_safely(attempt, node, now);
+            }
+            Ok(Decision::Unfit(rejection)) => {
+                let Rejection { message, rejected_by, verdicts, room } = *rejection;
+                let advice = advise(asked, &self.snapshot, &verdicts);
+                let verdict = Verdict { table: verdicts, message: message.clone(), advice, at: now };
+                self.verdicts.lock().keep(pod.uid(), Arc::new(verdict));
+                self.queue.reject(attempt, rejected_by, now);
+                let kept_before = self.snapshot.nominated().node_of(pod.uid()).cloned();
+                let outranked = self.keep_room(&pod, &room);
+                if self.snapshot.nominated().node_of(pod.uid()) != kept_before.as_ref() {
+                    self.queue.changed(now);
+                }
+                Step::Unschedulable { pod, message, room, outranked }
+            }
+            Err(panic) => {
+                self.queue.fail(attempt, now);
+                Step::Failed { pod, message: panicked(panic.as_ref()) }
+            }
+        })
+    }
+
+    /// A plugin that panics once the node is decided costs no more than one that does before.
+    fn settle_safely(&mut self, attempt: Attempt, node: NodeName, now: Duration) -> Option<Step> {
+        let spare = attempt.clone();
+        let settled = std::panic::catch_unwind(AssertUnwindSafe(|| self.settle(attempt, node, now)));
+        settled.unwrap_or_else(|panic| {
+            let pod = spare.pod.clone();
+            self.bind_failed(spare, now);
+            Some(Step::Failed { pod, message: panicked(panic.as_ref()) })
+        })
+    }
+
+    /// Keeps the node for the pod; answers the pods of lower priority that it is kept for no longer.
+    fn keep_room(&mut self, pod: &Arc<PodInfo>, room: &Room) -> Vec<Arc<PodInfo>> {
+        let preemption = match room {
+            Room::Unchanged => return Vec::new(),
+            Room::None => None,
+            Room::Made(preemption) => Some(preemption),
+        };
+        self.snapshot.nominate(pod, preemption.map(|p| &*p.node));
+        let Some(preemption) = preemption else { return Vec::new() };
+        let on_node = self.snapshot.nominated().on(&preemption.node);
+        let outranked: Vec<_> = on_node.iter().filter(|p| p.priority < pod.priority).cloned().collect();
+        for lower in &outranked {
+            self.snapshot.nominate(lower, None);
+        }
+        outranked
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    format!("a plugin panicked: {}", panic_text(panic))
+}
+
+#[cfg(test)]
+mod placing_tests;
+#[cfg(test)]
+mod tests;

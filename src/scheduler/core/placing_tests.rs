@@ -1,0 +1,197 @@
+//! What plugins of Reserve and Permit do with a decided pod.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::*;
+use crate::scheduler::framework::{ChangeType, Permit, Plugin, PluginId, Point};
+use crate::scheduler::held::LONGEST_PERMIT_WAIT;
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::plugins;
+use crate::scheduler::test_cluster::Cluster;
+use crate::scheduler::test_objects::{asking, named_pod, sized_node};
+
+/// A plugin of the tests: pods called `gang-…` go together, three of them, or not at all; a pod called
+/// `never` may not go, one called `trouble` makes it panic.
+struct Gang {
+    /// What was set aside and given back, in order.
+    account: Arc<Mutex<Vec<String>>>,
+    patience: Duration,
+}
+
+impl Plugin for Gang {
+    fn id(&self) -> PluginId {
+        PluginId::ImageLocality
+    }
+
+    fn points(&self) -> &'static [Point] {
+        &[Point::Reserve, Point::Permit]
+    }
+
+    fn reserve(&self, pod: &PodInfo, node: &NodeInfo) -> Result<(), String> {
+        self.account.lock().push(format!("+{} {}", pod.uid(), node.name));
+        if pod.uid() == "greedy" { Err("there is not enough of it".into()) } else { Ok(()) }
+    }
+
+    fn unreserve(&self, pod: &PodInfo, node: &str) {
+        self.account.lock().push(format!("-{} {node}", pod.uid()));
+    }
+
+    fn permit(&self, pod: &PodInfo, _: &NodeInfo, held: &mut Held) -> Permit {
+        match pod.uid() {
+            "never" => return Permit::Refuse("it may not".into()),
+            "trouble" => panic!("on purpose"),
+            name if !name.starts_with("gang-") => return Permit::Allow,
+            _ => {}
+        }
+        let others: Vec<String> = held.waiting().map(|(pod, _)| pod.uid().to_string()).collect();
+        if others.len() < 2 {
+            return Permit::Wait(self.patience);
+        }
+        others.iter().for_each(|uid| held.allow(uid, self.id()));
+        Permit::Allow
+    }
+
+    fn wakes_on(&self) -> &'static [ChangeType] {
+        &[ChangeType::PodRemoved]
+    }
+}
+
+fn cluster(cpu: &str, patience: u64) -> (Cluster, Arc<Mutex<Vec<String>>>) {
+    let account = Arc::default();
+    let gang = Gang { account: Arc::clone(&account), patience: Duration::from_secs(patience) };
+    let mut all = plugins::all();
+    all.push(Arc::new(gang));
+    (Cluster::with_profile(&[sized_node("a", cpu)], Profile::of(all)), account)
+}
+
+#[test]
+fn pods_that_permit_holds_back_keep_their_room_and_go_when_it_lets_them_sch_2() {
+    let (mut cluster, account) = cluster("3", 10);
+    for name in ["gang-1", "gang-2"] {
+        cluster.pod(name, asking("1"));
+    }
+    assert_eq!(cluster.step(), "-", "two are not enough");
+    cluster.pod("big", asking("2"));
+    assert!(cluster.step().starts_with("big: 0/1 nodes are available: 1 Insufficient cpu."), "their room");
+    cluster.pod("gang-3", asking("1"));
+    let mut told = [cluster.step(), cluster.step(), cluster.step()];
+    told.sort();
+    assert_eq!(told, ["gang-1 -> a", "gang-2 -> a", "gang-3 -> a"]);
+    assert_eq!(cluster.step(), "-");
+    assert!(account.lock().iter().all(|entry| entry.starts_with('+')), "nothing was given back");
+}
+
+#[test]
+fn who_waits_too_long_is_refused_and_tried_again_when_something_helps_sch_2() {
+    let (mut cluster, account) = cluster("2", 10);
+    cluster.placed("there", "a", json!({"spec": asking("1")}));
+    cluster.pod("gang-1", asking("1"));
+    assert_eq!((cluster.step(), cluster.core.next_wake()), ("-".into(), Some(Duration::from_secs(10))));
+    assert_eq!(cluster.after(9).step(), "-");
+    assert_eq!(
+        cluster.after(1).step(),
+        "gang-1: 0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin ImageLocality."
+    );
+    assert_eq!(*account.lock(), ["+gang-1 a", "-gang-1 a"]);
+    assert!(cluster.core.snapshot().placed("gang-1").is_none(), "its room is free");
+    cluster.after(20);
+    assert_eq!(cluster.step(), "-");
+    cluster.core.pod_gone("there", cluster.now);
+    assert_eq!((cluster.step(), account.lock().len()), ("-".into(), 3), "it is held again");
+    // However long a plugin would wait, fifteen minutes are enough.
+    let (mut cluster, _) = self::cluster("2", 86_400);
+    cluster.pod("gang-1", asking("1"));
+    cluster.step();
+    assert_eq!(cluster.core.next_wake(), Some(LONGEST_PERMIT_WAIT));
+    assert!(cluster.after(900).step().contains("after waiting 15m0s at plugin"));
+}
+
+#[test]
+fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
+    let (mut cluster, account) = cluster("4", 10);
+    for (name, told) in [
+        ("never", "never: 0/1 nodes are available: 1 it may not."),
+        ("greedy", "greedy: 0/1 nodes are available: 1 there is not enough of it."),
+        ("trouble", "trouble: a plugin panicked: on purpose"),
+    ] {
+        cluster.pod(name, asking("1"));
+        assert_eq!(cluster.step(), told);
+        assert_eq!(account.lock().drain(..).collect::<Vec<_>>(), [format!("+{name} a"), format!("-{name} a")]);
+        assert!(cluster.core.snapshot().placed(name).is_none());
+        cluster.core.pod_gone(name, cluster.now);
+    }
+    // A binding that fails gives back, too.
+    cluster.pod("plain", asking("1"));
+    let Some(Step::Bind { attempt, .. }) = cluster.core.step(cluster.now) else { panic!("plain fits") };
+    cluster.core.bind_failed(attempt, cluster.now);
+    assert_eq!(*account.lock(), ["+plain a", "-plain a"]);
+}
+
+#[test]
+fn a_held_pod_whose_node_goes_is_told_and_tried_again_sch_1() {
+    let (mut cluster, account) = cluster("4", 10);
+    cluster.pod("gang-1", asking("1"));
+    assert_eq!(cluster.step(), "-");
+    cluster.core.node_gone("a", cluster.now);
+    assert_eq!(cluster.step(), "gang-1: binding rejected: nodes \"a\" not found");
+    assert_eq!((account.lock().len(), cluster.core.snapshot().placed_count()), (2, 0));
+    assert_eq!(cluster.step(), "-", "it backs off");
+    assert_eq!(cluster.after(1).step(), "gang-1: no nodes available to schedule pods");
+    cluster.core.node_changed(sized_node("b", "4"), cluster.now);
+    cluster.pod("gang-2", asking("1"));
+    cluster.pod("gang-3", asking("1"));
+    cluster.after(2);
+    let mut told = [cluster.step(), cluster.step(), cluster.step()];
+    told.sort();
+    assert_eq!(told, ["gang-1 -> b", "gang-2 -> b", "gang-3 -> b"]);
+}
+
+#[test]
+fn a_held_pod_that_goes_or_is_bound_by_another_is_held_no_more_sch_2() {
+    let (mut cluster, account) = cluster("2", 10);
+    cluster.pod("gang-1", asking("1"));
+    cluster.pod("gang-2", asking("1"));
+    assert_eq!(cluster.step(), "-");
+    cluster.pod("waits", asking("1"));
+    assert!(cluster.step().contains("Insufficient cpu"));
+    cluster.after(5);
+    // One is being deleted: it is not bound any more, and its room goes to the one that waits.
+    let mut going = (*named_pod("gang-1", asking("1"))).clone();
+    going.metadata.deletion_timestamp = Some(crate::base::clock::time(jiff::Timestamp::UNIX_EPOCH));
+    cluster.core.pod_changed(crate::object::Shared::from_value(going), cluster.now);
+    assert_eq!(cluster.step(), "waits -> a");
+    let mut bound = asking("1");
+    bound["nodeName"] = json!("a");
+    cluster.core.pod_changed(named_pod("gang-2", bound), cluster.now);
+    assert_eq!(*account.lock(), ["+gang-1 a", "+gang-2 a", "-gang-1 a", "+waits a", "-gang-2 a"]);
+    assert_eq!((cluster.step(), cluster.core.next_wake()), ("-".into(), None));
+    assert!(cluster.core.snapshot().placed("gang-2").is_some_and(|placed| !placed.assumed));
+}
+
+#[test]
+fn a_binding_that_has_to_wait_is_tried_at_each_news_and_given_up_in_time_sch_2() {
+    let (mut cluster, account) = cluster("2", 10);
+    cluster.pod("plain", asking("1"));
+    let step = |cluster: &mut Cluster| match cluster.core.step(cluster.now) {
+        Some(Step::Bind { attempt, node }) => Ok((attempt, node)),
+        other => Err(format!("{other:?}")),
+    };
+    let (attempt, node) = step(&mut cluster).expect("it fits");
+    let ten = Duration::from_secs(10);
+    cluster.core.bind_later(attempt, node, ten, cluster.now);
+    assert_eq!((cluster.step(), cluster.core.next_wake()), ("-".into(), Some(ten)));
+    cluster.after(6).core.news();
+    let (attempt, node) = step(&mut cluster).expect("there is news");
+    cluster.core.bind_later(attempt, node, ten, cluster.now);
+    assert_eq!(cluster.core.next_wake(), Some(ten), "the first time counts");
+    assert_eq!(
+        cluster.after(4).step(),
+        "plain: binding rejected: timed out waiting for what the pod needs"
+    );
+    assert_eq!(*account.lock(), ["+plain a", "-plain a"]);
+    assert_eq!(cluster.after(1).step(), "plain -> a");
+}

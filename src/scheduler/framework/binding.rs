@@ -1,0 +1,49 @@
+//! What plugins say of a pod whose node is decided, on its way there.
+
+use std::time::Duration;
+
+use crate::api::Api;
+use crate::scheduler::pod_info::PodInfo;
+
+/// What Permit says of a pod whose node is decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// It may go.
+    Allow,
+    /// It may not, and why: it is tried anew when something changes that helps.
+    Refuse(String),
+    /// It waits, its room taken, for so long at most, until the plugin allows or refuses it in
+    /// [`Held`](crate::scheduler::held::Held).
+    Wait(Duration),
+}
+
+/// Whether what a pod needs before it is bound is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreBind {
+    /// It is.
+    Ready,
+    /// It is being made: asked again whenever something changes, and given up after so long.
+    Wait(Duration),
+}
+
+/// Why a decided pod could not be bound.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BindError {
+    /// The pod is gone, or somebody else bound it: its news are on their way and nobody need be told.
+    #[error("{0}")]
+    Overtaken(String),
+    /// Anything else: the node is gone, the API refused.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// A decided pod about to be bound. Only here a plugin reaches the API.
+#[derive(Clone, Copy)]
+pub struct Binding<'a> {
+    /// The API.
+    pub api: &'a Api,
+    /// The pod.
+    pub pod: &'a PodInfo,
+    /// Its node.
+    pub node: &'a str,
+}

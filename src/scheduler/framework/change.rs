@@ -1,0 +1,47 @@
+//! What happens in the cluster that may let a waiting pod fit.
+
+use crate::scheduler::node_info::{NodeDifference, NodeInfo};
+use crate::scheduler::pod_info::PodInfo;
+
+/// Something changed in the cluster that may let a waiting pod fit.
+#[derive(Clone, Copy, Debug)]
+pub enum ClusterChange<'a> {
+    /// A node is new.
+    NodeAdded(&'a NodeInfo),
+    /// A node differs in this.
+    NodeUpdated(&'a NodeInfo, NodeDifference),
+    /// A node is gone.
+    NodeRemoved(&'a NodeInfo),
+    /// A pod is on a node, or the labels of one that was there changed.
+    PodPlaced(&'a NodeInfo, &'a PodInfo),
+    /// A pod left a node, or takes less of it.
+    PodRemoved(&'a NodeInfo, &'a PodInfo),
+    /// Other pods may be selected by terms that select namespaces.
+    NamespaceChanged,
+}
+
+/// The kinds of [`ClusterChange`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "named as there")]
+pub enum ChangeType {
+    NodeAdded,
+    NodeUpdated,
+    NodeRemoved,
+    PodPlaced,
+    PodRemoved,
+    NamespaceChanged,
+}
+
+impl ClusterChange<'_> {
+    /// Its kind.
+    pub fn change_type(&self) -> ChangeType {
+        match self {
+            Self::NodeAdded(_) => ChangeType::NodeAdded,
+            Self::NodeUpdated(..) => ChangeType::NodeUpdated,
+            Self::NodeRemoved(_) => ChangeType::NodeRemoved,
+            Self::PodPlaced(..) => ChangeType::PodPlaced,
+            Self::PodRemoved(..) => ChangeType::PodRemoved,
+            Self::NamespaceChanged => ChangeType::NamespaceChanged,
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! PrioritySort: the pod of the highest priority is tried first, of equals the one that is older.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+
+use crate::scheduler::framework::{Plugin, PluginId, QueueOrder};
+use crate::scheduler::pod_info::PodInfo;
+
+/// See the file's head.
+pub(in crate::scheduler) struct PrioritySort;
+
+impl Plugin for PrioritySort {
+    fn id(&self) -> PluginId {
+        PluginId::PrioritySort
+    }
+
+    fn queue_order(&self, pod: &PodInfo) -> QueueOrder {
+        let created = pod.pod.metadata.creation_timestamp.as_ref();
+        QueueOrder {
+            priority: Reverse(pod.priority),
+            since: created.map_or(Timestamp::MIN, |time| time.0),
+        }
+    }
+}
