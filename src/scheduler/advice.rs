@@ -141,7 +141,8 @@ pub fn advise(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<A
         let amount: i64 = changes.iter().map(Remedy::amount).sum();
         (!changes.is_empty()).then_some((effort, amount, position, changes))
     };
-    let mut found: Vec<(u32, i64, usize, Vec<Remedy>)> = table.rows().enumerate().filter_map(needs).collect();
+    let mut found: Vec<(u32, i64, usize, Vec<Remedy>)> =
+        table.rows().enumerate().filter_map(needs).collect();
     found.sort_unstable_by_key(|(effort, amount, position, _)| (*effort, *amount, *position));
     let mut kept: Vec<Advice> = Vec::new();
     for (_, _, position, changes) in found {
@@ -312,10 +313,7 @@ mod tests {
         // What holds for many nodes is said once.
         let nodes: Vec<_> = (0..40).map(|n| sized_node(&format!("n{n:02}"), "1")).collect();
         let mut cluster = Cluster::new(&nodes);
-        assert_eq!(
-            advice(&mut cluster, asking("2")),
-            ["n00 +39: request at most 1 cpu: it has no more in all"]
-        );
+        assert_eq!(advice(&mut cluster, asking("2")), ["n00 +39: request at most 1 cpu: it has no more in all"]);
     }
 
     #[test]

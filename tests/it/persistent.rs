@@ -121,7 +121,7 @@ fn what_a_deployment_writes_outlives_its_pods_vol_2() {
     apply(
         &home,
         &instance,
-        r#"
+        r"
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: diary}
@@ -146,7 +146,7 @@ spec:
         volumeMounts: [{name: data, mountPath: /data}]
       volumes:
       - {name: data, persistentVolumeClaim: {claimName: diary}}
-"#,
+",
     );
     let ready = |instance: &Instance| {
         instance.kubectl(&["rollout", "status", "deployment/writer", "--timeout=60s"]);

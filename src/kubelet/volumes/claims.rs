@@ -189,7 +189,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::ApiConfig;
+    use crate::api::{ApiConfig, DeleteOptions, WriteOptions};
     use crate::base::clock::Clock;
     use crate::object::{Kind, Object};
     use crate::store::Store;
@@ -201,7 +201,7 @@ mod tests {
             (Kind::Namespace, json!({"metadata": {"name": "default"}})),
             (Kind::Node, json!({"metadata": {"name": "n1", "labels": {"disk": "ssd"}}})),
         ] {
-            api.create(Object::from_value(kind, object).unwrap(), &Default::default()).unwrap();
+            api.create(Object::from_value(kind, object).unwrap(), &WriteOptions::default()).unwrap();
         }
         api
     }
@@ -214,7 +214,7 @@ mod tests {
         let claim = json!({"metadata": {"name": "c", "namespace": "default"}, "spec": {"volumeName": "v",
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
         let create =
-            |kind, value| api.create(Object::from_value(kind, value).unwrap(), &Default::default()).unwrap();
+            |kind, value| api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default()).unwrap();
         let claim = create(Kind::PersistentVolumeClaim, claim);
         create(Kind::PersistentVolume, volume);
         api.modify::<PersistentVolume>(&Key::new("", "v"), |volume| {
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(look(&api).unwrap_err(), format!("{PROCESSING}PVC is not bound"));
         phase("Bound");
         assert!(look(&api).is_ok());
-        api.delete(Kind::PersistentVolumeClaim, &key, &Default::default()).unwrap();
+        api.delete(Kind::PersistentVolumeClaim, &key, &DeleteOptions::default()).unwrap();
         assert_eq!(look(&api).unwrap_err(), format!("{PROCESSING}PVC is being deleted"));
     }
 
