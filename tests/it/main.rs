@@ -10,6 +10,7 @@ mod images;
 mod instance;
 mod kubectl;
 mod layers;
+mod limits;
 mod network;
 mod persistent;
 mod ordinary_user;
