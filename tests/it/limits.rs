@@ -35,7 +35,14 @@ async fn kubectl_knows_quotas_presets_and_autoscalers_of_both_versions_api_6() {
 
 fn quotas(instance: &Instance, home: &Home) {
     instance.kubectl(&["create", "namespace", "team"]);
-    instance.kubectl(&["-n", "team", "create", "quota", "few", "--hard=pods=1,requests.cpu=1,count/configmaps=3"]);
+    instance.kubectl(&[
+        "-n",
+        "team",
+        "create",
+        "quota",
+        "few",
+        "--hard=pods=1,requests.cpu=1,count/configmaps=3",
+    ]);
     let range = json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "r", "namespace": "team"},
         "spec": {"limits": [{"type": "Container", "max": {"cpu": 2}, "defaultRequest": {"cpu": 0.5}}]}});
     apply(instance, home, &range);
@@ -97,9 +104,15 @@ fn autoscalers(instance: &Instance, home: &Home) {
 }
 
 fn events(instance: &Instance) {
-    let new = get(instance, &["events.events.k8s.io", "--field-selector", "regarding.name=web,reason=SuccessfulRescale"]);
+    let new = get(
+        instance,
+        &["events.events.k8s.io", "--field-selector", "regarding.name=web,reason=SuccessfulRescale"],
+    );
     let event = &new["items"][0];
-    assert_eq!((&event["apiVersion"], &event["regarding"]["kind"]), (&json!("events.k8s.io/v1"), &json!("HorizontalPodAutoscaler")));
+    assert_eq!(
+        (&event["apiVersion"], &event["regarding"]["kind"]),
+        (&json!("events.k8s.io/v1"), &json!("HorizontalPodAutoscaler"))
+    );
     let core = get(instance, &["events", "--field-selector", "reason=SuccessfulRescale"]);
     assert_eq!(core["items"][0]["message"], event["note"]);
 }

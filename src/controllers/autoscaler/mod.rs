@@ -121,7 +121,8 @@ impl Autoscalers {
             Ok(found) => found,
             Err(why) => {
                 self.warn(turn, "FailedGetScale", &why);
-                let message = format!("the HPA controller was unable to get the target's current scale: {why}");
+                let message =
+                    format!("the HPA controller was unable to get the target's current scale: {why}");
                 turn.conditions.set(Aspect::AbleToScale, false, "FailedGetScale", message);
                 return;
             }
@@ -248,8 +249,9 @@ impl Autoscalers {
         let selector = match target::selector_of(scale) {
             Ok(selector) => selector,
             Err(error) => {
-                let why =
-                    format!("couldn't convert selector into a corresponding internal selector object: {error}");
+                let why = format!(
+                    "couldn't convert selector into a corresponding internal selector object: {error}"
+                );
                 self.warn(turn, "InvalidSelector", &why);
                 turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", why.as_str());
                 return Err(why);
@@ -261,8 +263,10 @@ impl Autoscalers {
         let all = self.autoscalers.in_namespace(autoscaler.namespace());
         let rivals = target::rivals(&self.api, &all, &pods);
         if rivals.len() > 1 {
-            let named: Vec<_> = rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
-            let why = format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
+            let named: Vec<_> =
+                rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
+            let why =
+                format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
             self.warn(turn, "AmbiguousSelector", &why);
             turn.conditions.set(Aspect::ScalingActive, false, "AmbiguousSelector", why.as_str());
             return Err(why);
@@ -277,7 +281,11 @@ impl Autoscalers {
         scale.spec.get_or_insert_default().replicas = Some(*replicas);
         let set = self.api.change_scale(kind, &key, &WriteOptions::default(), |_| Ok(scale.clone()));
         if let Err(error) = set {
-            self.warn(turn, "FailedRescale", &format!("New size: {replicas}; reason: {reason}; error: {error}"));
+            self.warn(
+                turn,
+                "FailedRescale",
+                &format!("New size: {replicas}; reason: {reason}; error: {error}"),
+            );
             let message = format!("the HPA controller was unable to update the target scale: {error}");
             turn.conditions.set(Aspect::AbleToScale, false, "FailedUpdateScale", message);
             return;
@@ -296,7 +304,11 @@ impl Autoscalers {
         self.recorder.warning(turn.autoscaler.object(), reason, message);
     }
 
-    fn with_past<T>(&self, autoscaler: &Shared<HorizontalPodAutoscaler>, act: impl FnOnce(&mut Past) -> T) -> T {
+    fn with_past<T>(
+        &self,
+        autoscaler: &Shared<HorizontalPodAutoscaler>,
+        act: impl FnOnce(&mut Past) -> T,
+    ) -> T {
         act(self.past.lock().entry(autoscaler.uid().to_string()).or_default())
     }
 

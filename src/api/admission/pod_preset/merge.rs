@@ -130,7 +130,10 @@ mod tests {
             "volumeMounts": [{"name": "v", "mountPath": "/v"}]}], "volumes": [{"name": "v", "emptyDir": {}}]});
         for (preset, conflict) in [
             (json!({"env": [{"name": "A", "value": "2"}]}), "env for p0 has a conflict on A"),
-            (json!({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}), "volumes for p0 has a conflict on v"),
+            (
+                json!({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}),
+                "volumes for p0 has a conflict on v",
+            ),
             (
                 json!({"volumeMounts": [{"name": "v", "mountPath": "/w"}]}),
                 "volume mounts for p0 has a conflict on v",
@@ -142,7 +145,8 @@ mod tests {
         ] {
             assert_eq!(result(container.clone(), &[preset]), Err(format!("merging {conflict}")));
         }
-        let two = [json!({"env": [{"name": "B", "value": "1"}]}), json!({"env": [{"name": "B", "value": "2"}]})];
+        let two =
+            [json!({"env": [{"name": "B", "value": "1"}]}), json!({"env": [{"name": "B", "value": "2"}]})];
         assert_eq!(result(container, &two), Err("merging env for p1 has a conflict on B".into()));
     }
 }
