@@ -82,18 +82,28 @@ fn autoscalers(instance: &Instance, home: &Home) {
     let stored = get(instance, &["hpa", "web"]);
     assert_eq!(stored["apiVersion"], "autoscaling/v2");
     assert_eq!(stored["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 50);
-    let old = get(instance, &["hpa.v1.autoscaling", "web"]);
+    let old = get(instance, &["horizontalpodautoscalers.v1.autoscaling", "web"]);
     assert_eq!(old["apiVersion"], "autoscaling/v1");
     assert_eq!(old["spec"]["targetCPUUtilizationPercentage"], 50);
     // The same object, whatever it is written in.
     let patch = json!({"spec": {"targetCPUUtilizationPercentage": 70}}).to_string();
-    instance.kubectl(&["patch", "hpa.v1.autoscaling", "web", "--type=merge", "-p", &patch]);
+    instance.kubectl(&[
+        "patch",
+        "horizontalpodautoscalers.v1.autoscaling",
+        "web",
+        "--type=merge",
+        "-p",
+        &patch,
+    ]);
     let stored = get(instance, &["hpa", "web"]);
     assert_eq!(stored["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
     let other = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "old"},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "nobody"}, "maxReplicas": 3}});
     apply(instance, home, &other);
-    assert_eq!(get(instance, &["hpa.v1.autoscaling", "old"])["spec"]["targetCPUUtilizationPercentage"], 80);
+    assert_eq!(
+        get(instance, &["horizontalpodautoscalers.v1.autoscaling", "old"])["spec"]["targetCPUUtilizationPercentage"],
+        80
+    );
     wait_for("the autoscaler to raise the size", || {
         (get(instance, &["deployment", "web"])["spec"]["replicas"] == 2).then_some(())
     });

@@ -10,6 +10,7 @@ mod metrics;
 mod replicas;
 mod target;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -168,10 +169,11 @@ impl Autoscalers {
         let outcome = self.with_past(autoscaler, |past| past.take(spec, now, current, recommended));
         turn.conditions.set(Aspect::AbleToScale, true, outcome.able.0, outcome.able.1);
         turn.conditions.set(Aspect::ScalingLimited, outcome.limited, outcome.limit.0, outcome.limit.1);
-        let reason = if recommended > current {
-            format!("{metric} above target")
-        } else {
-            "All metrics below target".into()
+        // Earlier recommendations may move the target when this one does not: then Kubernetes names no reason.
+        let reason = match recommended.cmp(&current) {
+            Ordering::Greater => format!("{metric} above target"),
+            Ordering::Less => "All metrics below target".into(),
+            Ordering::Equal => String::new(),
         };
         Some(Wish { replicas: outcome.replicas, reason })
     }
