@@ -186,20 +186,18 @@ fn measure(
     for pod in target.pods {
         let Some((node, containers)) = api.pod_usage(pod) else { continue };
         any = true;
-        let millis = match container {
-            Some(name) => match containers.get(name) {
-                Some(usage) => millis(usage, resource),
-                None => {
-                    let pod = pod.key();
-                    return Err(format!(
-                        "failed to get container metrics: container {name} not present in \
-                                        metrics for pod {pod}"
-                    ));
-                }
-            },
+        let measured = match container {
             None => containers.values().map(|usage| millis(usage, resource)).sum(),
+            Some(name) => {
+                let Some(usage) = containers.get(name) else {
+                    let pod = pod.key();
+                    let what = "failed to get container metrics: container";
+                    return Err(format!("{what} {name} not present in metrics for pod {pod}"));
+                };
+                millis(usage, resource)
+            }
         };
-        if let Some(millis) = millis {
+        if let Some(millis) = measured {
             let measured = Measured { millis, at: node.at, window: node.window };
             metrics.insert(pod.name().to_string(), measured);
         }

@@ -41,7 +41,7 @@ pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Arc::new(Autoscalers {
         api: context.api.clone(),
-        autoscalers: context.caches.of(),
+        scalers: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "horizontal-pod-autoscaler"),
         past: Mutex::default(),
@@ -56,7 +56,7 @@ pub(super) fn start(context: &Context) {
 
 struct Autoscalers {
     api: Api,
-    autoscalers: Cache<HorizontalPodAutoscaler>,
+    scalers: Cache<HorizontalPodAutoscaler>,
     pods: Cache<Pod>,
     recorder: Recorder,
     // Single map operations, never held across a reconcile.
@@ -89,7 +89,7 @@ impl Reconciler for Autoscalers {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let Some(autoscaler) = self.autoscalers.get(key) else { return Ok(()) };
+        let Some(autoscaler) = self.scalers.get(key) else { return Ok(()) };
         let before = autoscaler.status.as_ref().and_then(|s| s.conditions.clone());
         let mut turn = Turn {
             autoscaler: &autoscaler,
@@ -262,7 +262,7 @@ impl Autoscalers {
         let autoscaler = turn.autoscaler;
         let mut pods = self.pods.in_namespace(autoscaler.namespace());
         pods.retain(|pod| selector.matches(pod.metadata.labels.as_ref()));
-        let all = self.autoscalers.in_namespace(autoscaler.namespace());
+        let all = self.scalers.in_namespace(autoscaler.namespace());
         let rivals = target::rivals(&self.api, &all, &pods);
         if rivals.len() > 1 {
             let named: Vec<_> =

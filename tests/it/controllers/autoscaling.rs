@@ -1,5 +1,7 @@
 //! HorizontalPodAutoscalers on hollow load: what the kubelets would measure is put in by hand (HPA-1).
 
+#![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

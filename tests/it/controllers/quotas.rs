@@ -1,6 +1,8 @@
 //! Quotas, limit ranges and pod presets: what a namespace may have, and what its pods are given
 //! (QUO-1, PP-1, API-9).
 
+#![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
+
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
