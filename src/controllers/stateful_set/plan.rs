@@ -231,7 +231,8 @@ mod tests {
     fn ask(spec: Value) -> Ask {
         let mut whole = json!({"selector": {}, "serviceName": "", "template": {}});
         json_patch::merge(&mut whole, &spec);
-        let set: StatefulSet = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": whole})).unwrap();
+        let set: StatefulSet =
+            serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": whole})).unwrap();
         Ask::of(&set)
     }
 
