@@ -228,6 +228,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
     fn ask(spec: Value) -> Ask {
         let mut whole = json!({"selector": {}, "serviceName": "", "template": {}});
         json_patch::merge(&mut whole, &spec);

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, key};
 
 /// The tutorial's set: nginx with a claim a pod. `differences` are merged into the spec.
+#[expect(clippy::needless_pass_by_value, reason = "scenarios read better without borrows")]
 fn web(replicas: i32, differences: Value) -> Value {
     let mut spec = json!({"replicas": replicas, "serviceName": "nginx",
         "selector": {"matchLabels": {"app": "nginx"}},
