@@ -31,7 +31,7 @@ fn web(replicas: i32, differences: Value) -> Value {
 /// `0:v1` a pod, by ordinal; `!` not ready, `*` failed or succeeded, `-` going.
 fn pods(cluster: &Cluster) -> String {
     let mut pods = cluster.pods();
-    pods.sort_by_key(|pod| ordinal(pod));
+    pods.sort_by_key(ordinal);
     pods.iter().map(told).collect::<Vec<_>>().join(" ")
 }
 
