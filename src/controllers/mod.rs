@@ -15,6 +15,7 @@ mod cron_job;
 mod deployment;
 mod disruption;
 mod endpoints;
+mod failures;
 mod garbage;
 mod hash;
 mod history;
