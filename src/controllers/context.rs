@@ -104,6 +104,7 @@ const ALL: &[(&str, Start)] = &[
     ("cronjob", super::cron_job::start),
     ("ttl-after-finished-controller", super::ttl_after_finished::start),
     ("disruption", super::disruption::start),
+    ("horizontalpodautoscaling", super::autoscaler::start),
     ("garbagecollector", super::garbage::start),
     ("resourcequota", super::resource_quota::start),
     ("namespace", super::namespace::start),

@@ -197,7 +197,7 @@ impl Object {
 
     /// Reads an object of a known kind from JSON; quantities may be numbers there.
     pub fn from_value(kind: Kind, mut value: Value) -> Result<Self, DecodeError> {
-        numbers::quantities_as_text(&mut value);
+        numbers::quantities_as_text(kind, &mut value);
         Body::decode(kind, value)
             .map(Self::from)
             .map_err(|error| DecodeError::Shape { kind, message: error.to_string() })

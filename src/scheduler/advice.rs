@@ -229,6 +229,13 @@ fn change(
         }
         Reason::NodeName => Remedy::ChangeNodeName,
         Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => Remedy::MeetNodeAffinity,
+        // What would help is with the pod's claims, not with the node.
+        Reason::Claim(_)
+        | Reason::ClaimInUse
+        | Reason::UnboundClaims
+        | Reason::VolumeElsewhere
+        | Reason::NoVolumeToBind
+        | Reason::VolumeMissing => return None,
         Reason::NotNamedBy(_) | Reason::Spread | Reason::PreemptionNotHelpful | Reason::NoVictims => {
             return None;
         }

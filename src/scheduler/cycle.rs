@@ -182,16 +182,6 @@ fn score(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile, search: &mut Sea
     }
 }
 
-/// What every filter says of every node, and how those that take the pod score.
-pub fn explain(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> VerdictTable {
-    let mut filters = Filters::new(pod, snapshot, profile);
-    let mut builder = verdicts(snapshot, &mut filters);
-    let fitting = |(position, row): (usize, Row<'_>)| row.refused().is_none().then_some(position);
-    let feasible: Vec<usize> = builder.table().rows().enumerate().filter_map(fitting).collect();
-    add_scores(pod, snapshot, profile, &feasible, &mut builder);
-    builder.finish()
-}
-
 /// Adds to the table how these nodes score.
 fn add_scores(
     pod: &PodInfo,
@@ -393,9 +383,11 @@ mod tests {
             {"weight": 1, "preference": {"matchExpressions":
                 [{"key": "name", "operator": "In", "values": ["a"]}]}}]}});
         assert_eq!(chosen(wishing.clone(), 7), "a");
-        let table = explain(&PodInfo::new(named_pod("p", wishing)), &snapshot, &profile);
-        let totals: Vec<_> = table.rows().map(Row::total).collect();
+        let mut search = Search::default();
+        schedule(&PodInfo::new(named_pod("p", wishing)), &snapshot, &profile, &mut search);
+        let totals = search.feasible.iter().map(|position| &*snapshot.nodes()[*position].name).zip(&search.totals);
         // No taints to avoid: 3·100 to every node.
-        assert_eq!(totals, [Some(95 + 200 + 300), Some(147 + 300), Some(147 + 300)]);
+        let expect = [("a", 95 + 200 + 300), ("b", 147 + 300), ("c", 147 + 300)];
+        assert_eq!(totals.map(|(name, total)| (name, *total)).collect::<Vec<_>>(), expect);
     }
 }

@@ -41,6 +41,7 @@ mod run;
 pub mod scoring;
 pub mod snapshot;
 pub mod spread;
+pub mod storage;
 pub mod tally;
 #[cfg(test)]
 mod test_cluster;

@@ -342,19 +342,37 @@ async fn delete(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    let options = delete_options(request, wanted).await?;
+    let (options, warnings) = with_default_propagation(target.kind, delete_options(request, wanted).await?);
     let deleted = server.api().delete(target.kind, key, &options)?;
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.settle(deleted.object(), &writes).await?;
-    match deleted {
+    let answer = match deleted {
         // As Kubernetes: a pod is always shown as it was left.
         Deleted::Removed(object) if target.kind != Kind::Pod => {
-            Answer::json(StatusCode::OK, &success(target.kind, &object))
+            Answer::json(StatusCode::OK, &success(target.kind, &object))?
         }
         Deleted::Removed(object) | Deleted::Terminating(object) => {
-            Ok(answer_one(server, StatusCode::OK, wanted, &object))
+            answer_one(server, StatusCode::OK, wanted, &object)
+        }
+    };
+    Ok(Answer::warn(answer, &warnings))
+}
+
+/// A client that does not say what becomes of the pods of these older kinds keeps them, as it always did.
+fn with_default_propagation(kind: Kind, mut options: DeleteOptions) -> (DeleteOptions, Vec<String>) {
+    let mut warnings = Vec::new();
+    if options.propagation.is_none() && matches!(kind, Kind::Job | Kind::ReplicationController) {
+        options.propagation = Some(Propagation::Orphan);
+        if kind == Kind::Job {
+            warnings.push(
+                "child pods are preserved by default when jobs are deleted; set \
+                 propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress \
+                 this warning"
+                    .to_string(),
+            );
         }
     }
+    (options, warnings)
 }
 
 fn success(kind: Kind, object: &Object) -> Status {
@@ -381,12 +399,12 @@ async fn delete_collection(
         return Err(not_allowed());
     }
     let selection = wanted.query.selection(target.kind)?;
-    let options = delete_options(request, wanted).await?;
+    let (options, warnings) = with_default_propagation(target.kind, delete_options(request, wanted).await?);
     let deleted =
         server.api().delete_collection(target.kind, target.namespace.as_deref(), &selection, &options)?;
     server.api().durable(server.api().revision()).await?;
     let page = list::Page { revision: server.api().revision(), objects: deleted, next: None, remaining: 0 };
-    Ok(Answer::bytes(StatusCode::OK, list::encode(target.kind, &page)))
+    Ok(Answer::warn(Answer::bytes(StatusCode::OK, list::encode(target.kind, &page)), &warnings))
 }
 
 async fn change_scale(
@@ -487,5 +505,24 @@ impl Server {
             return Ok(());
         }
         Ok(self.api().durable(stored.revision()).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_leave_their_pods_to_a_client_that_says_nothing_job_1() {
+        let told = |kind, propagation| {
+            let options = DeleteOptions { propagation, ..DeleteOptions::default() };
+            let (options, warnings) = with_default_propagation(kind, options);
+            (options.propagation, warnings.len())
+        };
+        let background = Some(Propagation::Background);
+        assert_eq!(told(Kind::Job, None), (Some(Propagation::Orphan), 1));
+        assert_eq!(told(Kind::ReplicationController, None), (Some(Propagation::Orphan), 0));
+        assert_eq!(told(Kind::Job, background), (background, 0));
+        assert_eq!(told(Kind::Deployment, None), (None, 0));
     }
 }

@@ -109,13 +109,19 @@ fn surplus(view: &View<'_>, at_least: i32) -> Vec<Shared<Pod>> {
         }
     }
     for (index, pods) in by_index {
-        let twins = if index.is_some() { pods.len() - 1 } else { 0 };
+        if index.is_none() || pods.len() == 1 {
+            rest.extend(pods);
+            continue;
+        }
+        let twins = pods.len() - 1;
         let going: Vec<Shared<Pod>> = first_to_go(&pods, &[], twins, view.now).into_iter().cloned().collect();
         rest.extend(pods.into_iter().filter(|pod| !going.iter().any(|g| g.uid() == pod.uid())));
         useless.extend(going);
     }
     let more = usize::try_from(at_least - count(&useless)).unwrap_or(0);
-    useless.extend(first_to_go(&rest, &[], more, view.now).into_iter().cloned());
+    if more > 0 {
+        useless.extend(first_to_go(&rest, &[], more, view.now).into_iter().cloned());
+    }
     useless.truncate(usize::try_from(BURST).unwrap_or(0));
     useless
 }

@@ -83,10 +83,8 @@ fn may_release(view: &View<'_>, tally: &Tally<'_>, ending: Option<&Ending>, memb
     if is_terminating(&view.job.metadata) || ending.is_some() || member.succeeded() {
         return true;
     }
-    let replaceable = tally.indexes.as_ref().is_some_and(|indexes| {
-        indexes.replaceable.values().any(|waiting| waiting.uid() == member.uid())
-    });
-    view.is_failed(member) && !replaceable
+    let waiting = tally.indexes.as_ref().and_then(|indexes| indexes.replaceable.get(&member.index?));
+    view.is_failed(member) && waiting.is_none_or(|waiting| waiting.uid() != member.uid())
 }
 
 /// Turns the notes on pods that have no finalizer any more into counts.

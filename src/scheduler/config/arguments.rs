@@ -1,6 +1,7 @@
 //! `pluginConfig`: the arguments of plugins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{NodeAffinity, TopologySpreadConstraint};
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use crate::object::node_selector::RequiredNodes;
 use crate::scheduler::default_spread::DefaultConstraints;
 use crate::scheduler::framework::{Plugin, PluginId};
 use crate::scheduler::plugins::{
-    self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit,
+    self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit, VolumeBinding,
 };
 use crate::scheduler::scoring::{MAX_POINT, Strategy, Weighed};
 
@@ -25,6 +26,7 @@ pub(super) struct Arguments {
     affinity: InterPodAffinity,
     preemption: DefaultPreemption,
     added_affinity: RequiredNodes,
+    volumes: VolumeBinding,
 }
 
 impl Default for Arguments {
@@ -36,6 +38,7 @@ impl Default for Arguments {
             affinity: InterPodAffinity::default(),
             preemption: DefaultPreemption::default(),
             added_affinity: RequiredNodes::default(),
+            volumes: VolumeBinding::default(),
         }
     }
 }
@@ -131,6 +134,16 @@ struct NodeAffinityArgs {
     added_affinity: Option<NodeAffinity>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct VolumeArgs {
+    #[serde(flatten)]
+    _type: TypeMeta,
+    bind_timeout_seconds: Option<i64>,
+    #[serde(rename = "shape")]
+    _shape: Option<Value>,
+}
+
 impl Arguments {
     /// Takes over the arguments of one plugin.
     pub(super) fn read(&mut self, name: &str, args: &Value, path: &str) -> Result<(), ConfigError> {
@@ -144,6 +157,7 @@ impl Arguments {
             Some(Named::Elsewhere) => {}
             Some(Named::Strategy(strategy)) => self.old_score(&strategy, parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeResourcesFit)) => self.fit(parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::VolumeBinding)) => self.volumes(&parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeResourcesBalancedAllocation)) => {
                 let args: OldScoreArgs = parse(args, &at)?;
                 if !args.resources.is_empty() {
@@ -286,9 +300,21 @@ impl Arguments {
         Ok(())
     }
 
+    fn volumes(&mut self, args: &VolumeArgs, at: &str) -> Result<(), ConfigError> {
+        let Some(seconds) = args.bind_timeout_seconds else { return Ok(()) };
+        let Ok(seconds) = u64::try_from(seconds) else {
+            let message =
+                format!("Invalid value: {seconds}: invalid BindTimeoutSeconds, should not be a negative value");
+            return Err(ConfigError::new(format!("{at}.bindTimeoutSeconds"), message));
+        };
+        self.volumes.bind_timeout = Duration::from_secs(seconds);
+        Ok(())
+    }
+
     /// Every plugin with its settings, in the order in which they are asked.
     pub(super) fn plugins(self) -> Vec<Arc<dyn Plugin>> {
-        plugins::with(self.fit, self.balanced, self.affinity, self.preemption, self.added_affinity)
+        let Self { fit, balanced, affinity, preemption, added_affinity, volumes, .. } = self;
+        plugins::with(fit, balanced, affinity, preemption, added_affinity, volumes)
     }
 }
 

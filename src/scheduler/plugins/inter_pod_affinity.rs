@@ -230,7 +230,7 @@ impl Plugin for InterPodAffinity {
             }
             ClusterChange::NodeAdded(_) | ClusterChange::NamespaceChanged => true,
             ClusterChange::NodeUpdated(_, difference) => difference.labels,
-            ClusterChange::NodeRemoved(_) => false,
+            _ => false,
         }
     }
 }

@@ -186,7 +186,7 @@ impl Plugin for PodTopologySpread {
                 required.all(|spread| node.label(&spread.topology_key).is_some())
             }
             ClusterChange::NodeUpdated(_, difference) => difference.labels || difference.taints,
-            ClusterChange::NamespaceChanged => false,
+            _ => false,
         }
     }
 }

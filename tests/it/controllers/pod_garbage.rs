@@ -33,12 +33,8 @@ fn last(watcher: &mut Watcher, name: &str) -> (String, Option<String>) {
 
 #[tokio::test(start_paused = true)]
 async fn the_oldest_of_too_many_pods_that_ended_go_gc_2() {
-    let settings = Settings {
-        terminated_pod_threshold: Some(2),
-        disabled: vec!["nodelifecycle".into()],
-        ..Settings::default()
-    };
-    let cluster = Cluster::with(settings);
+    let settings = Settings { terminated_pod_threshold: Some(2), ..Settings::default() };
+    let cluster = Cluster::start_with(&["nodelifecycle"], settings);
     cluster.create::<Node>(node("n1", ""));
     for name in ["d", "c", "b", "a"] {
         let pod = pod(&cluster, name, "n1");

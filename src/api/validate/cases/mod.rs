@@ -1,5 +1,6 @@
 //! Tables of objects and of what is wrong with them, by kind.
 
+mod batch;
 mod cluster;
 mod config;
 mod container;
@@ -10,6 +11,7 @@ mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod service;
+mod stateful_set;
 mod storage;
 mod workload;
 
