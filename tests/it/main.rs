@@ -15,6 +15,7 @@ mod ordinary_user;
 mod pod_faults;
 mod pods;
 mod runtime;
+mod scheduling;
 mod services;
 mod stopping;
 mod streams;
