@@ -123,6 +123,18 @@ impl Cgroups {
         Group::make(hierarchies, pod, container, limits).map(Some)
     }
 
+    /// Makes the group of a container that is to be held to other limits what those need; whether its processes are
+    /// to be taken in.
+    pub(super) fn extend(
+        &self,
+        group: &Group,
+        pod: &str,
+        container: &str,
+        limits: &Limits,
+    ) -> io::Result<bool> {
+        group.extend(self.hierarchies.iter(), pod, container, limits)
+    }
+
     /// Removes a pod's groups, now that its processes are gone. One that is still in use goes with the host's.
     pub(super) fn remove_pod(&self, pod: &str) {
         for hierarchy in &self.hierarchies {

@@ -22,7 +22,11 @@ impl Host {
         let limits =
             Limits { memory_bytes, cpu_millicores, cpu_request_millicores, pod_pids: self.pod_pids_limit };
         if let Some(group) = container.group.get() {
-            group.resize(&limits).map_err(os_error("control group"))?;
+            let failed = os_error("control group");
+            group.resize(&limits).map_err(&failed)?;
+            if self.cgroups.extend(group, &container.pod, &id.0, &limits).map_err(&failed)? {
+                move_in(&container, group).map_err(&failed)?;
+            }
         } else if let Some(group) =
             self.cgroups.make(&container.pod, &id.0, &limits).map_err(os_error("control group"))?
         {

@@ -1,6 +1,6 @@
 //! One container's control group, in each hierarchy that limits something of it.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,8 @@ const CPU_PERIOD_MICROS: u64 = 100_000;
 #[derive(Debug)]
 pub(in super::super) struct Group {
     parts: Vec<Part>,
+    /// In the hierarchies that it came to need when it was resized.
+    more: OnceCell<Vec<Part>>,
 }
 
 /// The group in one hierarchy.
@@ -38,35 +40,43 @@ impl Group {
         container: &str,
         limits: &Limits,
     ) -> io::Result<Self> {
-        let mut group = Self { parts: Vec::new() };
-        for hierarchy in hierarchies {
-            let pod = hierarchy.base.join(pod);
-            make_directory(&pod)?;
-            if hierarchy.unified {
-                pass_on(&pod, &hierarchy.controllers)?;
-            }
-            let directory = pod.join(container);
-            make_directory(&directory)?;
-            let part = Part {
-                directory,
-                unified: hierarchy.unified,
-                available: hierarchy.controllers.iter().copied().collect(),
-                controllers: RefCell::default(),
-            };
-            part.limit(limits)?;
-            group.parts.push(part);
+        let parts = Part::make(hierarchies, pod, container, limits)?;
+        Ok(Self { parts, more: OnceCell::new() })
+    }
+
+    /// The group in these hierarchies, too, as far as it is not yet and has to be: where one has to be all of them
+    /// are, so that this is done once. Whether its processes are to be taken in.
+    pub(super) fn extend<'a>(
+        &self,
+        hierarchies: impl Iterator<Item = &'a Hierarchy>,
+        pod: &str,
+        container: &str,
+        limits: &Limits,
+    ) -> io::Result<bool> {
+        let has = |base: &Path| self.parts().any(|part| part.directory.starts_with(base));
+        let missing: Vec<&Hierarchy> = hierarchies.filter(|hierarchy| !has(&hierarchy.base)).collect();
+        let wanted = |hierarchy: &&Hierarchy| hierarchy.controllers.iter().any(|own| limits.wants(*own));
+        if !missing.iter().any(wanted) {
+            return Ok(false);
         }
-        Ok(group)
+        let more = Part::make(missing.into_iter(), pod, container, limits)?;
+        Ok(self.more.set(more).is_ok())
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().chain(self.more.get().into_iter().flatten())
     }
 
     /// Holds what is in it to other limits.
     pub(in super::super) fn resize(&self, limits: &Limits) -> io::Result<()> {
-        self.parts.iter().try_for_each(|part| part.limit(limits))
+        self.parts().try_for_each(|part| part.limit(limits))
     }
 
-    /// What is in it now.
+    /// What is in all of it now.
     pub(in super::super) fn processes(&self) -> Vec<Pid> {
-        self.parts.first().map(|part| processes(&part.directory)).unwrap_or_default()
+        let in_each: Vec<Vec<Pid>> = self.parts().map(|part| processes(&part.directory)).collect();
+        let (first, rest) = in_each.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
+        first.iter().copied().filter(|pid| rest.iter().all(|part| part.contains(pid))).collect()
     }
 
     /// Moves a process in; one that has ended is no matter.
@@ -82,7 +92,7 @@ impl Group {
 
     /// The files a process writes `0` to for getting into the group.
     pub(in super::super) fn doors(&self) -> Vec<PathBuf> {
-        self.parts.iter().map(|part| part.directory.join("cgroup.procs")).collect()
+        self.parts().map(|part| part.directory.join("cgroup.procs")).collect()
     }
 
     /// Whether the kernel kills what goes over the memory limit.
@@ -91,7 +101,7 @@ impl Group {
     }
 
     fn part(&self, controller: Controller) -> Option<&Part> {
-        self.parts.iter().find(|part| part.controllers.borrow().contains(&controller))
+        self.parts().find(|part| part.controllers.borrow().contains(&controller))
     }
 
     /// The kernel has killed for memory here.
@@ -103,7 +113,7 @@ impl Group {
 
     /// Kills everything in it at once, where the kernel can.
     pub(in super::super) fn kill(&self) {
-        for part in self.parts.iter().filter(|part| part.unified) {
+        for part in self.parts().filter(|part| part.unified) {
             // Older kernels have no such file; what holds the container kills too.
             let _ = fs::write(part.directory.join("cgroup.kill"), "1");
         }
@@ -111,7 +121,7 @@ impl Group {
 
     /// What the kernel counted, over what was seen of the processes: it has also those that have ended.
     pub(in super::super) fn improve(&self, usage: &mut Usage) {
-        let part = self.parts.iter().find(|part| part.unified);
+        let part = self.parts().find(|part| part.unified);
         if let Some(micros) = part.and_then(|part| field(&part.directory.join("cpu.stat"), "usage_usec")) {
             usage.cpu_time = usage.cpu_time.max(Duration::from_micros(micros));
         }
@@ -132,7 +142,7 @@ impl Group {
 
     /// Removes it; its processes are gone.
     pub(in super::super) fn remove(&self) {
-        for part in &self.parts {
+        for part in self.parts() {
             if !remove_directories(&part.directory) {
                 // It goes with its pod's.
                 eprintln!("{}: still in use", part.directory.display());
@@ -142,6 +152,33 @@ impl Group {
 }
 
 impl Part {
+    fn make<'a>(
+        hierarchies: impl Iterator<Item = &'a Hierarchy>,
+        pod: &str,
+        container: &str,
+        limits: &Limits,
+    ) -> io::Result<Vec<Self>> {
+        let mut parts = Vec::new();
+        for hierarchy in hierarchies {
+            let pod = hierarchy.base.join(pod);
+            make_directory(&pod)?;
+            if hierarchy.unified {
+                pass_on(&pod, &hierarchy.controllers)?;
+            }
+            let directory = pod.join(container);
+            make_directory(&directory)?;
+            let part = Self {
+                directory,
+                unified: hierarchy.unified,
+                available: hierarchy.controllers.iter().copied().collect(),
+                controllers: RefCell::default(),
+            };
+            part.limit(limits)?;
+            parts.push(part);
+        }
+        Ok(parts)
+    }
+
     /// Writes the limits; what was limited and is not any more is unlimited again.
     fn limit(&self, limits: &Limits) -> io::Result<()> {
         let mut controllers = self.controllers.borrow_mut();
