@@ -18,6 +18,7 @@ mod ordinary_user;
 mod pod_faults;
 mod pods;
 mod runtime;
+mod scheduling;
 mod services;
 mod stopping;
 mod streams;
