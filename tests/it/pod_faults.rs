@@ -97,7 +97,8 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
     wait_for("the pod to be resized", || {
         (instance.kubectl(&["get", "pod", "sized", "-o", sized]) == "Running 0 10m 64Mi").then_some(())
     });
-    let to = |resources: &str| format!(r#"{{"spec":{{"containers":[{{"name":"c","resources":{resources}}}]}}}}"#);
+    let to =
+        |resources: &str| format!(r#"{{"spec":{{"containers":[{{"name":"c","resources":{resources}}}]}}}}"#);
     let larger = to(r#"{"requests":{"cpu":"20m"},"limits":{"memory":"128Mi"}}"#);
     instance.kubectl(&["patch", "pod", "sized", "--subresource", "resize", "-p", &larger]);
     wait_for("its new resources", || {

@@ -17,8 +17,12 @@ async fn a_pod_sees_its_own_machine() {
     let volume = node.directory.path().join("volume");
     std::fs::create_dir(&volume).unwrap();
     std::fs::write(volume.join("key"), "value").unwrap();
-    let mount =
-        |path: &str, read_only| Mount { host_path: volume.clone(), container_path: path.into(), read_only, ..Mount::default() };
+    let mount = |path: &str, read_only| Mount {
+        host_path: volume.clone(),
+        container_path: path.into(),
+        read_only,
+        ..Mount::default()
+    };
     let script = "hostname; echo pids $(ls /proc | grep -c '^[0-9]'); cat /data/a/b/key /usr/share/podium-x/key; echo; \
                   touch /data/a/b/new; touch /usr/share/podium-x/no || echo readonly; \
                   echo bye > /dev/termination-log; touch /tmp/here /here; pwd; ls /dev/shm >/dev/null && echo fine";
@@ -171,7 +175,9 @@ async fn a_pod_of_the_machine_sees_the_machine() {
 async fn a_container_changes_nothing_of_the_machine() {
     let mut node = Node::new(true).await;
     if !node.namespaces || !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root could change anything, and only in namespaces is there a way around it");
+        eprintln!(
+            "skipped: only root could change anything, and only in namespaces is there a way around it"
+        );
         return node.shutdown().await;
     }
     let name = format!("podium-test-{}", std::process::id());

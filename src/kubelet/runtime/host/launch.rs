@@ -20,8 +20,8 @@ use super::io::Streams;
 use super::layered::Layered;
 use super::mounts::View;
 use super::pod::Pod;
-use super::view::{Own, target_variables};
 use super::spawn::{Place, Spawn};
+use super::view::{Own, target_variables};
 use super::{Host, environment, os};
 use crate::kubelet::images::{Beneath, IMAGE_DIRECTORY};
 

@@ -76,7 +76,9 @@ pub(super) fn build(view: &View, layered: &Layered) -> io::Result<Bones> {
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
     let mut bones = Bones::default();
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    for (number, point) in shown(mount_points(&mounts).collect(), &layered.memory, root).into_iter().enumerate() {
+    for (number, point) in
+        shown(mount_points(&mounts).collect(), &layered.memory, root).into_iter().enumerate()
+    {
         let place = root.join(point.strip_prefix("/").unwrap_or(&point));
         if bones.machine.iter().any(|bound| point.starts_with(bound)) {
             continue;
@@ -158,8 +160,20 @@ mod tests {
     #[test]
     fn mounts_are_shown_outer_ones_first_and_many_as_one() {
         let many = (0..9).map(|number| format!("/snap/{number}"));
-        let all = ["/", "/proc", "/proc/sys/x", "/dev/shm", "/tmp", "/sys", "/sys/fs/cgroup", "/home", "/mnt/data", "/own/m",
-            "/own/m/pod/root", "/r"];
+        let all = [
+            "/",
+            "/proc",
+            "/proc/sys/x",
+            "/dev/shm",
+            "/tmp",
+            "/sys",
+            "/sys/fs/cgroup",
+            "/home",
+            "/mnt/data",
+            "/own/m",
+            "/own/m/pod/root",
+            "/r",
+        ];
         let points = all.iter().map(ToString::to_string).chain(many).map(PathBuf::from).collect();
         let shown = shown(points, Path::new("/own/m"), Path::new("/r"));
         let expect = ["/home", "/mnt/data", "/snap", "/sys", "/sys/fs/cgroup"].map(PathBuf::from);

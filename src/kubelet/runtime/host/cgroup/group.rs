@@ -17,7 +17,8 @@ const CPU_PERIOD_MICROS: u64 = 100_000;
 /// A container's group.
 #[derive(Debug)]
 pub(in super::super) struct Group {
-    parts: Vec<Part>,
+    // Only grows: a resize may need what was not limited before.
+    parts: RefCell<Vec<Part>>,
 }
 
 /// The group in one hierarchy.
@@ -38,7 +39,7 @@ impl Group {
         container: &str,
         limits: &Limits,
     ) -> io::Result<Self> {
-        let mut group = Self { parts: Vec::new() };
+        let mut parts = Vec::new();
         for hierarchy in hierarchies {
             let pod = hierarchy.base.join(pod);
             make_directory(&pod)?;
@@ -54,19 +55,35 @@ impl Group {
                 controllers: RefCell::default(),
             };
             part.limit(limits)?;
-            group.parts.push(part);
+            parts.push(part);
         }
-        Ok(group)
+        Ok(Self { parts: RefCell::new(parts) })
     }
 
-    /// Holds what is in it to other limits.
-    pub(in super::super) fn resize(&self, limits: &Limits) -> io::Result<()> {
-        self.parts.iter().try_for_each(|part| part.limit(limits))
+    /// Holds what is in it to other limits, in these hierarchies too; whether some are new, and its processes are
+    /// still to be moved in there.
+    pub(super) fn resize<'a>(
+        &self,
+        hierarchies: impl Iterator<Item = &'a Hierarchy>,
+        pod: &str,
+        container: &str,
+        limits: &Limits,
+    ) -> io::Result<bool> {
+        self.parts.borrow().iter().try_for_each(|part| part.limit(limits))?;
+        let known = |base: &Path| self.parts.borrow().iter().any(|part| part.directory.starts_with(base));
+        let new: Vec<&Hierarchy> = hierarchies.filter(|hierarchy| !known(&hierarchy.base)).collect();
+        let more = Self::make(new.iter().copied(), pod, container, limits)?;
+        self.parts.borrow_mut().extend(more.parts.into_inner());
+        Ok(!new.is_empty())
     }
 
-    /// What is in it now.
+    /// What is in it now, in every hierarchy.
     pub(in super::super) fn processes(&self) -> Vec<Pid> {
-        self.parts.first().map(|part| processes(&part.directory)).unwrap_or_default()
+        let parts = self.parts.borrow();
+        let mut inside = parts.iter().map(|part| processes(&part.directory));
+        let first = inside.next().unwrap_or_default();
+        let others: Vec<Vec<Pid>> = inside.collect();
+        first.into_iter().filter(|pid| others.iter().all(|other| other.contains(pid))).collect()
     }
 
     /// Moves a process in; one that has ended is no matter.
@@ -82,7 +99,7 @@ impl Group {
 
     /// The files a process writes `0` to for getting into the group.
     pub(in super::super) fn doors(&self) -> Vec<PathBuf> {
-        self.parts.iter().map(|part| part.directory.join("cgroup.procs")).collect()
+        self.parts.borrow().iter().map(|part| part.directory.join("cgroup.procs")).collect()
     }
 
     /// Whether the kernel kills what goes over the memory limit.
@@ -90,20 +107,23 @@ impl Group {
         self.part(Controller::Memory).is_some()
     }
 
-    fn part(&self, controller: Controller) -> Option<&Part> {
-        self.parts.iter().find(|part| part.controllers.borrow().contains(&controller))
+    /// Where something is limited: its directory, and whether it is of version 2.
+    fn part(&self, controller: Controller) -> Option<(PathBuf, bool)> {
+        let parts = self.parts.borrow();
+        let part = parts.iter().find(|part| part.controllers.borrow().contains(&controller))?;
+        Some((part.directory.clone(), part.unified))
     }
 
     /// The kernel has killed for memory here.
     pub(in super::super) fn out_of_memory(&self) -> bool {
-        let Some(part) = self.part(Controller::Memory) else { return false };
-        let file = if part.unified { "memory.events" } else { "memory.oom_control" };
-        field(&part.directory.join(file), "oom_kill").is_some_and(|count| count > 0)
+        let Some((directory, unified)) = self.part(Controller::Memory) else { return false };
+        let file = if unified { "memory.events" } else { "memory.oom_control" };
+        field(&directory.join(file), "oom_kill").is_some_and(|count| count > 0)
     }
 
     /// Kills everything in it at once, where the kernel can.
     pub(in super::super) fn kill(&self) {
-        for part in self.parts.iter().filter(|part| part.unified) {
+        for part in self.parts.borrow().iter().filter(|part| part.unified) {
             // Older kernels have no such file; what holds the container kills too.
             let _ = fs::write(part.directory.join("cgroup.kill"), "1");
         }
@@ -111,28 +131,28 @@ impl Group {
 
     /// What the kernel counted, over what was seen of the processes: it has also those that have ended.
     pub(in super::super) fn improve(&self, usage: &mut Usage) {
-        let part = self.parts.iter().find(|part| part.unified);
+        let parts = self.parts.borrow();
+        let part = parts.iter().find(|part| part.unified);
         if let Some(micros) = part.and_then(|part| field(&part.directory.join("cpu.stat"), "usage_usec")) {
             usage.cpu_time = usage.cpu_time.max(Duration::from_micros(micros));
         }
-        let Some(part) = self.part(Controller::Memory) else { return };
-        let (now, idle) = if part.unified {
+        let Some((directory, unified)) = self.part(Controller::Memory) else { return };
+        let (now, idle) = if unified {
             ("memory.current", "inactive_file")
         } else {
             ("memory.usage_in_bytes", "total_inactive_file")
         };
         // The working set, as Kubernetes counts: without what the kernel can drop at once.
-        let current =
-            fs::read_to_string(part.directory.join(now)).ok().and_then(|text| text.trim().parse().ok());
+        let current = fs::read_to_string(directory.join(now)).ok().and_then(|text| text.trim().parse().ok());
         if let Some(current) = current {
-            let idle = field(&part.directory.join("memory.stat"), idle).unwrap_or(0);
+            let idle = field(&directory.join("memory.stat"), idle).unwrap_or(0);
             usage.memory_bytes = u64::saturating_sub(current, idle);
         }
     }
 
     /// Removes it; its processes are gone.
     pub(in super::super) fn remove(&self) {
-        for part in &self.parts {
+        for part in self.parts.borrow().iter() {
             if !remove_directories(&part.directory) {
                 // It goes with its pod's.
                 eprintln!("{}: still in use", part.directory.display());
@@ -302,15 +322,17 @@ mod tests {
             hierarchy(directory.path(), false, &[Controller::Memory]),
         ];
         let few = Limits { cpu_request_millicores: Some(100), ..Limits::default() };
-        let group = Group::make(all.iter(), "pod", "c1", &few).unwrap();
+        let group = Group::make(all[..1].iter(), "pod", "c1", &few).unwrap();
         assert!(!group.limits_memory());
         let read = |file: &str| fs::read_to_string(directory.path().join(file)).unwrap();
-        group.resize(&Limits { memory_bytes: Some(1 << 20), ..LIMITS }).unwrap();
+        let more = Limits { memory_bytes: Some(1 << 20), ..LIMITS };
+        assert!(group.resize(all.iter(), "pod", "c1", &more).unwrap(), "one hierarchy is new to it");
+        assert!(!group.resize(all.iter(), "pod", "c1", &more).unwrap());
         assert!(group.limits_memory());
         assert_eq!(read("unified/pod/c1/memory.max"), "1048576");
         assert_eq!(read("memory/pod/c1/memory.limit_in_bytes"), "1048576");
         assert_eq!(read("unified/pod/c1/cpu.max"), "25000 100000");
-        group.resize(&few).unwrap();
+        group.resize(all.iter(), "pod", "c1", &few).unwrap();
         assert_eq!(read("unified/pod/c1/memory.max"), "max", "unlimited again");
         assert!(!group.limits_memory());
         group.take_in(Pid::from_raw(7).unwrap()).unwrap();
