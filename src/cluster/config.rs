@@ -8,7 +8,7 @@ use crate::base::nearest::nearest;
 use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
-use crate::object::config::{Seconds, Timings};
+use crate::object::config::{NodeLifecycleConfig, Seconds, Timings};
 
 /// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
 pub type ComponentName = String;
@@ -88,6 +88,10 @@ pub struct ConfigFile {
     pub static_pod_path: Option<std::path::PathBuf>,
     /// When pods are evicted because their node is short of something.
     pub eviction: EvictionConfig,
+    /// How fast the pods of silent nodes are driven away.
+    pub node_lifecycle: NodeLifecycleConfig,
+    /// How many pods that ended are kept; none = Kubernetes' 12 500, 0 = all.
+    pub terminated_pod_threshold: Option<usize>,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
     pub scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
@@ -109,6 +113,8 @@ impl Default for ConfigFile {
             hollow: HollowConfig::default(),
             static_pod_path: None,
             eviction: EvictionConfig::default(),
+            node_lifecycle: NodeLifecycleConfig::default(),
+            terminated_pod_threshold: None,
             scheduler: None,
             namespaces: true,
             cgroups: true,

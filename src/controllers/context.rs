@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::volume::{self, VolumeDirectory};
 use crate::api::{Api, Change};
 use crate::base::task::Tasks;
+use crate::object::config::NodeLifecycleConfig;
 use crate::object::{Kind, Typed};
 use crate::reconcile::{Caches, QueueKey, Reconciler, WorkQueue, run};
 
@@ -22,6 +23,10 @@ pub struct Settings {
     pub time_zone: Option<TimeZone>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
+    /// How fast the pods of silent nodes are driven away.
+    pub node_lifecycle: NodeLifecycleConfig,
+    /// How many pods that ended are kept: none = Kubernetes' 12 500, 0 = all.
+    pub terminated_pod_threshold: Option<usize>,
     /// Where volumes are made on demand; none = nowhere.
     pub volumes: Option<VolumeDirectory>,
 }
@@ -99,6 +104,7 @@ const ALL: &[(&str, Start)] = &[
     ("cronjob", super::cron_job::start),
     ("ttl-after-finished-controller", super::ttl_after_finished::start),
     ("disruption", super::disruption::start),
+    ("horizontalpodautoscaling", super::autoscaler::start),
     ("garbagecollector", super::garbage::start),
     ("resourcequota", super::resource_quota::start),
     ("namespace", super::namespace::start),

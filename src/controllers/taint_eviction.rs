@@ -101,16 +101,14 @@ fn no_execute(node: &Node) -> Vec<&Taint> {
     taints.filter(|t| t.effect == NO_EXECUTE).collect()
 }
 
-/// Every taint must be tolerated; the shortest toleration counts, from when its taint was added.
+/// Every taint must be tolerated, and the first toleration that covers it counts, from when it was added; the
+/// pod stays until the first of these times.
 fn stay(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Stay {
     let mut end: Option<Timestamp> = None;
     for taint in taints {
-        let tolerating: Vec<&Toleration> = tolerations.iter().filter(|t| tolerates(t, taint)).collect();
-        if tolerating.is_empty() {
-            return Stay::No;
-        }
+        let Some(tolerating) = tolerations.iter().find(|t| tolerates(t, taint)) else { return Stay::No };
         let added = taint.time_added.as_ref().map_or(now, |t| t.0);
-        for seconds in tolerating.iter().filter_map(|t| t.toleration_seconds) {
+        if let Some(seconds) = tolerating.toleration_seconds {
             let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
             let until = saturating_after(added, seconds);
             end = Some(end.map_or(until, |end| end.min(until)));
@@ -200,6 +198,13 @@ mod tests {
             ("tolerant of one", vec![&a, &b], json!([for_key("a", None)]), Stay::No),
             ("tolerant", vec![&a], json!([for_key("a", None)]), Stay::Forever),
             ("for a while", vec![&a], json!([for_key("a", Some(300))]), at("2026-11-21T00:05:00Z")),
+            (
+                "the first that covers a taint counts",
+                vec![&a],
+                json!([for_key("a", None), for_key("a", Some(0))]),
+                Stay::Forever,
+            ),
+            ("not at all", vec![&a], json!([for_key("a", Some(-1))]), Stay::No),
             ("time is up", vec![&a], json!([for_key("a", Some(120))]), Stay::No),
             (
                 "the shortest counts",

@@ -8,6 +8,7 @@
 //!
 //! Architecture Invariant: nothing here decides about containers; that is `plan`.
 
+mod answers;
 mod follow;
 mod mirrors;
 
@@ -22,7 +23,6 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::node::Node;
 use super::observed::Observed;
-use super::probe::{ProbeKind, ProbeOutcome};
 use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
 use super::static_pods::mirror;
 use super::volumes::Tokens;
@@ -34,6 +34,7 @@ use crate::base::task::Tasks;
 use crate::object::config::Timings;
 use crate::object::{Kind, Revision, Shared};
 use crate::reconcile::{Cache, Caches};
+pub(super) use answers::Answer;
 
 /// How many pods' volumes are written at a time.
 const VOLUME_WRITERS: usize = 2;
@@ -45,8 +46,8 @@ pub(super) enum Note {
     Look,
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
-    /// A probe has answered.
-    Probe { container: String, id: ContainerId, kind: ProbeKind, outcome: ProbeOutcome },
+    /// A probe has answered what was not known.
+    Probe(Answer),
     /// A config map or secret that its volumes show has changed, or a claim it uses.
     Refresh,
     /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
@@ -60,6 +61,8 @@ pub(super) struct PodState {
     pub(super) stale: bool,
     /// It has been compared with what ran before this kubelet.
     pub(super) adopted: bool,
+    /// The version of the object whose status tells all that is known; none after something else.
+    pub(super) told: Option<Revision>,
     /// The node has taken it, or has refused it.
     pub(super) admitted: bool,
     /// Its volumes are to be written anew.
@@ -76,6 +79,7 @@ impl PodState {
             observed: Observed::default(),
             stale: true,
             adopted: false,
+            told: None,
             admitted: false,
             refresh: false,
             tokens: Tokens::default(),
@@ -385,7 +389,7 @@ impl Engine {
     }
 }
 
-fn revision(pod: &Shared<Pod>) -> Revision {
+pub(super) fn revision(pod: &Shared<Pod>) -> Revision {
     pod.object().revision()
 }
 

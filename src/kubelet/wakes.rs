@@ -47,6 +47,14 @@ impl Wakes {
         }
     }
 
+    /// Has the pod looked at no later than then.
+    pub(super) fn sooner(&self, pod: &PodUid, at: Duration) {
+        let known = self.inner.lock().at.get(pod).copied();
+        if known.is_none_or(|known| at < known) {
+            self.set(pod, Some(at));
+        }
+    }
+
     /// Waits until some pods are due and gives them.
     pub(super) async fn due(&self, clock: &Clock) -> Vec<PodUid> {
         loop {
@@ -88,7 +96,9 @@ mod tests {
         let (a, b) = ("a".to_string(), "b".to_string());
         wakes.set(&a, Some(Duration::from_secs(5)));
         wakes.set(&b, Some(Duration::from_secs(9)));
-        wakes.set(&a, Some(Duration::from_secs(20)));
+        wakes.set(&a, Some(Duration::from_secs(30)));
+        wakes.sooner(&a, Duration::from_secs(20));
+        wakes.sooner(&a, Duration::from_secs(25));
         assert_eq!(wakes.due(&clock).await, ["b"]);
         assert_eq!(clock.monotonic().as_secs(), 9);
         wakes.set(&b, Some(Duration::from_secs(10)));

@@ -27,7 +27,7 @@ use super::plan::{self, Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
 use super::static_pods::is_static;
 use super::status::{Moment, compose_status};
-use super::sync_loop::{Engine, Note, PassEnd, PodState};
+use super::sync_loop::{Engine, Note, PassEnd, PodState, revision};
 use super::{spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
@@ -71,6 +71,8 @@ impl Pass<'_> {
 
     /// Does all that is to be done now.
     pub(super) async fn run(mut self, notes: Vec<Note>) -> PassEnd {
+        // Answers of probes and asking anew: unless something else comes, the status stays as it was told.
+        let mut only_probes = !notes.is_empty();
         self.take_notes(notes);
         if let Some(how) = self.node.closing() {
             self.shut_down(how);
@@ -95,6 +97,11 @@ impl Pass<'_> {
             if plan.actions.is_empty() {
                 break;
             }
+            let asks = plan.actions.iter().all(|action| matches!(action, Action::Probe { .. }));
+            only_probes |= asks;
+            if !asks {
+                self.state.told = None;
+            }
             let mut again = false;
             for action in plan.actions {
                 match self.execute(action).await {
@@ -111,11 +118,13 @@ impl Pass<'_> {
                 }
                 again = true;
             }
-            if !again {
+            if !again || asks {
                 break;
             }
         }
-        self.write_status(Moment::Now);
+        if !only_probes || self.state.told != Some(revision(&self.pod)) {
+            self.write_status(Moment::Now);
+        }
         if self.state.observed.shutdown {
             // Only now may it be known to have ended for good.
             let last = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
@@ -158,7 +167,7 @@ impl Pass<'_> {
             }
             adopt(&self.pod, &mut self.state.observed, self.engine.clock.now());
         }
-        self.state.stale = false;
+        (self.state.stale, self.state.told) = (false, None);
         self.read_log_messages().await;
         Ok(())
     }
@@ -305,6 +314,7 @@ impl Pass<'_> {
         let compose =
             |pod: &Pod, pass: &Self| compose_status(pod, &pass.state.observed, now, &engine.timings, moment);
         if Some(compose(&self.pod, self)) == self.pod.status {
+            self.state.told = Some(revision(&self.pod));
             return;
         }
         let (key, uid) = (self.pod.key(), self.pod.uid().to_string());
@@ -322,6 +332,7 @@ impl Pass<'_> {
                     engine.look_at(waiting);
                 }
                 engine.wrote(&pod);
+                self.state.told = Some(revision(&pod));
                 self.pod = pod;
             }
             Err(error) if error.is_not_found() => {}

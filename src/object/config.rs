@@ -81,6 +81,10 @@ timings! {
     static_pod_check = Seconds::new(1);
     /// No heartbeat for this long makes a node's Ready condition Unknown.
     node_monitor_grace = Seconds::new(40);
+    /// A new node that has not reported yet gets this long.
+    node_startup_grace = Seconds::new(60);
+    /// Nodes that fall silent within this time are judged together.
+    node_eviction_check = Seconds::millis(100);
     /// A node must have been missing for this long before its pods are removed.
     missing_node_quarantine = Seconds::new(40);
     /// How long a pod tolerates a node that is not ready or unreachable when it does not say.
@@ -105,6 +109,31 @@ timings! {
     disruption_timeout = Seconds::new(120);
     /// How often a watch with bookmarks gets one.
     watch_bookmark = Seconds::new(60);
+}
+
+/// How fast the pods of silent nodes are driven away: kube-controller-manager's flags of the same names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct NodeLifecycleConfig {
+    /// Nodes a second that are given up in a zone that is healthy, or silent as a whole.
+    pub node_eviction_rate: f64,
+    /// Nodes a second that are given up in a large zone most of which is silent; a small one gives up none.
+    pub secondary_node_eviction_rate: f64,
+    /// Zones with more nodes than this are large.
+    pub large_cluster_size_threshold: usize,
+    /// The share of silent nodes (at least three) that makes a zone unhealthy.
+    pub unhealthy_zone_threshold: f64,
+}
+
+impl Default for NodeLifecycleConfig {
+    fn default() -> Self {
+        Self {
+            node_eviction_rate: 0.1,
+            secondary_node_eviction_rate: 0.01,
+            large_cluster_size_threshold: 50,
+            unhealthy_zone_threshold: 0.55,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,18 @@
 
 use serde_json::Value;
 
+use super::Kind;
 use super::quantity::Amount;
 
 /// Fields that are a map of resource names to quantities, in any kind.
 const LISTS: &[&str] =
     &["limits", "requests", "capacity", "allocatable", "overhead", "allocatedResources", "hard", "used"];
+
+/// Fields that are such a map in limit ranges.
+const BOUNDS: &[&str] = &["default", "defaultRequest", "max", "min", "maxLimitRequestRatio"];
+
+/// Fields that are one quantity in autoscalers.
+const MEASURES: &[&str] = &["averageValue", "tolerance", "value"];
 
 /// Fields that are one quantity, in any kind.
 const SINGLE: &[&str] = &["sizeLimit", "divisor"];
@@ -18,31 +25,44 @@ const SINGLE: &[&str] = &["sizeLimit", "divisor"];
 const MAX_DEPTH: usize = 100;
 
 /// Turns numbers into texts wherever the API has quantities.
-pub(super) fn quantities_as_text(object: &mut Value) {
+pub(super) fn quantities_as_text(kind: Kind, object: &mut Value) {
+    let fields = Fields {
+        lists: if kind == Kind::LimitRange { BOUNDS } else { &[] },
+        single: if kind == Kind::HorizontalPodAutoscaler { MEASURES } else { &[] },
+    };
     // Free-form maps (data, labels, annotations) are not looked into: their keys are the user's.
     for part in ["spec", "status", "template"] {
         if let Some(value) = object.get_mut(part) {
-            visit(value, 0);
+            visit(value, &fields, 0);
         }
     }
 }
 
-fn visit(value: &mut Value, depth: usize) {
+/// What one kind has beside what all have.
+struct Fields {
+    lists: &'static [&'static str],
+    single: &'static [&'static str],
+}
+
+fn visit(value: &mut Value, of_kind: &Fields, depth: usize) {
     if depth > MAX_DEPTH {
         return;
     }
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, depth + 1)),
+        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, of_kind, depth + 1)),
         Value::Object(fields) => {
             for (name, field) in fields {
+                let name = name.as_str();
                 match field {
-                    Value::Object(list) if LISTS.contains(&name.as_str()) => {
+                    Value::Object(list) if LISTS.contains(&name) || of_kind.lists.contains(&name) => {
                         list.values_mut().for_each(as_text);
                     }
-                    Value::Number(_) if SINGLE.contains(&name.as_str()) => as_text(field),
-                    Value::Object(_)
-                        if matches!(name.as_str(), "labels" | "annotations" | "nodeSelector") => {}
-                    _ => visit(field, depth + 1),
+                    Value::Number(_) if SINGLE.contains(&name) || of_kind.single.contains(&name) => {
+                        as_text(field);
+                    }
+                    // The policies of an autoscaler have whole numbers.
+                    _ if matches!(name, "labels" | "annotations" | "nodeSelector" | "policies") => {}
+                    _ => visit(field, of_kind, depth + 1),
                 }
             }
         }
@@ -68,12 +88,32 @@ mod tests {
         let mut pod = json!({"metadata": {"labels": {"limits": "x"}}, "spec": {"replicas": 3, "containers": [
             {"resources": {"limits": {"cpu": 1, "memory": "1Gi"}, "requests": {"cpu": 0.5}}}],
             "volumes": [{"emptyDir": {"sizeLimit": 1000}}]}});
-        quantities_as_text(&mut pod);
+        quantities_as_text(Kind::Pod, &mut pod);
         assert_eq!(
             pod["spec"],
             json!({"replicas": 3, "containers": [
                 {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}}],
                 "volumes": [{"emptyDir": {"sizeLimit": "1k"}}]})
+        );
+    }
+
+    #[test]
+    fn some_kinds_have_quantities_of_their_own_api_8() {
+        let mut range = json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": 2}, "default": {"cpu": 0.5}}]}});
+        quantities_as_text(Kind::LimitRange, &mut range);
+        assert_eq!(
+            range["spec"]["limits"][0],
+            json!({"type": "Container", "max": {"cpu": "2"}, "default": {"cpu": "500m"}})
+        );
+        let mut scaler = json!({"spec": {"maxReplicas": 5, "behavior": {"scaleUp": {"tolerance": 0.05,
+            "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}]}},
+            "metrics": [{"resource": {"target": {"averageValue": 1, "averageUtilization": 50}}}]}});
+        quantities_as_text(Kind::HorizontalPodAutoscaler, &mut scaler);
+        assert_eq!(
+            scaler["spec"],
+            json!({"maxReplicas": 5, "behavior": {"scaleUp": {"tolerance": "50m",
+                "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}]}},
+                "metrics": [{"resource": {"target": {"averageValue": "1", "averageUtilization": 50}}}]})
         );
     }
 }

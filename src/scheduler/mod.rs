@@ -35,12 +35,14 @@ mod preemption_scenarios;
 pub mod profile;
 pub mod queue;
 pub mod reason;
+pub mod remedy;
 mod report;
 pub mod requests;
 mod run;
 pub mod scoring;
 pub mod snapshot;
 pub mod spread;
+pub mod storage;
 pub mod tally;
 #[cfg(test)]
 mod test_cluster;

@@ -12,6 +12,7 @@ use super::requests::Resources;
 use super::spread::Spread;
 use crate::object::node_selector::{NodeTerm, RequiredNodes};
 use crate::object::owner::is_terminating;
+use crate::object::storage::claims_of;
 use crate::object::{Key, Shared};
 
 /// The scheduler that a pod which names none belongs to.
@@ -40,6 +41,17 @@ pub struct PodInfo {
     pub affinity: Arc<PodAffinity>,
     /// What it asks, once it is there, of the pods that come.
     pub carried: Vec<Arc<Carried>>,
+    /// The claims it uses.
+    pub claims: Vec<PodClaim>,
+}
+
+/// A claim that a pod uses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodClaim {
+    /// Its name, in the pod's namespace.
+    pub name: String,
+    /// It is made for the pod.
+    pub ephemeral: bool,
 }
 
 impl PodInfo {
@@ -56,6 +68,9 @@ impl PodInfo {
             spread: Spread::of(&pod),
             affinity: Arc::new(PodAffinity::of(&pod)),
             carried: Carried::of(&pod),
+            claims: claims_of(&pod)
+                .map(|used| PodClaim { name: used.claim, ephemeral: used.ephemeral })
+                .collect(),
             pod,
         }
     }
@@ -73,6 +88,16 @@ impl PodInfo {
     /// `metadata.uid`.
     pub fn uid(&self) -> &str {
         self.pod.uid()
+    }
+
+    /// The key of one of its claims.
+    pub fn claim_key(&self, claim: &PodClaim) -> Key {
+        Key::new(self.pod.namespace(), claim.name.as_str())
+    }
+
+    /// Whether it uses this claim.
+    pub fn uses_claim(&self, claim: &Key) -> bool {
+        self.pod.namespace() == claim.namespace && self.claims.iter().any(|used| used.name == claim.name)
     }
 
     /// `namespace/name`.

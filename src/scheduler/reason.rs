@@ -39,6 +39,18 @@ pub enum Reason {
     PodAntiAffinity,
     /// A pod in the node's domain shuns this one.
     ExistingAntiAffinity,
+    /// A pod uses a claim that this one must have to itself.
+    ClaimInUse,
+    /// A claim of the pod should be bound and is not.
+    UnboundClaims,
+    /// Something about a claim of the pod, in Kubernetes' words.
+    Claim(Arc<str>),
+    /// A volume of the pod cannot be reached from the node.
+    VolumeElsewhere,
+    /// For a claim that waits there is no volume on the node, and none can be made.
+    NoVolumeToBind,
+    /// A claim is bound to a volume that is not there.
+    VolumeMissing,
     /// A plugin had named the only nodes to look at, and this is none of them.
     NotNamedBy(&'static str),
     /// Evicting pods would not change the verdict.
@@ -82,6 +94,18 @@ impl fmt::Display for ResourceName {
     }
 }
 
+impl Reason {
+    /// Something about a claim.
+    pub fn claim(text: impl Into<Arc<str>>) -> Self {
+        Self::Claim(text.into())
+    }
+
+    /// The pod names a claim that is not there.
+    pub fn claim_not_found(name: &str) -> Self {
+        Self::claim(format!("persistentvolumeclaim \"{name}\" not found"))
+    }
+}
+
 /// As kube-scheduler writes it in events and conditions.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,6 +115,16 @@ impl fmt::Display for Reason {
             }
             Self::Insufficient(resource) => return write!(f, "Insufficient {resource}"),
             Self::NotNamedBy(plugin) => return write!(f, "node(s) didn't satisfy plugin(s) [{plugin}]"),
+            Self::Claim(text) => text,
+            Self::ClaimInUse => {
+                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+            }
+            Self::UnboundClaims => "pod has unbound immediate PersistentVolumeClaims",
+            Self::VolumeElsewhere => "node(s) had volume node affinity conflict",
+            Self::NoVolumeToBind => "node(s) didn't find available persistent volumes to bind",
+            Self::VolumeMissing => {
+                "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+            }
             Self::NodeName => "node(s) didn't match the requested node name",
             Self::Unschedulable => "node(s) were unschedulable",
             Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",

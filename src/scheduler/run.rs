@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -28,13 +29,16 @@ use crate::reconcile::{Caches, Change, ChangeKind, Recorder};
 const BATCH: usize = 64;
 
 /// What decisions depend on.
-const WATCHED: [Kind; 8] = [
+const WATCHED: [Kind; 11] = [
     Kind::Namespace,
     Kind::PodDisruptionBudget,
     Kind::Service,
     Kind::ReplicationController,
     Kind::ReplicaSet,
     Kind::StatefulSet,
+    Kind::StorageClass,
+    Kind::PersistentVolume,
+    Kind::PersistentVolumeClaim,
     Kind::Node,
     Kind::Pod,
 ];
@@ -192,6 +196,12 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
         core.namespace_changed(namespace.name(), labels, now);
     } else if let Some(budget) = Shared::<PodDisruptionBudget>::from_object(object) {
         if gone { core.budget_gone(&budget.key(), now) } else { core.budget_changed(&budget, now) }
+    } else if let Some(claim) = Shared::<PersistentVolumeClaim>::from_object(object) {
+        core.claim_changed(&claim, gone, now);
+    } else if let Some(volume) = Shared::<PersistentVolume>::from_object(object) {
+        core.volume_changed(&volume, gone, now);
+    } else if let Some(class) = Shared::<StorageClass>::from_object(object) {
+        core.class_changed(&class, gone, now);
     } else if WORKLOADS.contains(&object.kind()) {
         core.workload_changed(object, gone, now);
     } else if let Some(pod) = Shared::<Pod>::from_object(object) {

@@ -14,6 +14,7 @@ use super::images::Images;
 use super::node_info::{NodeDifference, NodeInfo, NodeName};
 use super::nominated::Nominated;
 use super::pod_info::PodInfo;
+use super::storage::Storage;
 use crate::object::selector::Labels;
 use crate::object::{Shared, Uid};
 
@@ -54,6 +55,7 @@ pub struct Snapshot {
     nominated: Nominated,
     budgets: Budgets,
     images: Images,
+    storage: Storage,
 }
 
 impl Snapshot {
@@ -126,6 +128,16 @@ impl Snapshot {
     /// The same, to be changed.
     pub fn budgets_mut(&mut self) -> &mut Budgets {
         &mut self.budgets
+    }
+
+    /// Claims, volumes and classes.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// The same, to be changed.
+    pub fn storage_mut(&mut self) -> &mut Storage {
+        &mut self.storage
     }
 
     /// Which nodes have which images.
@@ -225,12 +237,14 @@ impl Snapshot {
             self.homeless.entry(name.clone()).or_default().insert(uid.clone());
             name
         };
+        self.storage.pod_placed(&pod);
         self.placed.insert(uid, Placed { pod, node: name, assumed });
     }
 
     /// A pod holds no room any more.
     pub fn remove_pod(&mut self, uid: &Uid) -> Option<Placed> {
         let placed = self.placed.remove(uid)?;
+        self.storage.pod_left(&placed.pod);
         if let Some(position) = self.position(&placed.node) {
             self.nodes[position].remove(uid);
             self.counts.pod_removed(&placed.pod, &self.nodes[position]);

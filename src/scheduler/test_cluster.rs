@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::{Value, json};
 
 use super::core::{Core, Step};
@@ -40,6 +41,22 @@ impl Cluster {
     /// A waiting pod of namespace `default`, its name its uid.
     pub(super) fn pod(&mut self, name: &str, spec: Value) {
         assert!(self.core.pod_changed(named_pod(name, spec), self.now).is_none());
+    }
+
+    /// A claim, volume or class of this content is there, or has it now.
+    pub(super) fn claim(&mut self, content: &Value) {
+        let claim = serde_json::from_value(content.clone()).expect("a test's claim");
+        self.core.claim_changed(&Shared::<PersistentVolumeClaim>::from_value(claim), false, self.now);
+    }
+
+    pub(super) fn volume(&mut self, content: &Value) {
+        let volume = serde_json::from_value(content.clone()).expect("a test's volume");
+        self.core.volume_changed(&Shared::<PersistentVolume>::from_value(volume), false, self.now);
+    }
+
+    pub(super) fn class(&mut self, content: &Value) {
+        let class = serde_json::from_value(content.clone()).expect("a test's class");
+        self.core.class_changed(&Shared::<StorageClass>::from_value(class), false, self.now);
     }
 
     /// A pod on a node, of this whole content: `{metadata, spec, status}`, with name and uid added.

@@ -16,7 +16,7 @@ mod watch;
 use std::path::Path;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::object::{Key, Kind, Object, Revision};
 use disk::Disk;
@@ -82,6 +82,25 @@ struct Inner {
     state: RwLock<State>,
     signals: watch::Signals,
     disk: Option<Disk>,
+    fuse: Fuse,
+}
+
+/// How many more writes are taken, when somebody wants a store that fails.
+#[derive(Default)]
+struct Fuse(Mutex<Option<u64>>);
+
+impl Fuse {
+    /// Whether the next write is taken.
+    fn holds(&self) -> bool {
+        match &mut *self.0.lock() {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
 }
 
 impl Store {
@@ -92,7 +111,7 @@ impl Store {
 
     fn in_memory(state: State) -> Self {
         let (state, signals) = (RwLock::new(state), watch::Signals::new());
-        Self { inner: Arc::new(Inner { state, signals, disk: None }) }
+        Self { inner: Arc::new(Inner { state, signals, disk: None, fuse: Fuse::default() }) }
     }
 
     /// The state kept in `directory`, made when it is not there.
@@ -100,7 +119,8 @@ impl Store {
         let (database, state) = disk::open(directory)?;
         let signals = watch::Signals::new();
         let disk = Disk::start(database, directory, state.revision(), signals.clone());
-        Ok(Self { inner: Arc::new(Inner { state: RwLock::new(state), signals, disk: Some(disk) }) })
+        let (state, disk, fuse) = (RwLock::new(state), Some(disk), Fuse::default());
+        Ok(Self { inner: Arc::new(Inner { state, signals, disk, fuse }) })
     }
 
     /// The revision of the last write.
@@ -149,6 +169,9 @@ impl Store {
         if let Some(reason) = disk.and_then(Disk::refusal) {
             return Err(WriteError::Disk(reason));
         }
+        if !self.inner.fuse.holds() {
+            return Err(WriteError::Disk("a fault was asked for".into()));
+        }
         let object = {
             let mut state = self.inner.state.write();
             let change = apply(&mut state)?;
@@ -161,6 +184,11 @@ impl Store {
         };
         self.inner.signals.written(kind, disk.is_none());
         Ok(object)
+    }
+
+    /// A fault on purpose: after so many more writes all are refused, as by a disk that fails; `None` heals.
+    pub fn fail_after(&self, writes: Option<u64>) {
+        *self.inner.fuse.0.lock() = writes;
     }
 
     /// Waits until everything up to `revision` is durable.

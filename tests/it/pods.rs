@@ -50,8 +50,8 @@ fn pods_are_measured_and_have_an_identity() {
         &home,
         &instance,
         "apiVersion: v1\nkind: Pod\nmetadata: {name: busy, labels: {app: busy}}\nspec:\n  serviceAccountName: robot\n  \
-         containers:\n  - {name: burner, image: busybox, command: [sh, -c, 'while :; do :; done']}\n  - {name: idle, \
-         image: busybox, command: [sleep, '1000']}\n",
+         containers:\n  - {name: burner, image: busybox, command: [sh, -c, 'x=$(head -c 4000000 /dev/zero | tr \"\\0\" x); \
+         while :; do :; done']}\n  - {name: idle, image: busybox, command: [sleep, '1000']}\n",
     );
     ready(&instance, "busy");
     let lines = wait_for("the rate of a busy pod", || {

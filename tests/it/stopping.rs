@@ -99,7 +99,7 @@ fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
     assert_eq!(processes(&mark), BTreeMap::new());
 }
 
-/// The oldest process that hosts a node: inits are forks of it under another name.
+/// The oldest process that hosts a node: what it forks is a copy of it for a moment.
 fn host_pid(home: &Home, node: &str) -> Pid {
     let state = home.data_dir().canonicalize().unwrap().join("nodes").join(node);
     let needle = format!("node-host\0--state\0{}\0", state.display());
@@ -136,6 +136,9 @@ fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10(
     });
     let path = "jsonpath={.items[*].status.containerStatuses[*].lastState.terminated.exitCode}";
     assert_eq!(instance.kubectl(&["get", "pods", "-l", "app=sleepers", "-o", path]), "137 137 137");
+    // What the API gave them lay in the memory of the dead host (VOL-1).
+    let file = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+    assert_eq!(instance.kubectl(&["exec", "deployment/sleepers", "--", "cat", file]), "default");
     wait_for("the pod that is never restarted to have failed", || {
         let path = "jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.exitCode}";
         (instance.kubectl(&["get", "pod", "never", "-o", path]) == "Failed 137").then_some(())

@@ -1,6 +1,8 @@
 //! Admission: what is done to objects beyond defaulting, and whether they may be written at all; one plugin a
 //! file, in Kubernetes' order.
 
+mod claim_resize;
+mod default_storage_class;
 mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
@@ -9,6 +11,7 @@ mod pod_preset;
 mod priority;
 mod resource_quota;
 mod service_account;
+mod storage_protection;
 
 use k8s_openapi::api::core::v1::Event;
 
@@ -51,7 +54,7 @@ const fn plugin(name: &'static str, on: On, admit: Admit) -> Plugin {
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
 /// In the order of SPEC API-9.
-const PLUGINS: [Plugin; 8] = [
+const PLUGINS: [Plugin; 11] = [
     plugin("NamespaceLifecycle", On::Create, namespace_lifecycle::admit),
     plugin("PodPreset", On::Create, pod_preset::admit),
     plugin("ServiceAccount", On::Create, service_account::admit),
@@ -59,6 +62,9 @@ const PLUGINS: [Plugin; 8] = [
     plugin("Priority", On::CreateAndUpdate, priority::admit),
     plugin("DefaultTolerationSeconds", On::Create, default_toleration_seconds::admit),
     plugin("PodNodeSelector", On::Create, pod_node_selector::admit),
+    plugin("DefaultStorageClass", On::Create, default_storage_class::admit),
+    plugin("StorageObjectInUseProtection", On::Create, storage_protection::admit),
+    plugin("PersistentVolumeClaimResize", On::CreateAndUpdate, claim_resize::admit),
     plugin(RESOURCE_QUOTA, On::TheWriteItself, |_, _| Ok(())),
 ];
 
@@ -90,8 +96,8 @@ pub(super) fn charge<'a>(
     new: &Object,
     dry_run: bool,
 ) -> Result<Charge<'a>, ApiError> {
-    let same = old.is_some_and(|old| old.same_spec(new));
-    if !asks_for_more(part) || same || !is_enabled(api, RESOURCE_QUOTA) {
+    let asks = asks_for_more(part) && !old.is_some_and(|old| old.same_spec(new));
+    if !asks || !is_enabled(api, RESOURCE_QUOTA) {
         return Ok(Charge::default());
     }
     resource_quota::charge(api, old, new, dry_run)
@@ -130,6 +136,9 @@ mod tests {
             "Priority",
             "DefaultTolerationSeconds",
             "PodNodeSelector",
+            "DefaultStorageClass",
+            "StorageObjectInUseProtection",
+            "PersistentVolumeClaimResize",
             "ResourceQuota",
         ];
         assert_eq!(order, expected);

@@ -74,7 +74,7 @@ fn validate_body(errors: &mut FieldErrors, body: &Body) {
         Body::Event(event) => cluster::event(errors, event),
         Body::ReplicationController(controller) => replication::controller(errors, controller),
         Body::PodTemplate(template) => replication::pod_template(errors, template),
-        Body::StatefulSet(set) => stateful_set::stateful_set(errors, set),
+        Body::StatefulSet(set) => stateful_set::create(errors, set),
         Body::ControllerRevision(revision) => stateful_set::revision(errors, revision),
         Body::DaemonSet(set) => daemon_set::daemon_set(errors, set),
         Body::Job(job) => batch::job(errors, job),
@@ -117,6 +117,7 @@ pub fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
             stateful_set::revision_update(&mut errors, new, old);
         }
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::update(&mut errors, new, old),
+        (Body::ResourceQuota(new), Body::ResourceQuota(old)) => quota::update(&mut errors, new, old),
         (Body::Job(new), Body::Job(old)) => batch::job_update(&mut errors, new, old),
         (Body::CronJob(new), Body::CronJob(old)) => batch::cron_job_update(&mut errors, new, old),
         (Body::StorageClass(new), Body::StorageClass(old)) => storage::class_update(&mut errors, new, old),
@@ -141,9 +142,15 @@ pub fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
         (Body::PodDisruptionBudget(new), _) => disruption::status_update(&mut errors, new),
         (Body::Deployment(new), _) => workload::deployment_status(&mut errors, new),
         (Body::ReplicaSet(new), _) => workload::replica_set_status(&mut errors, new),
+        (Body::ReplicationController(new), _) => replication::controller_status(&mut errors, new),
+        (Body::StatefulSet(new), Body::StatefulSet(old)) => {
+            stateful_set::status_update(&mut errors, new, old);
+        }
         (Body::PersistentVolumeClaim(new), _) => storage::claim_status(&mut errors, new),
         (Body::Job(new), Body::Job(old)) => batch::job_status_update(&mut errors, new, old),
         (Body::DaemonSet(new), Body::DaemonSet(old)) => daemon_set::status_update(&mut errors, new, old),
+        (Body::HorizontalPodAutoscaler(new), _) => autoscaling::status_update(&mut errors, new),
+        (Body::ResourceQuota(new), _) => quota::status_update(&mut errors, new),
         _ => {}
     }
     errors.into_vec()

@@ -1,11 +1,158 @@
 //! Rules of resource quotas.
 
-use k8s_openapi::api::core::v1::ResourceQuota;
+use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
+use serde_json::json;
 
 use super::field::{FieldErrors, Path};
-use super::resources;
+use super::{names, resources};
+use crate::object::quantity::{Amount, ResourceList};
+
+/// What quotas count in pieces.
+const COUNTED: &[&str] = &[
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+];
+/// What pods ask for, as scopes know it.
+const COMPUTE: &[&str] =
+    &["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
+const STORAGE: &[&str] =
+    &["ephemeral-storage", "limits.ephemeral-storage", "requests.ephemeral-storage", "requests.storage"];
+/// Scopes that hold or do not, whatever the value.
+const PLAIN_SCOPES: &[&str] =
+    &["BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "Terminating"];
+const OPPOSITES: [[&str; 2]; 2] = [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
 
 pub(super) fn quota(errors: &mut FieldErrors, quota: &ResourceQuota) {
     let Some(spec) = &quota.spec else { return };
-    resources::amounts(errors, &Path::root("spec.hard"), spec.hard.as_ref());
+    let path = Path::root("spec");
+    amounts(errors, &path.child("hard"), spec.hard.as_ref());
+    let scopes = spec.scopes.as_deref().unwrap_or_default();
+    scope_names(errors, &path.child("scopes"), spec, scopes);
+    let selectors = spec.scope_selector.as_ref().and_then(|s| s.match_expressions.as_deref()).unwrap_or_default();
+    scope_selectors(errors, &path.child("scopeSelector").child("matchExpressions"), spec, selectors);
+}
+
+pub(super) fn update(errors: &mut FieldErrors, new: &ResourceQuota, old: &ResourceQuota) {
+    quota(errors, new);
+    let scopes = |quota: &ResourceQuota| {
+        let mut scopes = quota.spec.as_ref().and_then(|s| s.scopes.clone()).unwrap_or_default();
+        scopes.sort();
+        scopes
+    };
+    if scopes(new) != scopes(old) {
+        errors.invalid(&Path::root("spec.scopes"), &json!(scopes(new)), "field is immutable");
+    }
+}
+
+pub(super) fn status_update(errors: &mut FieldErrors, quota: &ResourceQuota) {
+    if let Some(status) = &quota.status {
+        amounts(errors, &Path::root("status.hard"), status.hard.as_ref());
+        amounts(errors, &Path::root("status.used"), status.used.as_ref());
+    }
+}
+
+fn amounts(errors: &mut FieldErrors, path: &Path<'_>, list: Option<&ResourceList>) {
+    for (name, value) in list.into_iter().flatten() {
+        let path = path.key(name);
+        errors.invalid_each(&path, name, names::qualified_name(name));
+        if !name.contains('/') && !is_standard(name) {
+            errors.invalid(&path, name, "must be a standard resource for quota");
+        }
+        let counted = COUNTED.contains(&name.as_str()) || resources::is_extended(name);
+        if let Some(amount) = resources::quantity(errors, &path, value)
+            && counted
+            && Amount::from_units(amount.units()) != amount
+        {
+            errors.invalid(&path, value, "must be an integer");
+        }
+    }
+}
+
+fn is_standard(name: &str) -> bool {
+    let huge_pages = name.strip_prefix("requests.").unwrap_or(name).starts_with("hugepages-");
+    huge_pages || [COUNTED, COMPUTE, STORAGE].iter().any(|list| list.contains(&name))
+}
+
+/// Whether a scope says anything of this resource.
+fn is_told_apart(scope: &str, resource: &str) -> bool {
+    match scope {
+        "BestEffort" => resource == "pods",
+        "VolumeAttributesClass" => matches!(resource, "persistentvolumeclaims" | "requests.storage"),
+        _ => resource == "pods" || COMPUTE.contains(&resource),
+    }
+}
+
+fn is_scope(name: &str) -> bool {
+    PLAIN_SCOPES.contains(&name) || matches!(name, "PriorityClass" | "VolumeAttributesClass")
+}
+
+/// How many of the limited resources the scope cannot be applied to.
+fn misapplied(spec: &ResourceQuotaSpec, scope: &str) -> usize {
+    let limited = spec.hard.iter().flatten().map(|(name, _)| name.as_str());
+    limited.filter(|name| is_standard(name) && !is_told_apart(scope, name)).count()
+}
+
+fn scope_names(errors: &mut FieldErrors, path: &Path<'_>, spec: &ResourceQuotaSpec, scopes: &[String]) {
+    let shown = json!(scopes);
+    for scope in scopes {
+        if !is_scope(scope) {
+            errors.invalid(path, &shown, "unsupported scope");
+        }
+        for _ in 0..misapplied(spec, scope) {
+            errors.invalid(path, &shown, "unsupported scope applied to resource");
+        }
+    }
+    if OPPOSITES.iter().any(|pair| pair.iter().all(|scope| scopes.iter().any(|s| s == scope))) {
+        errors.invalid(path, &shown, "conflicting scopes");
+    }
+}
+
+fn scope_selectors(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    spec: &ResourceQuotaSpec,
+    selectors: &[ScopedResourceSelectorRequirement],
+) {
+    for selector in selectors {
+        let scope = &selector.scope_name;
+        if !is_scope(scope) {
+            errors.invalid(&path.child("scopeName"), scope, "unsupported scope");
+        }
+        for _ in 0..misapplied(spec, scope) {
+            errors.invalid(path, &json!(selectors), "unsupported scope applied to resource");
+        }
+        if PLAIN_SCOPES.contains(&scope.as_str()) && selector.operator != "Exists" {
+            errors.invalid(
+                &path.child("operator"),
+                &selector.operator,
+                "must be 'Exist' only operator when scope is any of ResourceQuotaScopeTerminating, \
+                 ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, \
+                 ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
+            );
+        }
+        let values = selector.values.as_deref().unwrap_or_default();
+        match selector.operator.as_str() {
+            "In" | "NotIn" if values.is_empty() => errors.required(
+                &path.child("values"),
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+            ),
+            "Exists" | "DoesNotExist" if !values.is_empty() => errors.invalid(
+                &path.child("values"),
+                &json!(values),
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+            ),
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => errors.invalid(&path.child("operator"), other, "not a valid selector operator"),
+        }
+    }
+    if OPPOSITES.iter().any(|pair| pair.iter().all(|scope| selectors.iter().any(|s| s.scope_name == *scope))) {
+        errors.invalid(path, &json!(selectors), "conflicting scopes");
+    }
 }

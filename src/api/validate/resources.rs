@@ -74,7 +74,7 @@ fn amount(errors: &mut FieldErrors, path: &Path<'_>, name: &str, value: &Quantit
 }
 
 /// Resources a container may name: the standard ones, huge pages, and extended ones with a domain.
-fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
+pub(super) fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
     let wrong = names::qualified_name(name);
     if !wrong.is_empty() {
         errors.invalid_each(path, name, wrong);
@@ -84,7 +84,7 @@ fn container_resource(errors: &mut FieldErrors, path: &Path<'_>, name: &str) {
 }
 
 /// Resources that cannot be overcommitted.
-fn is_extended(name: &str) -> bool {
+pub(super) fn is_extended(name: &str) -> bool {
     let native = !name.contains('/') || name.contains("kubernetes.io/");
     name.starts_with("hugepages-") || (!native && !name.starts_with("requests."))
 }

@@ -11,13 +11,11 @@ use super::field::{FieldErrors, Path};
 use super::{pod_spec, selector};
 use crate::object::selector::Selector;
 
-const EMPTY_SELECTOR: &str = "empty selector is invalid for deployment";
-
 pub(super) fn deployment(errors: &mut FieldErrors, deployment: &Deployment) {
     let spec = &deployment.spec;
     let path = Path::root("spec");
     errors.non_negative(&path.child("replicas"), spec.replicas.unwrap_or(0));
-    required_selector(errors, &path, &spec.selector);
+    required_selector(errors, &path, &spec.selector, "deployment");
     selector_and_template(errors, &path, &spec.selector, Some(&spec.template));
     strategy(errors, &path.child("strategy"), spec);
     for (field, number) in
@@ -44,7 +42,7 @@ pub(super) fn replica_set(errors: &mut FieldErrors, replica_set: &ReplicaSet) {
     let path = Path::root("spec");
     errors.non_negative(&path.child("replicas"), spec.replicas.unwrap_or(0));
     errors.non_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.unwrap_or(0));
-    required_selector(errors, &path, &spec.selector);
+    required_selector(errors, &path, &spec.selector, "deployment");
     selector_and_template(errors, &path, &spec.selector, spec.template.as_ref());
 }
 
@@ -53,12 +51,18 @@ pub(super) fn replica_set_update(errors: &mut FieldErrors, new: &ReplicaSet, old
     errors.immutable(&Path::root("spec.selector"), &new.spec.selector, &old.spec.selector);
 }
 
-/// A missing selector reads as an empty one.
-pub(super) fn required_selector(errors: &mut FieldErrors, path: &Path<'_>, selector: &LabelSelector) {
+/// A missing selector reads as an empty one; `noun` is what the kind is called in the answer.
+pub(super) fn required_selector(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    selector: &LabelSelector,
+    noun: &str,
+) {
     if *selector == LabelSelector::default() {
         errors.required(&path.child("selector"), "");
     } else if selector::is_empty(selector) {
-        errors.invalid(&path.child("selector"), selector, EMPTY_SELECTOR);
+        let text = format!("empty selector is invalid for {noun}");
+        errors.invalid(&path.child("selector"), selector, text);
     }
 }
 
@@ -119,7 +123,7 @@ pub(super) fn deployment_status(errors: &mut FieldErrors, deployment: &Deploymen
     replica_counts(errors, total, &parts);
     let path = Path::root("status");
     errors.non_negative(&path.child("unavailableReplicas"), status.unavailable_replicas.unwrap_or(0));
-    available_within_ready(errors, status.available_replicas, status.ready_replicas);
+    available_within_ready(errors, status.available_replicas, status.ready_replicas, "readyReplicas");
 }
 
 pub(super) fn replica_set_status(errors: &mut FieldErrors, replica_set: &ReplicaSet) {
@@ -130,11 +134,11 @@ pub(super) fn replica_set_status(errors: &mut FieldErrors, replica_set: &Replica
         ("availableReplicas", status.available_replicas),
     ];
     replica_counts(errors, status.replicas, &parts);
-    available_within_ready(errors, status.available_replicas, status.ready_replicas);
+    available_within_ready(errors, status.available_replicas, status.ready_replicas, "readyReplicas");
 }
 
 /// No part is more than the whole.
-fn replica_counts(errors: &mut FieldErrors, total: i32, parts: &[(&str, Option<i32>)]) {
+pub(super) fn replica_counts(errors: &mut FieldErrors, total: i32, parts: &[(&str, Option<i32>)]) {
     let path = Path::root("status");
     errors.non_negative(&path.child("replicas"), total);
     for (field, count) in parts {
@@ -146,11 +150,16 @@ fn replica_counts(errors: &mut FieldErrors, total: i32, parts: &[(&str, Option<i
     }
 }
 
-fn available_within_ready(errors: &mut FieldErrors, available: Option<i32>, ready: Option<i32>) {
+pub(super) fn available_within_ready(
+    errors: &mut FieldErrors,
+    available: Option<i32>,
+    ready: Option<i32>,
+    ready_field: &str,
+) {
     let available = available.unwrap_or(0);
     if available > ready.unwrap_or(0) {
         let path = Path::root("status.availableReplicas");
-        errors.invalid(&path, &available, "cannot be greater than readyReplicas");
+        errors.invalid(&path, &available, format!("cannot be greater than {ready_field}"));
     }
 }
 
@@ -189,7 +198,7 @@ fn rolling_update(errors: &mut FieldErrors, path: &Path<'_>, rolling: &RollingUp
     at_most_hundred_percent(errors, &path.child("maxUnavailable"), unavailable);
 }
 
-fn is_zero(value: &IntOrString) -> bool {
+pub(super) fn is_zero(value: &IntOrString) -> bool {
     match value {
         IntOrString::Int(number) => *number == 0,
         IntOrString::String(_) => percent(value) == Some(0),

@@ -17,6 +17,7 @@ use crate::console::resource::{ObjectRef, Uid, Watched};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{DeleteParams, ListParams, Preconditions};
@@ -124,7 +125,12 @@ impl Drain<'_> {
         let budgets: Api<PodDisruptionBudget> = Api::all(client.clone());
         // The server asks the budgets anyway; without leave to read them only the preview is poorer.
         let budgets = budgets.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
-        Ok(plan(&pods.items, &mut Ledger::new(&budgets), self.options, self.exceptions))
+        let sets: Api<DaemonSet> = Api::all(client.clone());
+        // Without leave to read them every one that a pod names is taken to be there.
+        let sets = sets.list_metadata(&ListParams::default()).await.ok();
+        let sets = sets.map(|list| list.items.iter().filter_map(|set| Some(Uid::from(set.metadata.uid.as_deref()?))).collect());
+        let mut ledger = Ledger::new(&budgets);
+        Ok(plan(&pods.items, &mut ledger, self.options, self.exceptions, sets.as_ref()))
     }
 
     /// Drives the machine until it is over, telling every step.

@@ -127,23 +127,30 @@ pub struct Row {
 }
 
 /// What a drain would do with these pods of a node, in the order it is shown: first those that leave.
-/// `exceptions` are pods the user said may be lost.
+/// `exceptions` are pods the user said may be lost; `daemon_sets` the uids of those there are, where that is
+/// known.
 pub fn plan<'a>(
     pods: impl IntoIterator<Item = &'a Pod>,
     ledger: &mut Ledger<'_>,
     options: &Options,
     exceptions: &BTreeSet<Uid>,
+    daemon_sets: Option<&BTreeSet<Uid>>,
 ) -> Vec<Row> {
     let mut judged: Vec<(&Pod, Row)> = pods
         .into_iter()
         .filter_map(|pod| {
             let uid = Uid::from(pod.metadata.uid.as_deref()?);
-            let verdict = verdict(pod, options, exceptions.contains(&uid));
+            // A DaemonSet that is gone brings nothing back.
+            let controller = controller(pod).filter(|owner| {
+                owner.kind != "DaemonSet"
+                    || daemon_sets.is_none_or(|there| there.contains(&Uid::from(owner.uid.as_str())))
+            });
+            let verdict = verdict(pod, controller, options, exceptions.contains(&uid));
             let row = Row {
                 uid,
                 namespace: pod.metadata.namespace.clone().unwrap_or_default(),
                 name: pod.metadata.name.clone().unwrap_or_default(),
-                owner: controller(pod).map(|owner| Uid::from(owner.uid.as_str())),
+                owner: controller.map(|owner| Uid::from(owner.uid.as_str())),
                 verdict,
                 ruling: Ruling::Free,
             };
@@ -170,12 +177,11 @@ fn controller(pod: &Pod) -> Option<&OwnerReference> {
 }
 
 /// The filters of kubectl (`pkg/drain/filters.go`), in its order.
-fn verdict(pod: &Pod, options: &Options, excepted: bool) -> Verdict {
+fn verdict(pod: &Pod, controller: Option<&OwnerReference>, options: &Options, excepted: bool) -> Verdict {
     let annotations = pod.metadata.annotations.as_ref();
     if annotations.is_some_and(|annotations| annotations.contains_key("kubernetes.io/config.mirror")) {
         return Verdict::SkipMirror;
     }
-    let controller = controller(pod);
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let finished = matches!(phase, Some("Succeeded" | "Failed"));
     if !finished && controller.is_some_and(|controller| controller.kind == "DaemonSet") {
@@ -253,8 +259,26 @@ mod tests {
             (going, &plain, false, Verdict::Going),
         ];
         for (more, options, excepted, expect) in cases {
-            assert_eq!(verdict(&pod("a", more.clone()), options, excepted), expect, "{more} {options:?}");
+            let pod = pod("a", more.clone());
+            assert_eq!(verdict(&pod, controller(&pod), options, excepted), expect, "{more} {options:?}");
         }
+    }
+
+    /// NODE-3: a pod whose DaemonSet is gone comes back by nobody, so it is not left alone.
+    #[test]
+    fn a_daemon_without_its_set_has_no_controller() {
+        let daemon = pod(
+            "a",
+            json!({ "metadata": { "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "DaemonSet",
+                "name": "d", "uid": "d", "controller": true }] } }),
+        );
+        let told = |sets: Option<&BTreeSet<Uid>>| {
+            let rows = plan([&daemon], &mut Ledger::new([]), &Options::default(), &BTreeSet::new(), sets);
+            rows[0].verdict
+        };
+        assert_eq!(told(None), Verdict::SkipDaemonSet);
+        assert_eq!(told(Some(&[Uid::from("d")].into())), Verdict::SkipDaemonSet);
+        assert_eq!(told(Some(&[Uid::from("e")].into())), Verdict::RefuseUnmanaged);
     }
 
     #[test]
@@ -264,7 +288,7 @@ mod tests {
             pod("bare", json!({ "metadata": { "ownerReferences": null } })),
             pod("a", json!({})),
         ];
-        let rows = plan(&pods, &mut Ledger::new([]), &Options::default(), &BTreeSet::new());
+        let rows = plan(&pods, &mut Ledger::new([]), &Options::default(), &BTreeSet::new(), None);
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["a", "z", "bare"]);
     }

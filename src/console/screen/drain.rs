@@ -119,7 +119,7 @@ impl Drain {
                     return rows.clone();
                 }
                 let pods = cx.stores.pods_on(&node.name).map(|pod| &**pod);
-                plan(pods, &mut ledger, &self.options, &self.exceptions)
+                plan(pods, &mut ledger, &self.options, &self.exceptions, None)
             })
             .collect()
     }

@@ -17,7 +17,7 @@ use crate::api::{Api, ApiError, Change, DeleteOptions};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared, Typed};
 use crate::reconcile::Cache;
-pub(super) use revision::{data_of, equal_to, next_number, number_of, template_of};
+pub(super) use revision::{equal_to, next_number, number_of, template_of};
 
 /// The label by which a pod tells the revision it was made of: of a StatefulSet the revision's name, of a
 /// DaemonSet its hash.

@@ -22,7 +22,7 @@ const LONGEST_PREFIX: usize = 223;
 /// What a revision holds: the strategic merge patch that brings the owner back to this template.
 ///
 /// Its maps are sorted, so that equal templates are equal bytes.
-pub(in crate::controllers) fn data_of(template: &PodTemplateSpec) -> Value {
+pub(super) fn data_of(template: &PodTemplateSpec) -> Value {
     let mut template = serde_json::to_value(template).expect("templates have string keys and finite numbers");
     if let Some(fields) = template.as_object_mut() {
         fields.insert("$patch".into(), "replace".into());

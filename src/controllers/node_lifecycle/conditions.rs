@@ -47,44 +47,83 @@ pub(super) fn fall_silent(conditions: &mut Vec<NodeCondition>, created: Option<T
     }
 }
 
-/// The node's taints as they should be: those of others as they are, ours by its conditions.
+/// The node's taints as they should be now: those of others as they are, ours by its conditions and its cordon.
+///
+/// A NoExecute taint of ours goes with its reason, or changes with it; a new one comes only in the node's turn
+/// ([`executed`]).
 pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
-    let current: &[Taint] = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
     let mut wanted: Vec<(&str, &str)> = TAINTING
         .iter()
         .filter(|(type_, status, _)| condition_status(node, type_) == Some(status))
         .map(|(_, _, key)| (*key, NO_SCHEDULE))
         .collect();
-    let executing: Vec<(&str, &str)> = wanted
-        .iter()
-        .filter(|(key, _)| [NOT_READY, UNREACHABLE].contains(key))
-        .map(|(key, _)| (*key, NO_EXECUTE))
-        .collect();
-    wanted.extend(executing);
+    if is_driven_away(node) {
+        wanted.extend(driving(node).map(|key| (key, NO_EXECUTE)));
+    }
     if node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true) {
         wanted.push((UNSCHEDULABLE, NO_SCHEDULE));
     }
     let is_wanted = |t: &Taint| wanted.iter().any(|(key, effect)| t.key == *key && t.effect == *effect);
-    let mut taints: Vec<Taint> = current.iter().filter(|t| !is_ours(t) || is_wanted(t)).cloned().collect();
+    let mut taints: Vec<Taint> =
+        current(node).iter().filter(|t| !is_ours(t) || is_wanted(t)).cloned().collect();
     for (key, effect) in wanted {
-        if !taints.iter().any(|t| t.key == key && t.effect == effect) {
-            taints.push(Taint {
-                key: key.into(),
-                effect: effect.into(),
-                value: None,
-                time_added: Some(time(now)),
-            });
-        }
+        add(&mut taints, key, effect, now);
     }
     taints
+}
+
+/// The node's taints when it is its turn that pods leave it.
+pub(super) fn executed(node: &Node, now: Timestamp) -> Vec<Taint> {
+    let mut taints = current(node).to_vec();
+    if let Some(key) = driving(node) {
+        add(&mut taints, key, NO_EXECUTE, now);
+    }
+    taints
+}
+
+/// The node's taints when its silence means nothing, since everybody is silent.
+pub(super) fn pardoned(node: &Node) -> Vec<Taint> {
+    current(node).iter().filter(|t| !drives_away(t)).cloned().collect()
+}
+
+/// Whether pods should leave the node, in its turn.
+pub(super) fn should_be_driven_away(node: &Node) -> bool {
+    driving(node).is_some() && !is_driven_away(node)
+}
+
+/// The key of the NoExecute taint that the node's Ready condition brings.
+fn driving(node: &Node) -> Option<&'static str> {
+    match condition_status(node, "Ready")? {
+        "False" => Some(NOT_READY),
+        "Unknown" => Some(UNREACHABLE),
+        _ => None,
+    }
+}
+
+fn is_driven_away(node: &Node) -> bool {
+    current(node).iter().any(drives_away)
+}
+
+fn drives_away(taint: &Taint) -> bool {
+    taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
+}
+
+fn current(node: &Node) -> &[Taint] {
+    node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default()
+}
+
+fn add(taints: &mut Vec<Taint>, key: &str, effect: &str, now: Timestamp) {
+    if !taints.iter().any(|t| t.key == key && t.effect == effect) {
+        let time_added = Some(time(now));
+        taints.push(Taint { key: key.into(), effect: effect.into(), value: None, time_added });
+    }
 }
 
 fn is_ours(taint: &Taint) -> bool {
     let by_condition = TAINTING.iter().any(|(_, _, key)| taint.key == *key);
     match taint.effect.as_str() {
         NO_SCHEDULE => by_condition || taint.key == UNSCHEDULABLE,
-        NO_EXECUTE => [NOT_READY, UNREACHABLE].contains(&taint.key.as_str()),
-        _ => false,
+        _ => drives_away(taint),
     }
 }
 
@@ -109,7 +148,13 @@ mod tests {
         let ready = |status: &str| json!([{"type": "Ready", "status": status}]);
         for (rule, conditions, spec, expected) in [
             ("ready", ready("True"), json!({"taints": [foreign, old]}), "mine:NoExecute"),
-            ("not ready", ready("False"), json!({}), "not-ready:NoSchedule not-ready:NoExecute"),
+            ("not ready", ready("False"), json!({}), "not-ready:NoSchedule"),
+            (
+                "was silent, and is not ready",
+                ready("False"),
+                json!({"taints": [old]}),
+                "not-ready:NoSchedule not-ready:NoExecute",
+            ),
             (
                 "unreachable, as before",
                 ready("Unknown"),
@@ -130,17 +175,42 @@ mod tests {
                 "",
             ),
         ] {
-            let told: Vec<String> = taints(&node(conditions, spec), now)
-                .iter()
-                .map(|t| {
-                    let key = t.key.trim_start_matches("node.kubernetes.io/");
-                    let before = t.time_added.as_ref().filter(|at| at.0 < now);
-                    let at = before.map(|at| format!("@{}", &at.0.to_string()[..10])).unwrap_or_default();
-                    format!("{key}:{}{at}", t.effect)
-                })
-                .collect();
-            assert_eq!(told.join(" "), expected, "{rule}");
+            assert_eq!(told(&taints(&node(conditions, spec), now), now), expected, "{rule}");
         }
+    }
+
+    fn told(taints: &[Taint], now: Timestamp) -> String {
+        let one = |t: &Taint| {
+            let key = t.key.trim_start_matches("node.kubernetes.io/");
+            let before = t.time_added.as_ref().filter(|at| at.0 < now);
+            let at = before.map(|at| format!("@{}", &at.0.to_string()[..10])).unwrap_or_default();
+            format!("{key}:{}{at}", t.effect)
+        };
+        taints.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn pods_leave_a_node_in_its_turn_or_are_let_stay_node_2() {
+        let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
+        let ready = |status: &str| json!([{"type": "Ready", "status": status}]);
+        let held = json!({"taints": [{"key": NOT_READY, "effect": "NoSchedule"}]});
+        let driven = json!({"taints": [{"key": NOT_READY, "effect": "NoSchedule"},
+            {"key": NOT_READY, "effect": "NoExecute"}, {"key": "mine", "effect": "NoExecute"}]});
+        for (conditions, spec, due, then) in [
+            (ready("False"), &held, true, "not-ready:NoSchedule not-ready:NoExecute"),
+            (ready("Unknown"), &json!({}), true, "unreachable:NoExecute"),
+            (ready("False"), &driven, false, "not-ready:NoSchedule not-ready:NoExecute mine:NoExecute"),
+            (ready("True"), &json!({}), false, ""),
+            (json!([]), &json!({}), false, ""),
+        ] {
+            let node = node(conditions, spec.clone());
+            assert_eq!(should_be_driven_away(&node), due);
+            assert_eq!(told(&executed(&node, now), now), then);
+        }
+        assert_eq!(
+            told(&pardoned(&node(ready("False"), driven)), now),
+            "not-ready:NoSchedule mine:NoExecute"
+        );
     }
 
     #[test]

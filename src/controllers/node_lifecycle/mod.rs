@@ -1,16 +1,19 @@
 //! Node lifecycle: a node that is not heard of becomes Unknown, is tainted, and its pods stop serving.
 //!
 //! A heartbeat is a renewed Lease or a reported status, timed by this controller's own monotonic clock: a
-//! node's clock, or a jump of ours, kills nobody.
+//! node's clock, or a jump of ours, kills nobody. New pods are kept off a silent node at once; those that are
+//! there are driven away in its turn ([`zones`]).
 
 mod conditions;
+mod zones;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
 use parking_lot::Mutex;
 
 use super::context::Context;
@@ -20,9 +23,19 @@ use crate::object::node::{condition_status, is_ready, node_of};
 use crate::object::readiness;
 use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use zones::{Health, Turn, Zones, zone_of};
 
 /// Where kubelets renew their Leases.
 const LEASES: &str = "kube-node-lease";
+
+/// Something to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Work {
+    /// One node: is it heard, what are its taints.
+    Node(Key),
+    /// All zones: whose pods are driven away next.
+    Zones,
+}
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -33,6 +46,7 @@ pub(super) fn start(context: &Context) {
         nodes: nodes.clone(),
         pods: context.caches.of(),
         heard: Mutex::default(),
+        zones: Mutex::new(Zones::new(context.settings.node_lifecycle.clone())),
         recorder: Recorder::new(&context.api, "node-controller"),
         queue: queue.clone(),
     });
@@ -50,30 +64,22 @@ struct NodeController {
     pods: Cache<Pod>,
     /// When each node was last heard of, on the monotonic clock.
     heard: Mutex<HashMap<String, Duration>>,
+    zones: Mutex<Zones>,
     recorder: Recorder,
-    queue: WorkQueue<Key>,
+    queue: WorkQueue<Work>,
 }
 
 impl Reconciler for NodeController {
-    type Key = Key;
+    type Key = Work;
 
     fn name(&self) -> &'static str {
         "nodelifecycle"
     }
 
-    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let Some(mut node) = self.nodes.get(key) else { return Ok(()) };
-        let heard = self.heard.lock().get(&key.name).copied().unwrap_or_default();
-        let grace = self.api.timings().node_monitor_grace.0;
-        let silent = self.api.clock().monotonic().saturating_sub(heard);
-        if silent < grace {
-            self.queue.add_after(key.clone(), grace.checked_sub(silent).unwrap_or_default());
-        } else if let Some(unknown) = self.make_unknown(&node, heard)? {
-            node = unknown;
-        }
-        self.taint(&node)?;
-        if !is_ready(&node) && condition_status(&node, "Ready").is_some() {
-            self.pods_not_ready(&node)?;
+    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+        match work {
+            Work::Node(key) => self.look_at_node(key)?,
+            Work::Zones => self.look_at_zones()?,
         }
         Ok(())
     }
@@ -85,7 +91,82 @@ fn reported(node: &Object) -> Option<jiff::Timestamp> {
     conditions.iter().filter_map(|c| c.last_heartbeat_time.as_ref()).map(|t| t.0).max()
 }
 
+/// What of a node its zone's health follows from.
+fn health(node: &Object) -> Option<Health> {
+    node.get::<Node>().map(Health::of)
+}
+
 impl NodeController {
+    fn look_at_node(&self, key: &Key) -> Result<(), ApiError> {
+        let Some(mut node) = self.nodes.get(key) else { return Ok(()) };
+        let heard = self.heard.lock().get(&key.name).copied().unwrap_or_default();
+        let timings = self.api.timings();
+        let reported = condition_status(&node, "Ready").is_some();
+        let grace = if reported { timings.node_monitor_grace.0 } else { timings.node_startup_grace.0 };
+        let silent = self.api.clock().monotonic().saturating_sub(heard);
+        if silent < grace {
+            let left = grace.checked_sub(silent).unwrap_or_default();
+            self.queue.add_after(Work::Node(key.clone()), left);
+        } else if let Some(unknown) = self.make_unknown(&node, heard)? {
+            node = unknown;
+        }
+        self.set_taints(&node, conditions::taints)?;
+        if conditions::should_be_driven_away(&node) {
+            if self.zones.lock().ask(node.name(), &zone_of(&node)) {
+                self.look_at_zones_soon();
+            }
+        } else {
+            self.zones.lock().cancel(node.name());
+        }
+        if !is_ready(&node) && condition_status(&node, "Ready").is_some() {
+            self.pods_not_ready(&node)?;
+        }
+        Ok(())
+    }
+
+    /// Those that fall silent together are judged together.
+    fn look_at_zones_soon(&self) {
+        self.queue.add_after(Work::Zones, self.api.timings().node_eviction_check.0);
+    }
+
+    fn look_at_zones(&self) -> Result<(), ApiError> {
+        let nodes = self.nodes.list();
+        let healths: Vec<Health> = nodes.iter().map(|node| Health::of(node)).collect();
+        let now = self.api.clock().monotonic();
+        let turn = self.zones.lock().observe(&healths, now);
+        match turn {
+            Some(Turn::AllSilent) => {
+                tracing::warn!("all nodes are not ready: no pods are evicted until some are");
+                for node in &nodes {
+                    self.set_taints(node, |fresh, _| conditions::pardoned(fresh))?;
+                }
+            }
+            Some(Turn::SomeHeard) => {
+                tracing::info!("some nodes are ready again: each is given its full time");
+                self.heard.lock().values_mut().for_each(|heard| *heard = now);
+            }
+            None => {}
+        }
+        self.drive_away(&nodes, now)?;
+        if let Some(delay) = self.zones.lock().wait(now) {
+            self.queue.add_after(Work::Zones, delay);
+        }
+        Ok(())
+    }
+
+    /// Taints the nodes whose turn it is.
+    fn drive_away(&self, nodes: &[Shared<Node>], now: Duration) -> Result<(), ApiError> {
+        loop {
+            let turn = self.zones.lock().next(now);
+            let Some(name) = turn else { return Ok(()) };
+            let Some(node) = nodes.iter().find(|node| node.name() == name) else { continue };
+            if let Err(error) = self.set_taints(node, conditions::executed) {
+                self.zones.lock().ask(&name, &zone_of(node));
+                return Err(error);
+            }
+        }
+    }
+
     fn lease_changed(&self, change: &Change) {
         if change.kind != ChangeKind::Deleted && change.object.namespace() == LEASES {
             self.heard_of(change.object.name());
@@ -101,19 +182,29 @@ impl NodeController {
         match change.kind {
             ChangeKind::Deleted => {
                 self.heard.lock().remove(&key.name);
+                self.zones.lock().cancel(&key.name);
+                self.look_at_zones_soon();
                 let message = format!("Node {} event: Removing Node {} from Controller", key.name, key.name);
                 self.recorder.normal(node, "RemovingNode", message);
                 return;
             }
             // Whoever starts to listen gives every node its full time.
-            ChangeKind::Added => self.heard_of(&key.name),
+            ChangeKind::Added => {
+                self.heard_of(&key.name);
+                self.look_at_zones_soon();
+                let message = format!("Node {} event: Registered Node {} in Controller", key.name, key.name);
+                self.recorder.normal(node, "RegisteredNode", message);
+            }
             ChangeKind::Modified => {
                 if change.previous.as_ref().is_none_or(|before| reported(before) != reported(node)) {
                     self.heard_of(&key.name);
                 }
+                if change.previous.as_ref().is_none_or(|before| health(before) != health(node)) {
+                    self.look_at_zones_soon();
+                }
             }
         }
-        self.queue.add(key);
+        self.queue.add(Work::Node(key));
     }
 
     /// A pod that says it is ready on a node that is not is looked at again.
@@ -122,7 +213,7 @@ impl NodeController {
         let Some(name) = node_of(pod) else { return };
         let key = Key::new("", name);
         if self.nodes.get(&key).is_some_and(|node| !is_ready(&node)) {
-            self.queue.add(key);
+            self.queue.add(Work::Node(key));
         }
     }
 
@@ -151,14 +242,19 @@ impl NodeController {
         Ok(Some(written))
     }
 
-    fn taint(&self, node: &Shared<Node>) -> Result<(), ApiError> {
+    /// Writes what a rule makes of the node's taints, if that is something else.
+    fn set_taints(
+        &self,
+        node: &Shared<Node>,
+        rule: impl Fn(&Node, Timestamp) -> Vec<Taint>,
+    ) -> Result<(), ApiError> {
         let now = self.api.clock().now();
         let of_node = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
-        if conditions::taints(node, now) == of_node {
+        if rule(node, now) == of_node {
             return Ok(());
         }
         let tainted = self.api.modify::<Node>(&node.key(), |fresh| {
-            let taints = conditions::taints(fresh, now);
+            let taints = rule(fresh, now);
             fresh.spec.get_or_insert_default().taints = (!taints.is_empty()).then_some(taints);
             Ok(())
         });

@@ -64,7 +64,8 @@ pub async fn ask(target: &Target, container: &Container, probe: &Probe) -> Probe
         return ProbeOutcome::Success;
     }
     if let Some(get) = &probe.http_get {
-        let asked = http_get(target.place, container, get, "kube-probe/1.37");
+        // Boxed, as gRPC is: what a task that asks a socket would carry with it for nothing.
+        let asked = Box::pin(http_get(target.place, container, get, "kube-probe/1.37"));
         return match tokio::time::timeout(limit, asked).await {
             Ok(Ok(status)) if (200..400).contains(&status) => ProbeOutcome::Success,
             Ok(Ok(status)) => ProbeOutcome::Failure(format!("HTTP probe failed with statuscode: {status}")),
@@ -88,7 +89,7 @@ pub async fn ask(target: &Target, container: &Container, probe: &Probe) -> Probe
     if let Some(action) = &probe.grpc {
         let (host, port) = target.place.address(None, u16::try_from(action.port).unwrap_or(0));
         let address = format!("{host}:{port}");
-        return match tokio::time::timeout(limit, grpc::check(&address, action)).await {
+        return match tokio::time::timeout(limit, Box::pin(grpc::check(&address, action))).await {
             Ok(outcome) => outcome,
             Err(_) => ProbeOutcome::Failure(format!(
                 "timeout: failed to connect service \"{address}\" within {limit:?}: context deadline exceeded"

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{After, Pass};
 use crate::kubelet::observed::HookState;
 use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::sync_loop::Note;
+use crate::kubelet::sync_loop::{Answer, Note};
 use crate::kubelet::{hooks, probe, spec};
 
 impl Pass<'_> {
@@ -40,19 +40,19 @@ impl Pass<'_> {
     }
 
     pub(super) fn ask_probe(&mut self, name: &str, id: ContainerId, kind: probe::ProbeKind) {
-        let Some((_, container)) = spec::container(&self.pod, name) else { return };
-        let container = container.into_owned();
         if let Some(attempt) = self.attempt_mut(name, &id) {
             attempt.probes.asked(kind);
         }
         let target = self.target(id.clone());
-        let (engine, uid, name) = (self.engine.clone(), self.pod.uid().to_string(), name.to_string());
+        let (engine, pod, name) = (self.engine.clone(), self.pod.clone(), name.to_string());
         self.node.tasks.spawn("probe", async move {
-            let outcome = match kind.of(&container) {
-                Some(asked) => probe::check::ask(&target, &container, asked).await,
+            let container = spec::container(&pod, &name).map(|(_, container)| container);
+            let asked = container.as_ref().and_then(|container| Some((container, kind.of(container)?)));
+            let outcome = match asked {
+                Some((container, asked)) => probe::check::ask(&target, container, asked).await,
                 None => probe::ProbeOutcome::Success,
             };
-            engine.note(&uid, Note::Probe { container: name, id, kind, outcome });
+            engine.answered(&pod.uid().to_string(), Answer { container: name, id, kind, outcome });
         });
     }
 

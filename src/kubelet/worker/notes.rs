@@ -6,13 +6,17 @@ use super::Pass;
 use crate::kubelet::observed::{HookState, Prepared, StopCause};
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
 use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::sync_loop::Note;
+use crate::kubelet::sync_loop::{Answer, Note};
 use crate::kubelet::{plan, spec};
 use crate::reconcile::EventType;
 
 impl Pass<'_> {
     pub(super) fn take_notes(&mut self, notes: Vec<Note>) {
         for note in notes {
+            let quiet = matches!(&note, Note::Probe(answer) if !self.is_news(answer));
+            if !quiet {
+                self.state.told = None;
+            }
             match note {
                 Note::Look => self.state.stale = true,
                 Note::Refresh => {
@@ -34,12 +38,19 @@ impl Pass<'_> {
                         stop.pre_stop = HookState::Done;
                     }
                 }
-                Note::Probe { container, id, kind, outcome } => {
+                Note::Probe(Answer { container, id, kind, outcome }) => {
                     self.probe_over(&container, &id, kind, &outcome);
                 }
                 Note::Evict { message, grace, disrupted } => self.evict(message, grace, disrupted),
             }
         }
+    }
+
+    /// Whether the answer of a probe says something that was not known.
+    fn is_news(&self, answer: &Answer) -> bool {
+        let attempt = self.state.observed.memory(&answer.container).current.as_ref();
+        let probes = attempt.filter(|attempt| attempt.id == answer.id).map(|attempt| attempt.probes.clone());
+        probes.is_some_and(|mut probes| probes.answered(answer.kind, &answer.outcome, self.now()))
     }
 
     fn post_start_over(&mut self, container: &str, id: &ContainerId, result: Result<(), String>) {

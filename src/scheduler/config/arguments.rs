@@ -1,19 +1,21 @@
 //! `pluginConfig`: the arguments of plugins.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{NodeAffinity, TopologySpreadConstraint};
+use k8s_openapi::api::core::v1::NodeAffinity;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::ConfigError;
 use super::names::{Named, known, named};
+use super::spread_arguments;
 use crate::object::node_selector::RequiredNodes;
 use crate::scheduler::default_spread::DefaultConstraints;
 use crate::scheduler::framework::{Plugin, PluginId};
 use crate::scheduler::plugins::{
-    self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit,
+    self, BalancedAllocation, DefaultPreemption, InterPodAffinity, NodeResourcesFit, VolumeBinding,
 };
 use crate::scheduler::scoring::{MAX_POINT, Strategy, Weighed};
 
@@ -25,6 +27,7 @@ pub(super) struct Arguments {
     affinity: InterPodAffinity,
     preemption: DefaultPreemption,
     added_affinity: RequiredNodes,
+    volumes: VolumeBinding,
 }
 
 impl Default for Arguments {
@@ -36,6 +39,7 @@ impl Default for Arguments {
             affinity: InterPodAffinity::default(),
             preemption: DefaultPreemption::default(),
             added_affinity: RequiredNodes::default(),
+            volumes: VolumeBinding::default(),
         }
     }
 }
@@ -112,14 +116,6 @@ struct AffinityArgs {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SpreadArgs {
-    #[serde(default)]
-    default_constraints: Vec<TopologySpreadConstraint>,
-    defaulting_type: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct PreemptionArgs {
     min_candidate_nodes_percentage: Option<i64>,
     min_candidate_nodes_absolute: Option<i64>,
@@ -129,6 +125,16 @@ struct PreemptionArgs {
 #[serde(rename_all = "camelCase")]
 struct NodeAffinityArgs {
     added_affinity: Option<NodeAffinity>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct VolumeArgs {
+    #[serde(flatten)]
+    _type: TypeMeta,
+    bind_timeout_seconds: Option<i64>,
+    #[serde(rename = "shape")]
+    _shape: Option<Value>,
 }
 
 impl Arguments {
@@ -144,6 +150,7 @@ impl Arguments {
             Some(Named::Elsewhere) => {}
             Some(Named::Strategy(strategy)) => self.old_score(&strategy, parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeResourcesFit)) => self.fit(parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::VolumeBinding)) => self.volumes(&parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeResourcesBalancedAllocation)) => {
                 let args: OldScoreArgs = parse(args, &at)?;
                 if !args.resources.is_empty() {
@@ -158,7 +165,9 @@ impl Arguments {
                 self.affinity.ignore_preferred_of_existing =
                     args.ignore_preferred_terms_of_existing_pods.unwrap_or(false);
             }
-            Some(Named::Plugin(PluginId::PodTopologySpread)) => self.spread(&parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::PodTopologySpread)) => {
+                self.default_constraints = spread_arguments::read(&parse(args, &at)?, &at)?;
+            }
             Some(Named::Plugin(PluginId::DefaultPreemption)) => self.preemption(&parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeAffinity)) => {
                 let args: NodeAffinityArgs = parse(args, &at)?;
@@ -218,58 +227,6 @@ impl Arguments {
         Ok(())
     }
 
-    fn spread(&mut self, args: &SpreadArgs, at: &str) -> Result<(), ConfigError> {
-        let listed = !args.default_constraints.is_empty();
-        self.default_constraints = match args.defaulting_type.as_deref() {
-            // Before there was a type, giving constraints was enough.
-            None if listed => DefaultConstraints::list(args.default_constraints.clone()),
-            None | Some("System") => DefaultConstraints::system(),
-            Some("List") => DefaultConstraints::list(args.default_constraints.clone()),
-            Some(other) => {
-                let message =
-                    format!("Unsupported value: \"{other}\": supported values: \"List\", \"System\"");
-                return Err(ConfigError::new(format!("{at}.defaultingType"), message));
-            }
-        };
-        if listed && args.defaulting_type.as_deref() == Some("System") {
-            let message =
-                "Invalid value: when .defaultConstraints are not empty, .defaultingType must be \"List\"";
-            return Err(ConfigError::new(format!("{at}.defaultingType"), message));
-        }
-        let mut seen = std::collections::HashSet::new();
-        for (n, constraint) in args.default_constraints.iter().enumerate() {
-            let at = format!("{at}.defaultConstraints[{n}]");
-            if constraint.max_skew <= 0 {
-                let message = format!("Invalid value: {}: must be greater than zero", constraint.max_skew);
-                return Err(ConfigError::new(format!("{at}.maxSkew"), message));
-            }
-            if constraint.topology_key.is_empty() {
-                return Err(ConfigError::new(
-                    format!("{at}.topologyKey"),
-                    "Required value: can not be empty",
-                ));
-            }
-            if !["DoNotSchedule", "ScheduleAnyway"].contains(&constraint.when_unsatisfiable.as_str()) {
-                let message = format!(
-                    "Unsupported value: \"{}\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"",
-                    constraint.when_unsatisfiable
-                );
-                return Err(ConfigError::new(format!("{at}.whenUnsatisfiable"), message));
-            }
-            if constraint.label_selector.is_some() {
-                let message =
-                    "Forbidden: constraint must not define a selector, as they deduced for each pod";
-                return Err(ConfigError::new(format!("{at}.labelSelector"), message));
-            }
-            let pair = (constraint.topology_key.clone(), constraint.when_unsatisfiable.clone());
-            if !seen.insert(pair.clone()) {
-                let message = format!("Duplicate value: \"{{{}, {}}}\"", pair.0, pair.1);
-                return Err(ConfigError::new(at, message));
-            }
-        }
-        Ok(())
-    }
-
     fn preemption(&mut self, args: &PreemptionArgs, at: &str) -> Result<(), ConfigError> {
         if let Some(percentage) = args.min_candidate_nodes_percentage {
             let percentage = within(percentage, 0, 100, &format!("{at}.minCandidateNodesPercentage"))?;
@@ -286,9 +243,21 @@ impl Arguments {
         Ok(())
     }
 
+    fn volumes(&mut self, args: &VolumeArgs, at: &str) -> Result<(), ConfigError> {
+        let Some(seconds) = args.bind_timeout_seconds else { return Ok(()) };
+        let Ok(seconds) = u64::try_from(seconds) else {
+            let message =
+                format!("Invalid value: {seconds}: invalid BindTimeoutSeconds, should not be a negative value");
+            return Err(ConfigError::new(format!("{at}.bindTimeoutSeconds"), message));
+        };
+        self.volumes.bind_timeout = Duration::from_secs(seconds);
+        Ok(())
+    }
+
     /// Every plugin with its settings, in the order in which they are asked.
     pub(super) fn plugins(self) -> Vec<Arc<dyn Plugin>> {
-        plugins::with(self.fit, self.balanced, self.affinity, self.preemption, self.added_affinity)
+        let Self { fit, balanced, affinity, preemption, added_affinity, volumes, .. } = self;
+        plugins::with(fit, balanced, affinity, preemption, added_affinity, volumes)
     }
 }
 

@@ -29,8 +29,6 @@ const ELSEWHERE: &[&str] = &[
     "SelectorSpread",
     "DefaultPodTopologySpread",
     "ServiceAffinity",
-    "VolumeBinding",
-    "VolumeRestrictions",
     "VolumeZone",
 ];
 

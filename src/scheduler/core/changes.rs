@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::{Core, Gated};
 use crate::object::owner::is_terminating;
@@ -74,7 +75,8 @@ impl Core {
             return None;
         }
         let known = self.queue.get(pod.uid()).cloned();
-        let same = known.as_ref().is_some_and(|known| known.decides_like(&pod) && !is_terminating(&pod.metadata));
+        let same =
+            known.as_ref().is_some_and(|known| known.decides_like(&pod) && !is_terminating(&pod.metadata));
         if same && known.as_ref().is_some_and(|known| known.nominated_node() == nominated_node(&pod)) {
             return None;
         }
@@ -159,6 +161,34 @@ impl Core {
     pub fn workload_changed(&mut self, object: &Object, gone: bool, now: Duration) {
         self.selectors.note(object, gone);
         self.queue.changed(now);
+    }
+
+    /// A claim is new or changed, or gone.
+    pub fn claim_changed(&mut self, claim: &Shared<PersistentVolumeClaim>, gone: bool, now: Duration) {
+        let storage = self.snapshot.storage_mut();
+        if gone { storage.remove_claim(&claim.key()) } else { storage.set_claim(claim.clone()) }
+        let change = ClusterChange::ClaimChanged(claim);
+        wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
+    }
+
+    /// A volume is new or changed, or gone.
+    pub fn volume_changed(&mut self, volume: &Shared<PersistentVolume>, gone: bool, now: Duration) {
+        if gone {
+            return self.snapshot.storage_mut().remove_volume(volume.name());
+        }
+        self.snapshot.storage_mut().set_volume(volume.clone());
+        let change = ClusterChange::VolumeChanged(volume);
+        wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
+    }
+
+    /// A storage class is new or changed, or gone.
+    pub fn class_changed(&mut self, class: &Shared<StorageClass>, gone: bool, now: Duration) {
+        if gone {
+            return self.snapshot.storage_mut().remove_class(class.name());
+        }
+        self.snapshot.storage_mut().set_class(class.clone());
+        let change = ClusterChange::ClassChanged(class);
+        wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
     }
 
     /// A budget is new or changed.

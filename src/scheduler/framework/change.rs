@@ -1,5 +1,9 @@
 //! What happens in the cluster that may let a waiting pod fit.
 
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
+
+use crate::object::Shared;
 use crate::scheduler::node_info::{NodeDifference, NodeInfo};
 use crate::scheduler::pod_info::PodInfo;
 
@@ -18,6 +22,12 @@ pub enum ClusterChange<'a> {
     PodRemoved(&'a NodeInfo, &'a PodInfo),
     /// Other pods may be selected by terms that select namespaces.
     NamespaceChanged,
+    /// A claim is new or changed, or gone.
+    ClaimChanged(&'a Shared<PersistentVolumeClaim>),
+    /// A volume is new or changed.
+    VolumeChanged(&'a Shared<PersistentVolume>),
+    /// A storage class is new or changed.
+    ClassChanged(&'a Shared<StorageClass>),
 }
 
 /// The kinds of [`ClusterChange`].
@@ -30,6 +40,9 @@ pub enum ChangeType {
     PodPlaced,
     PodRemoved,
     NamespaceChanged,
+    ClaimChanged,
+    VolumeChanged,
+    ClassChanged,
 }
 
 impl ClusterChange<'_> {
@@ -42,6 +55,9 @@ impl ClusterChange<'_> {
             Self::PodPlaced(..) => ChangeType::PodPlaced,
             Self::PodRemoved(..) => ChangeType::PodRemoved,
             Self::NamespaceChanged => ChangeType::NamespaceChanged,
+            Self::ClaimChanged(_) => ChangeType::ClaimChanged,
+            Self::VolumeChanged(_) => ChangeType::VolumeChanged,
+            Self::ClassChanged(_) => ChangeType::ClassChanged,
         }
     }
 }

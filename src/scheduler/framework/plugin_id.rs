@@ -49,6 +49,10 @@ plugins! {
     NodePorts = "NodePorts", weight 0, at [Filter];
     /// What a pod requests must be free.
     NodeResourcesFit = "NodeResourcesFit", weight 1, at [Filter, Score];
+    /// A claim for one pod is used by one pod.
+    VolumeRestrictions = "VolumeRestrictions", weight 0, at [Filter];
+    /// Pods go where their volumes can be had, and their claims are bound with them.
+    VolumeBinding = "VolumeBinding", weight 0, at [Filter, Reserve, PreBind];
     /// Pods of a kind spread over domains.
     PodTopologySpread = "PodTopologySpread", weight 2, at [Filter, Score];
     /// Pods seek and shun one another.

@@ -16,6 +16,10 @@ mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
 mod test_asking;
+#[cfg(test)]
+mod test_volumes;
+mod volume_binding;
+mod volume_restrictions;
 
 use std::sync::Arc;
 
@@ -27,6 +31,7 @@ pub(super) use default_preemption::DefaultPreemption;
 pub(super) use inter_pod_affinity::InterPodAffinity;
 pub(super) use node_resources_fit::NodeResourcesFit;
 pub(super) use priority_sort::PrioritySort;
+pub(super) use volume_binding::VolumeBinding;
 
 /// All plugins with their default settings, in the order in which they are asked.
 pub fn all() -> Vec<Arc<dyn Plugin>> {
@@ -36,6 +41,7 @@ pub fn all() -> Vec<Arc<dyn Plugin>> {
         InterPodAffinity::default(),
         DefaultPreemption::default(),
         RequiredNodes::default(),
+        VolumeBinding::default(),
     )
 }
 
@@ -46,6 +52,7 @@ pub(super) fn with(
     affinity: InterPodAffinity,
     preemption: DefaultPreemption,
     added_affinity: RequiredNodes,
+    volumes: VolumeBinding,
 ) -> Vec<Arc<dyn Plugin>> {
     vec![
         Arc::new(scheduling_gates::SchedulingGates),
@@ -56,6 +63,8 @@ pub(super) fn with(
         Arc::new(node_affinity::NodeAffinity { added: added_affinity }),
         Arc::new(node_ports::NodePorts),
         Arc::new(fit),
+        Arc::new(volume_restrictions::VolumeRestrictions),
+        Arc::new(volumes),
         Arc::new(pod_topology_spread::PodTopologySpread),
         Arc::new(affinity),
         Arc::new(balanced),

@@ -154,6 +154,7 @@ fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
         &mut Ledger::new(context.stores.budgets.iter().map(|(_, budget)| &**budget)),
         &Options::default(),
         &std::collections::BTreeSet::new(),
+        None,
     );
     let tell = |stage: &mut Stage, told| {
         stage.send(Message::Data(screen, Data::Drain(told)));
@@ -198,7 +199,7 @@ fn con_6_a_stopped_drain_goes_on_and_keeps_what_is_gone() {
         let context = stage.model.shared.context(screen, now());
         let budgets = context.stores.budgets.iter().map(|(_, budget)| &**budget);
         let pods = context.stores.pods_on("node-2").map(|pod| &**pod);
-        plan(pods, &mut Ledger::new(budgets), &Options::default(), &std::collections::BTreeSet::new())
+        plan(pods, &mut Ledger::new(budgets), &Options::default(), &std::collections::BTreeSet::new(), None)
     };
     let rows = plan_now(&stage);
     tell(&mut stage, Drained::Began { node: 0, rows });

@@ -1,7 +1,7 @@
 //! A control plane of an API and controllers on virtual time, with a kubelet that acts only when told to.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{Event, Namespace, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Namespace, Pod, PodCondition};
 use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
@@ -17,8 +17,10 @@ use std::time::Duration;
 /// The cluster under test.
 pub(crate) struct Cluster {
     pub(crate) api: Api,
+    pub(crate) store: Store,
     pub(crate) controllers: Controllers,
-    tasks: Tasks,
+    pub(crate) caches: Caches,
+    pub(crate) tasks: Tasks,
 }
 
 /// Disabled where pods run on nodes that have no objects.
@@ -32,8 +34,14 @@ pub(crate) fn key(name: &str) -> Key {
 impl Cluster {
     /// With every controller but these, and the namespace `default`.
     pub(crate) fn start(disabled: &[&str]) -> Self {
+        Self::start_with(disabled, Settings::default())
+    }
+
+    /// The same with these settings.
+    pub(crate) fn start_with(disabled: &[&str], settings: Settings) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
-        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let store = Store::ephemeral();
+        let api = Api::new(store.clone(), clock, ApiConfig::default());
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
         api.create_as(namespace).unwrap();
         let tasks = Tasks::new();
@@ -41,10 +49,10 @@ impl Cluster {
         let settings = Settings {
             disabled: disabled.iter().map(ToString::to_string).collect(),
             root_certificate: "the CA".into(),
-            ..Settings::default()
+            ..settings
         };
         let controllers = Controllers::start(&api, &caches, &tasks, settings);
-        Self { api, controllers, tasks }
+        Self { api, store, controllers, caches, tasks }
     }
 
     /// Lets virtual time pass until nobody writes any more.
@@ -191,6 +199,24 @@ impl Cluster {
             .unwrap();
     }
 
+    /// The pod's one container ends for good with this exit code.
+    pub(crate) fn end(&self, pod: &Shared<Pod>, exit_code: i32) {
+        let now = self.api.clock().time();
+        let ended: ContainerStatus = serde_json::from_value(json!({"name": "c", "image": "", "imageID": "",
+            "ready": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": exit_code, "finishedAt": now}}}))
+        .unwrap();
+        self.api
+            .modify_status::<Pod>(&pod.key(), |pod| {
+                let status = pod.status.get_or_insert_default();
+                status.phase = Some(if exit_code == 0 { "Succeeded" } else { "Failed" }.into());
+                status.container_statuses = Some(vec![ended.clone()]);
+                status.conditions = None;
+                Ok(())
+            })
+            .unwrap();
+    }
+
     /// The pod's processes die and are not restarted.
     pub(crate) fn fail(&self, pod: &Shared<Pod>) {
         self.api
@@ -202,6 +228,13 @@ impl Cluster {
             })
             .unwrap();
     }
+}
+
+/// Runs one random play on a virtual clock of its own.
+pub(crate) fn on_virtual_time(play: impl Future<Output = ()>) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(play);
 }
 
 /// A Deployment of `app=NAME` pods with absolute bounds.

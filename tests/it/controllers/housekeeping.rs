@@ -1,17 +1,16 @@
 //! Namespaces, garbage, budgets, endpoints and nodes, by scenario.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::{DeleteOptions, Propagation};
-use podium::object::pod::printed_status;
-use podium::object::readiness::{condition, is_ready, phase};
+use podium::object::readiness::{condition, phase};
 use podium::object::{Key, Kind};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, deployment, key};
+use super::nodes::node;
 
 fn map(name: &str, owners: &[(&str, &str)], finalizers: &[&str]) -> Value {
     let owners: Vec<Value> = owners
@@ -230,100 +229,10 @@ async fn endpoints_follow_readiness_and_leave_at_once_svc_1() {
     cluster.stop().await;
 }
 
-fn node(name: &str) -> Value {
-    json!({"metadata": {"name": name}, "status": {"conditions": [{"type": "Ready", "status": "True",
-        "reason": "KubeletReady", "lastHeartbeatTime": "2026-11-21T00:00:00Z"}]}})
-}
-
-/// The kubelet of a node renews its Lease.
-fn renew(cluster: &Cluster, name: &str) {
-    let now = cluster.api.clock().micro_time();
-    let key = Key::new("kube-node-lease", name);
-    let renewed = cluster.api.modify::<Lease>(&key, |lease| {
-        lease.spec.get_or_insert_default().renew_time = Some(now.clone());
-        Ok(())
-    });
-    if renewed.is_err() {
-        let lease = json!({"metadata": {"name": name, "namespace": "kube-node-lease"},
-            "spec": {"holderIdentity": name, "renewTime": now}});
-        cluster.api.create_as::<Lease>(serde_json::from_value(lease).unwrap()).unwrap();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_silent_node_is_tainted_and_its_pods_leave_after_their_time_node_2() {
-    let cluster = Cluster::start(&["garbagecollector"]);
-    cluster
-        .api
-        .create_as(
-            serde_json::from_value::<Namespace>(json!({"metadata": {"name": "kube-node-lease"}})).unwrap(),
-        )
-        .unwrap();
-    cluster.create::<Node>(node("n1"));
-    let mut web = deployment("web", 1, 1, 0);
-    web["spec"]["template"]["spec"]["tolerations"] = json!([{"key": "node.kubernetes.io/unreachable",
-        "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
-    cluster.create::<Deployment>(web);
-    cluster.run().await;
-    let taints = || {
-        let node = cluster.api.get_as::<Node>(&Key::new("", "n1")).unwrap();
-        let taints = node.spec.clone().unwrap_or_default().taints.unwrap_or_default();
-        taints.iter().map(|t| format!("{}:{}", &t.key[19..], t.effect)).collect::<Vec<_>>().join(" ")
-    };
-    for _ in 0..12 {
-        renew(&cluster, "n1");
-        cluster.pass(10).await;
-    }
-    assert_eq!(taints(), "", "a Lease is heartbeat enough");
-    cluster.pass(31).await;
-    assert_eq!(taints(), "unreachable:NoSchedule unreachable:NoExecute");
-    let pod = cluster.pods().remove(0);
-    assert!(!is_ready(&pod) && pod.metadata.deletion_timestamp.is_none());
-    assert_eq!(cluster.sets(), "1:1/0");
-    // POD-1, SAFE-4: nobody knows how it is, so its phase stays what its kubelet last said, as in Kubernetes since
-    // taints evict; only a pod that some older controller marked `NodeLost` is printed as Unknown.
-    assert_eq!((phase(&pod), printed_status(&pod).status.as_str()), ("Running", "Running"));
-    cluster.pass(290).await;
-    assert!(cluster.get::<Pod>(pod.name()).metadata.deletion_timestamp.is_none());
-    cluster.pass(12).await;
-    let gone = cluster.get::<Pod>(pod.name());
-    assert!(gone.metadata.deletion_timestamp.is_some(), "only its kubelet can remove it");
-    assert_eq!(
-        condition(&gone, "DisruptionTarget").unwrap().reason.as_deref(),
-        Some("DeletionByTaintManager")
-    );
-    assert_eq!((phase(&gone), printed_status(&gone).status.as_str()), ("Running", "Terminating"));
-    assert_eq!(cluster.pods().len(), 2, "and it has been replaced");
-
-    cluster
-        .api
-        .modify_status::<Node>(&Key::new("", "n1"), |n| {
-            let now = cluster.api.clock().time();
-            let conditions = n.status.as_mut().unwrap().conditions.as_mut().unwrap();
-            conditions.retain(|c| c.type_ == "Ready");
-            conditions[0].status = "True".into();
-            conditions[0].last_heartbeat_time = Some(now);
-            Ok(())
-        })
-        .unwrap();
-    cluster.settle().await;
-    assert_eq!(taints(), "");
-    cluster
-        .api
-        .modify::<Node>(&Key::new("", "n1"), |n| {
-            n.spec.get_or_insert_default().unschedulable = Some(true);
-            Ok(())
-        })
-        .unwrap();
-    cluster.settle().await;
-    assert_eq!(taints(), "unschedulable:NoSchedule");
-    cluster.stop().await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn pods_of_a_deleted_node_are_failed_and_removed_gc_2() {
     let cluster = Cluster::start(&["nodelifecycle"]);
-    cluster.create::<Node>(node("n1"));
+    cluster.create::<Node>(node("n1", ""));
     cluster.create::<Deployment>(deployment("web", 1, 1, 0));
     cluster.run().await;
     let pod = cluster.pods().remove(0);

@@ -1,8 +1,19 @@
 //! The controllers, by scenario, on virtual time.
 
+mod autoscaling;
+mod budgets;
 mod cluster;
+mod cron_jobs;
 mod daemon_rollouts;
 mod daemon_sets;
 mod deployments;
 mod housekeeping;
+mod job_counts;
+mod jobs;
+mod nodes;
+mod pod_garbage;
+mod quotas;
+mod replication;
 mod rollouts;
+mod stateful_sets;
+mod volumes;

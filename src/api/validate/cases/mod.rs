@@ -1,15 +1,18 @@
 //! Tables of objects and of what is wrong with them, by kind.
 
+mod batch;
 mod cluster;
 mod config;
 mod container;
 mod daemon_set;
 mod hostile;
+mod limits;
 mod metadata;
 mod pod_resize;
 mod pod_spec;
 mod pod_update;
 mod service;
+mod stateful_set;
 mod storage;
 mod workload;
 

@@ -49,13 +49,6 @@ struct Hierarchy {
     controllers: BTreeSet<Controller>,
 }
 
-impl Hierarchy {
-    /// It can limit something of what is to be limited.
-    fn is_wanted(&self, limits: &Limits) -> bool {
-        self.controllers.iter().any(|own| limits.wants(*own))
-    }
-}
-
 /// What a container is held to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Limits {
@@ -122,25 +115,24 @@ impl Cgroups {
 
     /// A group for a container that has something to limit.
     pub(super) fn make(&self, pod: &str, container: &str, limits: &Limits) -> io::Result<Option<Group>> {
-        if !self.hierarchies.iter().any(|hierarchy| hierarchy.is_wanted(limits)) {
+        let wanted = |hierarchy: &Hierarchy| hierarchy.controllers.iter().any(|own| limits.wants(*own));
+        if !self.hierarchies.iter().any(wanted) {
             return Ok(None);
         }
-        Group::make(self.with_something_for(limits), pod, container, limits).map(Some)
+        let hierarchies = self.hierarchies.iter().filter(|h| h.unified || wanted(h));
+        Group::make(hierarchies, pod, container, limits).map(Some)
     }
 
-    /// Holds a container's group to other limits; whether its processes are to be moved in once more.
-    pub(super) fn resize(
+    /// Makes the group of a container that is to be held to other limits what those need; whether its processes are
+    /// to be taken in.
+    pub(super) fn extend(
         &self,
         group: &Group,
         pod: &str,
         container: &str,
         limits: &Limits,
     ) -> io::Result<bool> {
-        group.resize(self.with_something_for(limits), pod, container, limits)
-    }
-
-    fn with_something_for<'a>(&'a self, limits: &'a Limits) -> impl Iterator<Item = &'a Hierarchy> {
-        self.hierarchies.iter().filter(|hierarchy| hierarchy.unified || hierarchy.is_wanted(limits))
+        group.extend(self.hierarchies.iter(), pod, container, limits)
     }
 
     /// Removes a pod's groups, now that its processes are gone. One that is still in use goes with the host's.

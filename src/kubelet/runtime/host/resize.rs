@@ -3,7 +3,7 @@
 use rustix::process::Pid;
 
 use super::super::{ContainerId, ResourceLimits, RuntimeError};
-use super::cgroup::{Group, Limits};
+use super::cgroup::Limits;
 use super::container::Container;
 use super::launch::os_error;
 use super::{Host, process_tree};
@@ -21,17 +21,19 @@ impl Host {
         let ResourceLimits { memory_bytes, cpu_millicores, cpu_request_millicores } = *limits;
         let limits =
             Limits { memory_bytes, cpu_millicores, cpu_request_millicores, pod_pids: self.pod_pids_limit };
-        let done = if let Some(group) = container.group.get() {
-            let new = self.cgroups.resize(group, &container.pod, &id.0, &limits);
-            new.and_then(|new| if new { move_in(&container, group) } else { Ok(()) })
-        } else {
+        if let Some(group) = container.group.get() {
+            let failed = os_error("control group");
+            group.resize(&limits).map_err(&failed)?;
+            if self.cgroups.extend(group, &container.pod, &id.0, &limits).map_err(&failed)? {
+                move_in(&container, group).map_err(&failed)?;
+            }
+        } else if let Some(group) =
+            self.cgroups.make(&container.pod, &id.0, &limits).map_err(os_error("control group"))?
+        {
             // It had nothing to be limited in until now.
-            self.cgroups.make(&container.pod, &id.0, &limits).and_then(|made| {
-                let Some(group) = made else { return Ok(()) };
-                move_in(&container, container.group.get_or_init(|| group))
-            })
-        };
-        done.map_err(os_error("control group"))?;
+            move_in(&container, &group).map_err(os_error("control group"))?;
+            let _ = container.group.set(group);
+        }
         container.memory_limit.set(memory_bytes);
         self.watching.notify_one();
         Ok(())
@@ -39,7 +41,7 @@ impl Host {
 }
 
 /// Moves every process of the container into a group; those that are born meanwhile, too.
-fn move_in(container: &Container, group: &Group) -> std::io::Result<()> {
+fn move_in(container: &Container, group: &super::cgroup::Group) -> std::io::Result<()> {
     for _ in 0..LOOKS {
         let roots = container.roots();
         let inside = group.processes();

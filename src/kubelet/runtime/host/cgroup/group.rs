@@ -1,6 +1,6 @@
 //! One container's control group, in each hierarchy that limits something of it.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,9 @@ const CPU_PERIOD_MICROS: u64 = 100_000;
 /// A container's group.
 #[derive(Debug)]
 pub(in super::super) struct Group {
-    // Only grows: a resize may need what was not limited before.
-    parts: RefCell<Vec<Part>>,
+    parts: Vec<Part>,
+    /// In the hierarchies that it came to need when it was resized.
+    more: OnceCell<Vec<Part>>,
 }
 
 /// The group in one hierarchy.
@@ -39,51 +40,43 @@ impl Group {
         container: &str,
         limits: &Limits,
     ) -> io::Result<Self> {
-        let mut parts = Vec::new();
-        for hierarchy in hierarchies {
-            let pod = hierarchy.base.join(pod);
-            make_directory(&pod)?;
-            if hierarchy.unified {
-                pass_on(&pod, &hierarchy.controllers)?;
-            }
-            let directory = pod.join(container);
-            make_directory(&directory)?;
-            let part = Part {
-                directory,
-                unified: hierarchy.unified,
-                available: hierarchy.controllers.iter().copied().collect(),
-                controllers: RefCell::default(),
-            };
-            part.limit(limits)?;
-            parts.push(part);
-        }
-        Ok(Self { parts: RefCell::new(parts) })
+        let parts = Part::make(hierarchies, pod, container, limits)?;
+        Ok(Self { parts, more: OnceCell::new() })
     }
 
-    /// Holds what is in it to other limits, in these hierarchies too; whether some are new, and its processes are
-    /// still to be moved in there.
-    pub(super) fn resize<'a>(
+    /// The group in these hierarchies, too, as far as it is not yet and has to be: where one has to be all of them
+    /// are, so that this is done once. Whether its processes are to be taken in.
+    pub(super) fn extend<'a>(
         &self,
         hierarchies: impl Iterator<Item = &'a Hierarchy>,
         pod: &str,
         container: &str,
         limits: &Limits,
     ) -> io::Result<bool> {
-        self.parts.borrow().iter().try_for_each(|part| part.limit(limits))?;
-        let known = |base: &Path| self.parts.borrow().iter().any(|part| part.directory.starts_with(base));
-        let new: Vec<&Hierarchy> = hierarchies.filter(|hierarchy| !known(&hierarchy.base)).collect();
-        let more = Self::make(new.iter().copied(), pod, container, limits)?;
-        self.parts.borrow_mut().extend(more.parts.into_inner());
-        Ok(!new.is_empty())
+        let has = |base: &Path| self.parts().any(|part| part.directory.starts_with(base));
+        let missing: Vec<&Hierarchy> = hierarchies.filter(|hierarchy| !has(&hierarchy.base)).collect();
+        let wanted = |hierarchy: &&Hierarchy| hierarchy.controllers.iter().any(|own| limits.wants(*own));
+        if !missing.iter().any(wanted) {
+            return Ok(false);
+        }
+        let more = Part::make(missing.into_iter(), pod, container, limits)?;
+        Ok(self.more.set(more).is_ok())
     }
 
-    /// What is in it now, in every hierarchy.
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().chain(self.more.get().into_iter().flatten())
+    }
+
+    /// Holds what is in it to other limits.
+    pub(in super::super) fn resize(&self, limits: &Limits) -> io::Result<()> {
+        self.parts().try_for_each(|part| part.limit(limits))
+    }
+
+    /// What is in all of it now.
     pub(in super::super) fn processes(&self) -> Vec<Pid> {
-        let parts = self.parts.borrow();
-        let mut inside = parts.iter().map(|part| processes(&part.directory));
-        let first = inside.next().unwrap_or_default();
-        let others: Vec<Vec<Pid>> = inside.collect();
-        first.into_iter().filter(|pid| others.iter().all(|other| other.contains(pid))).collect()
+        let in_each: Vec<Vec<Pid>> = self.parts().map(|part| processes(&part.directory)).collect();
+        let (first, rest) = in_each.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
+        first.iter().copied().filter(|pid| rest.iter().all(|part| part.contains(pid))).collect()
     }
 
     /// Moves a process in; one that has ended is no matter.
@@ -99,7 +92,7 @@ impl Group {
 
     /// The files a process writes `0` to for getting into the group.
     pub(in super::super) fn doors(&self) -> Vec<PathBuf> {
-        self.parts.borrow().iter().map(|part| part.directory.join("cgroup.procs")).collect()
+        self.parts().map(|part| part.directory.join("cgroup.procs")).collect()
     }
 
     /// Whether the kernel kills what goes over the memory limit.
@@ -107,23 +100,20 @@ impl Group {
         self.part(Controller::Memory).is_some()
     }
 
-    /// Where something is limited: its directory, and whether it is of version 2.
-    fn part(&self, controller: Controller) -> Option<(PathBuf, bool)> {
-        let parts = self.parts.borrow();
-        let part = parts.iter().find(|part| part.controllers.borrow().contains(&controller))?;
-        Some((part.directory.clone(), part.unified))
+    fn part(&self, controller: Controller) -> Option<&Part> {
+        self.parts().find(|part| part.controllers.borrow().contains(&controller))
     }
 
     /// The kernel has killed for memory here.
     pub(in super::super) fn out_of_memory(&self) -> bool {
-        let Some((directory, unified)) = self.part(Controller::Memory) else { return false };
-        let file = if unified { "memory.events" } else { "memory.oom_control" };
-        field(&directory.join(file), "oom_kill").is_some_and(|count| count > 0)
+        let Some(part) = self.part(Controller::Memory) else { return false };
+        let file = if part.unified { "memory.events" } else { "memory.oom_control" };
+        field(&part.directory.join(file), "oom_kill").is_some_and(|count| count > 0)
     }
 
     /// Kills everything in it at once, where the kernel can.
     pub(in super::super) fn kill(&self) {
-        for part in self.parts.borrow().iter().filter(|part| part.unified) {
+        for part in self.parts().filter(|part| part.unified) {
             // Older kernels have no such file; what holds the container kills too.
             let _ = fs::write(part.directory.join("cgroup.kill"), "1");
         }
@@ -131,28 +121,28 @@ impl Group {
 
     /// What the kernel counted, over what was seen of the processes: it has also those that have ended.
     pub(in super::super) fn improve(&self, usage: &mut Usage) {
-        let parts = self.parts.borrow();
-        let part = parts.iter().find(|part| part.unified);
+        let part = self.parts().find(|part| part.unified);
         if let Some(micros) = part.and_then(|part| field(&part.directory.join("cpu.stat"), "usage_usec")) {
             usage.cpu_time = usage.cpu_time.max(Duration::from_micros(micros));
         }
-        let Some((directory, unified)) = self.part(Controller::Memory) else { return };
-        let (now, idle) = if unified {
+        let Some(part) = self.part(Controller::Memory) else { return };
+        let (now, idle) = if part.unified {
             ("memory.current", "inactive_file")
         } else {
             ("memory.usage_in_bytes", "total_inactive_file")
         };
         // The working set, as Kubernetes counts: without what the kernel can drop at once.
-        let current = fs::read_to_string(directory.join(now)).ok().and_then(|text| text.trim().parse().ok());
+        let current =
+            fs::read_to_string(part.directory.join(now)).ok().and_then(|text| text.trim().parse().ok());
         if let Some(current) = current {
-            let idle = field(&directory.join("memory.stat"), idle).unwrap_or(0);
+            let idle = field(&part.directory.join("memory.stat"), idle).unwrap_or(0);
             usage.memory_bytes = u64::saturating_sub(current, idle);
         }
     }
 
     /// Removes it; its processes are gone.
     pub(in super::super) fn remove(&self) {
-        for part in self.parts.borrow().iter() {
+        for part in self.parts() {
             if !remove_directories(&part.directory) {
                 // It goes with its pod's.
                 eprintln!("{}: still in use", part.directory.display());
@@ -162,6 +152,33 @@ impl Group {
 }
 
 impl Part {
+    fn make<'a>(
+        hierarchies: impl Iterator<Item = &'a Hierarchy>,
+        pod: &str,
+        container: &str,
+        limits: &Limits,
+    ) -> io::Result<Vec<Self>> {
+        let mut parts = Vec::new();
+        for hierarchy in hierarchies {
+            let pod = hierarchy.base.join(pod);
+            make_directory(&pod)?;
+            if hierarchy.unified {
+                pass_on(&pod, &hierarchy.controllers)?;
+            }
+            let directory = pod.join(container);
+            make_directory(&directory)?;
+            let part = Self {
+                directory,
+                unified: hierarchy.unified,
+                available: hierarchy.controllers.iter().copied().collect(),
+                controllers: RefCell::default(),
+            };
+            part.limit(limits)?;
+            parts.push(part);
+        }
+        Ok(parts)
+    }
+
     /// Writes the limits; what was limited and is not any more is unlimited again.
     fn limit(&self, limits: &Limits) -> io::Result<()> {
         let mut controllers = self.controllers.borrow_mut();
@@ -322,17 +339,15 @@ mod tests {
             hierarchy(directory.path(), false, &[Controller::Memory]),
         ];
         let few = Limits { cpu_request_millicores: Some(100), ..Limits::default() };
-        let group = Group::make(all[..1].iter(), "pod", "c1", &few).unwrap();
+        let group = Group::make(all.iter(), "pod", "c1", &few).unwrap();
         assert!(!group.limits_memory());
         let read = |file: &str| fs::read_to_string(directory.path().join(file)).unwrap();
-        let more = Limits { memory_bytes: Some(1 << 20), ..LIMITS };
-        assert!(group.resize(all.iter(), "pod", "c1", &more).unwrap(), "one hierarchy is new to it");
-        assert!(!group.resize(all.iter(), "pod", "c1", &more).unwrap());
+        group.resize(&Limits { memory_bytes: Some(1 << 20), ..LIMITS }).unwrap();
         assert!(group.limits_memory());
         assert_eq!(read("unified/pod/c1/memory.max"), "1048576");
         assert_eq!(read("memory/pod/c1/memory.limit_in_bytes"), "1048576");
         assert_eq!(read("unified/pod/c1/cpu.max"), "25000 100000");
-        group.resize(all.iter(), "pod", "c1", &few).unwrap();
+        group.resize(&few).unwrap();
         assert_eq!(read("unified/pod/c1/memory.max"), "max", "unlimited again");
         assert!(!group.limits_memory());
         group.take_in(Pid::from_raw(7).unwrap()).unwrap();

@@ -1,0 +1,20 @@
+//! StorageObjectInUseProtection: volumes and claims carry, from the start, the finalizer that keeps them while
+//! they are in use (VOL-2).
+
+use super::Request;
+use crate::api::ApiError;
+use crate::object::storage::{CLAIM_PROTECTION, VOLUME_PROTECTION, has_finalizer};
+use crate::object::{Kind, Object};
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every admission plugin")]
+pub(super) fn admit(_request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
+    let finalizer = match object.kind() {
+        Kind::PersistentVolume => VOLUME_PROTECTION,
+        Kind::PersistentVolumeClaim => CLAIM_PROTECTION,
+        _ => return Ok(()),
+    };
+    if !has_finalizer(object.meta(), finalizer) {
+        object.meta_mut().finalizers.get_or_insert_default().push(finalizer.into());
+    }
+    Ok(())
+}

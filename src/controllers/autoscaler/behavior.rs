@@ -1,0 +1,306 @@
+//! How fast a target may grow and shrink: stabilisation windows, scaling policies, and the bounds.
+//!
+//! Pure: what was recommended and done before is given, with times since an arbitrary start.
+
+use std::time::Duration;
+
+use k8s_openapi::api::autoscaling::v2::{HPAScalingRules, HorizontalPodAutoscalerSpec};
+
+/// Without another word a target shrinks only when nothing higher was recommended for this long.
+const SCALE_DOWN_WINDOW: Duration = Duration::from_mins(5);
+/// Without rules a target may double at a time, or reach this many.
+const FIRST_STEP: i32 = 4;
+
+/// What was done or recommended before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Past {
+    recommended: Vec<(Duration, i32)>,
+    added: Vec<(Duration, i32)>,
+    removed: Vec<(Duration, i32)>,
+}
+
+/// A condition's reason and message.
+pub(super) type Told = (&'static str, &'static str);
+
+/// What comes of a recommendation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) replicas: i32,
+    pub(super) able: Told,
+    pub(super) limited: bool,
+    pub(super) limit: Told,
+}
+
+const READY: Told = ("ReadyForNewScale", "recommended size matches current size");
+const DOWN_STABILIZED: Told = (
+    "ScaleDownStabilized",
+    "recent recommendations were higher than current one, applying the highest recent recommendation",
+);
+const UP_STABILIZED: Told = (
+    "ScaleUpStabilized",
+    "recent recommendations were lower than current one, applying the lowest recent recommendation",
+);
+const TOO_FAST_UP: Told =
+    ("ScaleUpLimit", "the desired replica count is increasing faster than the maximum scale rate");
+const TOO_FAST_DOWN: Told =
+    ("ScaleDownLimit", "the desired replica count is decreasing faster than the maximum scale rate");
+const TOO_MANY: Told =
+    ("TooManyReplicas", "the desired replica count is more than the maximum replica count");
+const TOO_FEW: Told = ("TooFewReplicas", "the desired replica count is less than the minimum replica count");
+const WITHIN: Told = ("DesiredWithinRange", "the desired count is within the acceptable range");
+
+impl Past {
+    /// The first size that was seen counts as recommended: a new controller does not shrink at once.
+    pub(super) fn begin(&mut self, now: Duration, current: i32) {
+        if self.recommended.is_empty() {
+            self.recommended.push((now, current));
+        }
+    }
+
+    /// The target was resized.
+    pub(super) fn scaled(&mut self, now: Duration, from: i32, to: i32) {
+        let events = if to > from { &mut self.added } else { &mut self.removed };
+        events.push((now, (to - from).abs()));
+    }
+
+    /// Takes a recommendation and says what is to come of it.
+    pub(super) fn take(
+        &mut self,
+        spec: &HorizontalPodAutoscalerSpec,
+        now: Duration,
+        current: i32,
+        recommended: i32,
+    ) -> Outcome {
+        let rules = Rules::of(spec);
+        let stable = self.stabilize(&rules, now, current, recommended);
+        self.forget(&rules, now);
+        let able = match stable == recommended {
+            true => READY,
+            false if rules.up.is_some() && recommended >= current => UP_STABILIZED,
+            false => DOWN_STABILIZED,
+        };
+        let (least, most) = (spec.min_replicas.unwrap_or(1), spec.max_replicas);
+        let (replicas, limit) = match (rules.up, rules.down) {
+            (Some(up), Some(down)) => self.bounded(up, down, now, current, stable, least, most),
+            _ => bounded_without_rules(current, stable, least, most),
+        };
+        Outcome { replicas, able, limited: replicas != stable, limit }
+    }
+
+    /// Growth follows the lowest of the recent recommendations, shrinking the highest.
+    fn stabilize(&mut self, rules: &Rules<'_>, now: Duration, current: i32, recommended: i32) -> i32 {
+        let within = |window: Duration| move |at: &Duration| now.saturating_sub(*at) < window;
+        let recent = |window| self.recommended.iter().filter(move |(at, _)| within(window)(at)).map(|(_, n)| *n);
+        let lowest = recent(rules.up_window).min().map_or(recommended, |n| n.min(recommended));
+        let highest = recent(rules.down_window).max().map_or(recommended, |n| n.max(recommended));
+        let stable = if rules.up.is_some() { current.max(lowest).min(highest) } else { highest };
+        self.recommended.push((now, recommended));
+        stable
+    }
+
+    fn forget(&mut self, rules: &Rules<'_>, now: Duration) {
+        let longest = rules.up_window.max(rules.down_window);
+        self.recommended.retain(|(at, _)| now.saturating_sub(*at) <= longest);
+        let period = rules.longest_period();
+        for events in [&mut self.added, &mut self.removed] {
+            events.retain(|(at, _)| now.saturating_sub(*at) <= period);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all of them are numbers of one sum")]
+    fn bounded(
+        &self,
+        up: &HPAScalingRules,
+        down: &HPAScalingRules,
+        now: Duration,
+        current: i32,
+        wanted: i32,
+        least: i32,
+        most: i32,
+    ) -> (i32, Told) {
+        if wanted > current {
+            let limit = self.limit(up, now, current, Direction::Up).max(current);
+            let (allowed, why) = if most > limit { (limit, TOO_FAST_UP) } else { (most, TOO_MANY) };
+            if wanted > allowed {
+                return (allowed, why);
+            }
+        } else if wanted < current {
+            let limit = self.limit(down, now, current, Direction::Down).min(current);
+            let (allowed, why) = if least < limit { (limit, TOO_FAST_DOWN) } else { (least, TOO_FEW) };
+            if wanted < allowed {
+                return (allowed, why);
+            }
+        }
+        (wanted, WITHIN)
+    }
+
+    /// How far the policies let the target go from what it was at the start of their periods.
+    fn limit(&self, rules: &HPAScalingRules, now: Duration, current: i32, direction: Direction) -> i32 {
+        let change = |events: &[(Duration, i32)], seconds: i32| -> i32 {
+            let period = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+            events.iter().filter(|(at, _)| now.saturating_sub(*at) < period).map(|(_, n)| n).sum()
+        };
+        let limits = rules.policies.iter().flatten().map(|policy| {
+            let start = current - change(&self.added, policy.period_seconds)
+                + change(&self.removed, policy.period_seconds);
+            let part = f64::from(policy.value) / 100.0;
+            match (policy.type_.as_str(), direction) {
+                ("Pods", Direction::Up) => start.saturating_add(policy.value),
+                ("Pods", Direction::Down) => start.saturating_sub(policy.value),
+                // Rounded away from where it is: else a small target would never change.
+                (_, Direction::Up) => (f64::from(start) * (1.0 + part)).ceil() as i32,
+                (_, Direction::Down) => (f64::from(start) * (1.0 - part)) as i32,
+            }
+        });
+        let select = rules.select_policy.as_deref();
+        // The least change is the lowest limit on the way up and the highest on the way down.
+        let lowest = (select == Some("Min")) == (direction == Direction::Up);
+        let picked = match select {
+            Some("Disabled") => None,
+            _ if lowest => limits.min(),
+            _ => limits.max(),
+        };
+        picked.unwrap_or(current)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Up,
+    Down,
+}
+
+/// The rules of an autoscaler; without any there is only the window of shrinking.
+struct Rules<'a> {
+    up: Option<&'a HPAScalingRules>,
+    down: Option<&'a HPAScalingRules>,
+    up_window: Duration,
+    down_window: Duration,
+}
+
+impl<'a> Rules<'a> {
+    fn of(spec: &'a HorizontalPodAutoscalerSpec) -> Self {
+        let behavior = spec.behavior.as_ref();
+        let up = behavior.and_then(|b| b.scale_up.as_ref());
+        let down = behavior.and_then(|b| b.scale_down.as_ref());
+        let window = |rules: Option<&HPAScalingRules>, default: Duration| {
+            let seconds = rules.and_then(|r| r.stabilization_window_seconds);
+            seconds.map_or(default, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
+        };
+        Self { up, down, up_window: window(up, Duration::ZERO), down_window: window(down, SCALE_DOWN_WINDOW) }
+    }
+
+    fn longest_period(&self) -> Duration {
+        let policies = self.up.into_iter().chain(self.down).flat_map(|r| r.policies.iter().flatten());
+        let seconds = policies.map(|p| u64::try_from(p.period_seconds).unwrap_or(0)).max();
+        Duration::from_secs(seconds.unwrap_or(0))
+    }
+}
+
+fn bounded_without_rules(current: i32, wanted: i32, least: i32, most: i32) -> (i32, Told) {
+    let limit = current.saturating_mul(2).max(FIRST_STEP);
+    let (allowed, why) = if most > limit { (limit, TOO_FAST_UP) } else { (most, TOO_MANY) };
+    if wanted < least {
+        (least, TOO_FEW)
+    } else if wanted > allowed {
+        (allowed, why)
+    } else {
+        (wanted, WITHIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn spec(behavior: Value) -> HorizontalPodAutoscalerSpec {
+        let mut spec = json!({"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": 2,
+            "maxReplicas": 100});
+        if !behavior.is_null() {
+            spec["behavior"] = behavior;
+        }
+        serde_json::from_value(spec).unwrap()
+    }
+
+    fn seconds(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    #[test]
+    fn without_rules_a_target_doubles_and_shrinks_after_five_minutes_hpa_1() {
+        let spec = spec(Value::Null);
+        for (current, wanted, replicas, limited, reason) in [
+            (2, 50, 4, true, "ScaleUpLimit"),
+            (10, 50, 20, true, "ScaleUpLimit"),
+            (60, 110, 100, true, "TooManyReplicas"),
+            (10, 15, 15, false, "DesiredWithinRange"),
+            (3, 1, 2, true, "TooFewReplicas"),
+        ] {
+            let outcome = Past::default().take(&spec, seconds(0), current, wanted);
+            assert_eq!((outcome.replicas, outcome.limited, outcome.limit.0), (replicas, limited, reason));
+            assert_eq!(outcome.able.0, "ReadyForNewScale");
+        }
+        let mut past = Past::default();
+        past.begin(seconds(0), 10);
+        for (at, replicas, able) in
+            [(15, 10, "ScaleDownStabilized"), (299, 10, "ScaleDownStabilized"), (300, 4, "ReadyForNewScale")]
+        {
+            let outcome = past.take(&spec, seconds(at), 10, 4);
+            assert_eq!((outcome.replicas, outcome.able.0), (replicas, able), "{at}");
+        }
+    }
+
+    /// The rules of the page "Horizontal Pod Autoscaling", *Configurable scaling behavior*.
+    #[test]
+    fn policies_bound_the_rate_over_their_period_hpa_1() {
+        let down = |rules: Value| {
+            let up = json!({"policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}], "selectPolicy": "Max",
+                "stabilizationWindowSeconds": 0});
+            spec(json!({"scaleUp": up, "scaleDown": rules}))
+        };
+        let both = json!([{"type": "Pods", "value": 4, "periodSeconds": 60},
+            {"type": "Percent", "value": 10, "periodSeconds": 60}]);
+        let rules = |select: &str| {
+            json!({"policies": both, "selectPolicy": select, "stabilizationWindowSeconds": 0})
+        };
+        for (select, current, replicas) in
+            [("Max", 80, 72), ("Max", 10, 6), ("Min", 80, 76), ("Min", 10, 9), ("Disabled", 80, 80)]
+        {
+            let outcome = Past::default().take(&down(rules(select)), seconds(0), current, 2);
+            assert_eq!((outcome.replicas, outcome.limit.0), (replicas, "ScaleDownLimit"), "{select} {current}");
+        }
+        // What was done in the period counts, what was undone, too.
+        let spec = down(rules("Max"));
+        let mut past = Past::default();
+        past.scaled(seconds(0), 80, 72);
+        assert_eq!(past.take(&spec, seconds(30), 72, 2).replicas, 72);
+        assert_eq!(past.take(&spec, seconds(60), 72, 2).replicas, 64, "of 72, a tenth less, rounded down");
+        let outcome = past.take(&spec, seconds(75), 3, 1);
+        assert_eq!((outcome.replicas, outcome.limit.0), (2, "TooFewReplicas"));
+        let outcome = past.take(&spec, seconds(90), 60, 200);
+        assert_eq!((outcome.replicas, outcome.limit.0), (100, "TooManyReplicas"));
+        let outcome = past.take(&spec, seconds(90), 5, 50);
+        assert_eq!((outcome.replicas, outcome.limit.0), (10, "ScaleUpLimit"));
+    }
+
+    #[test]
+    fn a_window_of_growth_waits_for_the_lowest_hpa_1() {
+        let policies = json!([{"type": "Percent", "value": 900, "periodSeconds": 60}]);
+        let spec = spec(json!({
+            "scaleUp": {"policies": policies, "selectPolicy": "Max", "stabilizationWindowSeconds": 60},
+            "scaleDown": {"policies": policies, "selectPolicy": "Max", "stabilizationWindowSeconds": 0}}));
+        let mut past = Past::default();
+        past.begin(seconds(0), 3);
+        for (at, wanted, replicas, able) in [
+            (15, 20, 3, "ScaleUpStabilized"),
+            (30, 8, 3, "ScaleUpStabilized"),
+            (60, 20, 8, "ScaleUpStabilized"),
+            (90, 20, 20, "ReadyForNewScale"),
+        ] {
+            let outcome = past.take(&spec, seconds(at), 3, wanted);
+            assert_eq!((outcome.replicas, outcome.able.0), (replicas, able), "{at}");
+        }
+    }
+}

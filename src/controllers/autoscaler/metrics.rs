@@ -1,0 +1,207 @@
+//! What the metrics of an autoscaler ask for, from what the kubelets measured of its pods.
+//!
+//! Podium measures cpu and memory of containers. There is no server of custom or external metrics, and that
+//! is what an autoscaler on those is told, in the words of Kubernetes' clients.
+
+use k8s_openapi::api::autoscaling::v2::{
+    ContainerResourceMetricStatus, ExternalMetricSource, MetricSpec, MetricStatus, MetricTarget,
+    MetricValueStatus, ObjectMetricSource, ResourceMetricStatus,
+};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use jiff::Timestamp;
+
+use super::replicas::{Goal, Measured, Metrics, Proposal, Question, Tolerance, propose};
+use crate::api::Api;
+use crate::api::usage::ResourceUsage;
+use crate::object::Shared;
+use crate::object::quantity::Amount;
+
+/// The target as it is.
+pub(super) struct Target<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) pods: &'a [Shared<Pod>],
+    pub(super) replicas: i32,
+    pub(super) tolerance: Tolerance,
+    pub(super) now: Timestamp,
+}
+
+/// What one metric says.
+pub(super) struct Answer {
+    pub(super) replicas: i32,
+    /// What is measured, as reasons name it.
+    pub(super) name: String,
+    pub(super) status: MetricStatus,
+}
+
+/// Why a metric says nothing.
+pub(super) struct Failure {
+    /// The condition's and the event's reason.
+    pub(super) reason: &'static str,
+    /// What the event tells.
+    pub(super) event: String,
+    /// The same as part of a list of metrics.
+    pub(super) error: String,
+}
+
+/// Asks one metric.
+pub(super) fn ask(api: &Api, target: &Target<'_>, metric: &MetricSpec) -> Result<Answer, Failure> {
+    match metric.type_.as_str() {
+        "Resource" => {
+            let source = metric.resource.clone().unwrap_or_default();
+            let answered = resource(api, target, &source.name, None, &source.target);
+            let (replicas, name, current) = answered.map_err(|event| Failure {
+                reason: "FailedGetResourceMetric",
+                error: format!("failed to get {} resource metric value: {event}", source.name),
+                event,
+            })?;
+            let resource = Some(ResourceMetricStatus { name: source.name, current });
+            Ok(Answer {
+                replicas,
+                name,
+                status: MetricStatus { type_: "Resource".into(), resource, ..MetricStatus::default() },
+            })
+        }
+        "ContainerResource" => {
+            let source = metric.container_resource.clone().unwrap_or_default();
+            let answered = resource(api, target, &source.name, Some(&source.container), &source.target);
+            let (replicas, name, current) = answered.map_err(|event| Failure {
+                reason: "FailedGetContainerResourceMetric",
+                error: format!("failed to get {} container metric value: {event}", source.container),
+                event,
+            })?;
+            let (name_, container) = (source.name, source.container);
+            let of_container = Some(ContainerResourceMetricStatus { name: name_, container, current });
+            let type_ = "ContainerResource".into();
+            let status = MetricStatus { type_, container_resource: of_container, ..MetricStatus::default() };
+            Ok(Answer { replicas, name, status })
+        }
+        _ => Err(unmeasured(target.namespace, metric)),
+    }
+}
+
+/// The answer of a cluster without servers of other metrics.
+fn unmeasured(namespace: &str, metric: &MetricSpec) -> Failure {
+    const NO_CUSTOM: &str = "unable to fetch metrics from custom metrics API: no custom metrics API \
+                             (custom.metrics.k8s.io) registered";
+    if let Some(source) = &metric.pods {
+        let event = format!("unable to get metric {}: {NO_CUSTOM}", source.metric.name);
+        let error = format!("failed to get pods metric value: {event}");
+        return Failure { reason: "FailedGetPodsMetric", event, error };
+    }
+    if let Some(ObjectMetricSource { described_object: object, metric, .. }) = &metric.object {
+        let event = format!(
+            "unable to get metric {}: {} on {namespace} {}/{NO_CUSTOM}",
+            metric.name, object.kind, object.name
+        );
+        let error = format!("failed to get object metric value: {event}");
+        return Failure { reason: "FailedGetObjectMetric", event, error };
+    }
+    if let Some(ExternalMetricSource { metric, .. }) = &metric.external {
+        let name = &metric.name;
+        let selector = metric.selector.as_ref().map_or_else(|| "nil".to_string(), go_text);
+        let event = format!(
+            "unable to get external metric {namespace}/{name}/{selector}: unable to fetch metrics from external \
+             metrics API: no external metrics API (external.metrics.k8s.io) registered"
+        );
+        let error = format!("failed to get {name} external metric value: {event}");
+        return Failure { reason: "FailedGetExternalMetric", event, error };
+    }
+    let event = format!("unknown metric source type {:?}", metric.type_);
+    Failure { reason: "InvalidMetricSourceType", error: event.clone(), event }
+}
+
+/// A selector as Go prints it.
+fn go_text(selector: &LabelSelector) -> String {
+    let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}: {value},"));
+    let expressions = selector.match_expressions.iter().flatten().map(|e| {
+        let values = e.values.clone().unwrap_or_default().join(" ");
+        format!("LabelSelectorRequirement{{Key:{},Operator:{},Values:[{values}],}},", e.key, e.operator)
+    });
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{}}},MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
+        labels.collect::<String>(),
+        expressions.collect::<String>()
+    )
+}
+
+type Resource = (i32, String, MetricValueStatus);
+
+fn resource(
+    api: &Api,
+    target: &Target<'_>,
+    name: &str,
+    container: Option<&str>,
+    wanted: &MetricTarget,
+) -> Result<Resource, String> {
+    let (goal, called, of) = match (&wanted.average_value, wanted.average_utilization) {
+        (Some(value), _) => (Goal::AverageValue(Amount::of(value).millis()), format!("{name} resource"), "usage"),
+        (None, Some(percent)) => {
+            let container = container.map_or("", |_| "container ");
+            let called = format!("{name} {container}resource utilization (percentage of request)");
+            (Goal::Utilization(percent), called, "utilization")
+        }
+        (None, None) => {
+            return Err("invalid resource metric source: neither an average utilization target nor an average \
+                        value (usage) target was set"
+                .into());
+        }
+    };
+    let failed = |why: String| format!("failed to get {name} {of}: {why}");
+    let metrics = measure(api, target, name, container)
+        .map_err(|why| failed(format!("unable to get metrics for resource {name}: {why}")))?;
+    let question = Question {
+        resource: name,
+        container,
+        goal,
+        tolerance: target.tolerance,
+        current: target.replicas,
+        now: target.now,
+    };
+    let pods = target.pods.iter().map(|pod| &**pod);
+    let proposal = propose(&question, pods, metrics).map_err(failed)?;
+    Ok((proposal.replicas, called, value_status(&proposal)))
+}
+
+fn value_status(proposal: &Proposal) -> MetricValueStatus {
+    MetricValueStatus {
+        average_utilization: proposal.utilization,
+        average_value: Some(Amount::from_millis(proposal.average_millis).to_decimal()),
+        value: None,
+    }
+}
+
+fn measure(api: &Api, target: &Target<'_>, resource: &str, container: Option<&str>) -> Result<Metrics, String> {
+    let mut metrics = Metrics::new();
+    let mut any = false;
+    for pod in target.pods {
+        let Some((node, containers)) = api.pod_usage(pod) else { continue };
+        any = true;
+        let millis = match container {
+            Some(name) => match containers.get(name) {
+                Some(usage) => millis(usage, resource),
+                None => {
+                    let pod = pod.key();
+                    return Err(format!("failed to get container metrics: container {name} not present in \
+                                        metrics for pod {pod}"));
+                }
+            },
+            None => containers.values().map(|usage| millis(usage, resource)).sum(),
+        };
+        if let Some(millis) = millis {
+            let measured = Measured { millis, at: node.at, window: node.window };
+            metrics.insert(pod.name().to_string(), measured);
+        }
+    }
+    if any { Ok(metrics) } else { Err("no metrics returned from resource metrics API".into()) }
+}
+
+/// None for what is not measured.
+fn millis(usage: &ResourceUsage, resource: &str) -> Option<i64> {
+    let saturated = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    match resource {
+        "cpu" => Some(saturated(usage.cpu_nanocores.div_ceil(1_000_000))),
+        "memory" => Some(saturated(usage.memory_bytes).saturating_mul(1000)),
+        _ => None,
+    }
+}

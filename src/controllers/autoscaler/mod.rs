@@ -1,0 +1,328 @@
+//! HorizontalPodAutoscalers: a target's size follows what its pods use (HPA-1).
+//!
+//! Every 15 seconds each autoscaler measures, asks `replicas` how many pods that means, lets `behavior` bound
+//! the step, and sets the size through the target's scale. What it recommended and did before it remembers
+//! only while it runs: a new one begins with the size it finds.
+
+mod behavior;
+mod conditions;
+mod metrics;
+mod replicas;
+mod target;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::api::autoscaling::v2::{
+    HPAScalingRules, HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricStatus,
+};
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::Mutex;
+
+use super::context::Context;
+use crate::api::{Api, ApiError, Change, ChangeKind, WriteOptions};
+use crate::object::quantity::Amount;
+use crate::object::{Key, Kind, Shared, Uid};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use behavior::Past;
+use conditions::{Aspect, Conditions};
+use replicas::Tolerance;
+
+/// How often sizes are reconsidered.
+const SYNC: Duration = Duration::from_secs(15);
+/// How far from its target a metric may be without anything being done.
+const TOLERANCE: f64 = 0.1;
+
+/// Starts the controller.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(Autoscalers {
+        api: context.api.clone(),
+        autoscalers: context.caches.of(),
+        pods: context.caches.of(),
+        recorder: Recorder::new(&context.api, "horizontal-pod-autoscaler"),
+        past: Mutex::default(),
+        queue: queue.clone(),
+    });
+    let caches = vec![
+        context.follow::<HorizontalPodAutoscaler, _>(&controller, Autoscalers::autoscaler_changed),
+        context.synced::<Pod>(),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct Autoscalers {
+    api: Api,
+    autoscalers: Cache<HorizontalPodAutoscaler>,
+    pods: Cache<Pod>,
+    recorder: Recorder,
+    // Single map operations, never held across a reconcile.
+    past: Mutex<HashMap<Uid, Past>>,
+    queue: WorkQueue<Key>,
+}
+
+/// What is known of an autoscaler's target while it is reconsidered, and told of it afterwards.
+struct Turn<'a> {
+    autoscaler: &'a Shared<HorizontalPodAutoscaler>,
+    conditions: Conditions,
+    /// None until the target's scale is known.
+    current: Option<i32>,
+    desired: Option<i32>,
+    rescaled: bool,
+    metrics: Option<Vec<MetricStatus>>,
+}
+
+/// A size that is wanted, and why.
+struct Wish {
+    replicas: i32,
+    reason: String,
+}
+
+impl Reconciler for Autoscalers {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "horizontalpodautoscaling"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Some(autoscaler) = self.autoscalers.get(key) else { return Ok(()) };
+        let before = autoscaler.status.as_ref().and_then(|s| s.conditions.clone());
+        let mut turn = Turn {
+            autoscaler: &autoscaler,
+            conditions: Conditions::new(before, self.api.clock().now()),
+            current: None,
+            desired: None,
+            rescaled: false,
+            metrics: None,
+        };
+        self.turn(&mut turn);
+        self.tell(turn)?;
+        Err(ReconcileError::After(SYNC))
+    }
+}
+
+impl Autoscalers {
+    fn autoscaler_changed(&self, change: &Change) {
+        let object = &change.object;
+        if change.kind == ChangeKind::Deleted {
+            self.past.lock().remove(object.uid());
+        } else if change.previous.as_ref().is_none_or(|before| !before.same_spec(object)) {
+            self.queue.add(object.key());
+        }
+    }
+
+    /// Everything but telling: what goes wrong is said in the conditions and events, and tried again.
+    fn turn(&self, turn: &mut Turn<'_>) {
+        let autoscaler = turn.autoscaler;
+        let (kind, scale) = match target::scale_of(&self.api, autoscaler) {
+            Ok(found) => found,
+            Err(why) => {
+                self.warn(turn, "FailedGetScale", &why);
+                let message = format!("the HPA controller was unable to get the target's current scale: {why}");
+                turn.conditions.set(Aspect::AbleToScale, false, "FailedGetScale", message);
+                return;
+            }
+        };
+        let message = "the HPA controller was able to get the target's current scale";
+        turn.conditions.set(Aspect::AbleToScale, true, "SucceededGetScale", message);
+        let current = scale.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0);
+        turn.current = Some(current);
+        let now = self.api.clock().monotonic();
+        self.with_past(autoscaler, |past| past.begin(now, current));
+        match self.wish(turn, &scale, current) {
+            Some(wish) if wish.replicas != current => self.rescale(turn, kind, scale, current, &wish),
+            Some(_) => turn.desired = Some(current),
+            None => {}
+        }
+    }
+
+    /// The size the target should have; none when that cannot be said.
+    fn wish(&self, turn: &mut Turn<'_>, scale: &Scale, current: i32) -> Option<Wish> {
+        let autoscaler = turn.autoscaler;
+        let spec = &autoscaler.spec;
+        let (least, most) = (spec.min_replicas.unwrap_or(1), spec.max_replicas);
+        let wish = |replicas, reason: &str| Some(Wish { replicas, reason: reason.into() });
+        if current == 0 && least != 0 {
+            let message = "scaling is disabled since the replica count of the target is zero";
+            turn.conditions.set(Aspect::ScalingActive, false, "ScalingDisabled", message);
+            return wish(0, "");
+        }
+        if current > most {
+            return wish(most, "Current number of replicas above Spec.MaxReplicas");
+        }
+        if current < least {
+            return wish(least, "Current number of replicas below Spec.MinReplicas");
+        }
+        let (recommended, metric) = match self.recommend(turn, scale, current) {
+            Ok(recommendation) => recommendation,
+            Err(why) => {
+                self.warn(turn, "FailedComputeMetricsReplicas", &why);
+                return None;
+            }
+        };
+        let now = self.api.clock().monotonic();
+        let outcome = self.with_past(autoscaler, |past| past.take(spec, now, current, recommended));
+        turn.conditions.set(Aspect::AbleToScale, true, outcome.able.0, outcome.able.1);
+        turn.conditions.set(Aspect::ScalingLimited, outcome.limited, outcome.limit.0, outcome.limit.1);
+        let reason = if recommended > current {
+            format!("{metric} above target")
+        } else {
+            "All metrics below target".into()
+        };
+        Some(Wish { replicas: outcome.replicas, reason })
+    }
+
+    /// The largest size that any metric asks for, and what that metric is called.
+    fn recommend(&self, turn: &mut Turn<'_>, scale: &Scale, current: i32) -> Result<(i32, String), String> {
+        let autoscaler = turn.autoscaler;
+        let pods = self.pods_of(turn, scale)?;
+        let behavior = autoscaler.spec.behavior.as_ref();
+        let tolerance = |rules: Option<&HPAScalingRules>| {
+            rules.and_then(|r| r.tolerance.as_ref()).map_or(TOLERANCE, |q| Amount::of(q).as_f64())
+        };
+        let target = metrics::Target {
+            namespace: autoscaler.namespace(),
+            pods: &pods,
+            replicas: current,
+            tolerance: Tolerance {
+                up: tolerance(behavior.and_then(|b| b.scale_up.as_ref())),
+                down: tolerance(behavior.and_then(|b| b.scale_down.as_ref())),
+            },
+            now: self.api.clock().now(),
+        };
+        let specs = autoscaler.spec.metrics.as_deref().unwrap_or_default();
+        let (mut best, mut failures, mut statuses) = (None::<(i32, String)>, Vec::new(), Vec::new());
+        for spec in specs {
+            match metrics::ask(&self.api, &target, spec) {
+                Ok(answer) => {
+                    statuses.push(answer.status);
+                    if best.as_ref().is_none_or(|(replicas, _)| answer.replicas > *replicas) {
+                        best = Some((answer.replicas, answer.name));
+                    }
+                }
+                Err(failure) => {
+                    self.warn(turn, failure.reason, &failure.event);
+                    // Its place stays, empty, as in Kubernetes.
+                    statuses.push(MetricStatus::default());
+                    failures.push(failure);
+                }
+            }
+        }
+        turn.metrics = Some(statuses);
+        // Half the picture may let the target grow, but not shrink.
+        match (best, failures.first()) {
+            (Some((replicas, name)), first) if first.is_none() || replicas >= current => {
+                let message =
+                    format!("the HPA was able to successfully calculate a replica count from {name}");
+                turn.conditions.set(Aspect::ScalingActive, true, "ValidMetricFound", message);
+                Ok((replicas, name))
+            }
+            (_, Some(first)) => {
+                let message = format!("the HPA was unable to compute the replica count: {}", first.event);
+                turn.conditions.set(Aspect::ScalingActive, false, first.reason, message);
+                Err(format!(
+                    "invalid metrics ({} invalid out of {}), first error is: {}",
+                    failures.len(),
+                    specs.len(),
+                    first.error
+                ))
+            }
+            // Validation sees to it that there is a metric.
+            _ => Err("no metrics".into()),
+        }
+    }
+
+    /// The pods of the target, which nobody else may scale.
+    fn pods_of(&self, turn: &mut Turn<'_>, scale: &Scale) -> Result<Vec<Shared<Pod>>, String> {
+        let text = scale.status.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default();
+        if text.is_empty() {
+            let why = "selector is required";
+            self.warn(turn, "SelectorRequired", why);
+            let message = "the HPA target's scale is missing a selector";
+            turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", message);
+            return Err(why.into());
+        }
+        let selector = match target::selector_of(scale) {
+            Ok(selector) => selector,
+            Err(error) => {
+                let why =
+                    format!("couldn't convert selector into a corresponding internal selector object: {error}");
+                self.warn(turn, "InvalidSelector", &why);
+                turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", why.as_str());
+                return Err(why);
+            }
+        };
+        let autoscaler = turn.autoscaler;
+        let mut pods = self.pods.in_namespace(autoscaler.namespace());
+        pods.retain(|pod| selector.matches(pod.metadata.labels.as_ref()));
+        let all = self.autoscalers.in_namespace(autoscaler.namespace());
+        let rivals = target::rivals(&self.api, &all, &pods);
+        if rivals.len() > 1 {
+            let named: Vec<_> = rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
+            let why = format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
+            self.warn(turn, "AmbiguousSelector", &why);
+            turn.conditions.set(Aspect::ScalingActive, false, "AmbiguousSelector", why.as_str());
+            return Err(why);
+        }
+        Ok(pods)
+    }
+
+    fn rescale(&self, turn: &mut Turn<'_>, kind: Kind, mut scale: Scale, current: i32, wish: &Wish) {
+        let autoscaler = turn.autoscaler;
+        let Wish { replicas, reason } = wish;
+        let key = Key::of(&scale.metadata);
+        scale.spec.get_or_insert_default().replicas = Some(*replicas);
+        let set = self.api.change_scale(kind, &key, &WriteOptions::default(), |_| Ok(scale.clone()));
+        if let Err(error) = set {
+            self.warn(turn, "FailedRescale", &format!("New size: {replicas}; reason: {reason}; error: {error}"));
+            let message = format!("the HPA controller was unable to update the target scale: {error}");
+            turn.conditions.set(Aspect::AbleToScale, false, "FailedUpdateScale", message);
+            return;
+        }
+        let message = format!("the HPA controller was able to update the target scale to {replicas}");
+        turn.conditions.set(Aspect::AbleToScale, true, "SucceededRescale", message);
+        let message = format!("New size: {replicas}; reason: {reason}");
+        self.recorder.normal(autoscaler.object(), "SuccessfulRescale", message);
+        let now = self.api.clock().monotonic();
+        self.with_past(autoscaler, |past| past.scaled(now, current, *replicas));
+        turn.desired = Some(*replicas);
+        turn.rescaled = true;
+    }
+
+    fn warn(&self, turn: &Turn<'_>, reason: &str, message: &str) {
+        self.recorder.warning(turn.autoscaler.object(), reason, message);
+    }
+
+    fn with_past<T>(&self, autoscaler: &Shared<HorizontalPodAutoscaler>, act: impl FnOnce(&mut Past) -> T) -> T {
+        act(self.past.lock().entry(autoscaler.uid().to_string()).or_default())
+    }
+
+    /// Writes the status, when it is another.
+    fn tell(&self, turn: Turn<'_>) -> Result<(), ApiError> {
+        let (autoscaler, now) = (turn.autoscaler, self.api.clock().time());
+        let conditions = turn.conditions.into_list();
+        let written = self.api.modify_status::<HorizontalPodAutoscaler>(&autoscaler.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() != Some(autoscaler.uid()) {
+                return Err(ApiError::not_found(Kind::HorizontalPodAutoscaler, &autoscaler.key()));
+            }
+            let before = fresh.status.take().unwrap_or_default();
+            let known = turn.current.is_some();
+            fresh.status = Some(HorizontalPodAutoscalerStatus {
+                conditions: conditions.clone(),
+                current_replicas: turn.current.or(before.current_replicas),
+                desired_replicas: turn.desired.unwrap_or(before.desired_replicas),
+                current_metrics: if known { turn.metrics.clone() } else { before.current_metrics },
+                last_scale_time: if turn.rescaled { Some(now.clone()) } else { before.last_scale_time },
+                observed_generation: before.observed_generation,
+            });
+            Ok(())
+        });
+        match written {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! How many replicas a metric asks for: the ratio of what the pods use to what they should.
+//!
+//! The rules are Kubernetes' (page "Horizontal Pod Autoscaling", *Algorithm details*): pods that are going or
+//! failed do not count; pods without a measurement count as idle when that would mean more of them and as
+//! fully used when it would mean fewer; pods that are not ready yet count as idle, and only against more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::base::clock::saturating_after;
+use crate::object::owner::is_terminating;
+use crate::object::quantity::Amount;
+use crate::object::readiness::{condition, phase};
+use crate::object::resources::is_sidecar;
+
+/// For this long after its start a pod's cpu says little: it is counted only while it is ready.
+const CPU_INITIALIZATION: Duration = Duration::from_mins(5);
+/// A pod that turned unready this soon after its start has never been ready.
+const INITIAL_READINESS_DELAY: Duration = Duration::from_secs(30);
+
+/// What was measured of one pod.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Measured {
+    /// In thousandths: of a core, of a byte.
+    pub(super) millis: i64,
+    pub(super) at: Timestamp,
+    pub(super) window: Duration,
+}
+
+/// Measurements by the name of the pod.
+pub(super) type Metrics = BTreeMap<String, Measured>;
+
+/// How far from its target a ratio may be without anything being done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Tolerance {
+    pub(super) up: f64,
+    pub(super) down: f64,
+}
+
+impl Tolerance {
+    fn holds(self, ratio: f64) -> bool {
+        (1.0 - self.down..=1.0 + self.up).contains(&ratio)
+    }
+}
+
+/// What is to be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// A percentage of what the pods ask for.
+    Utilization(i32),
+    /// Thousandths a pod.
+    AverageValue(i64),
+}
+
+/// What a metric asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Proposal {
+    pub(super) replicas: i32,
+    /// Percent of the requests; only for a goal of that sort.
+    pub(super) utilization: Option<i32>,
+    /// Thousandths a pod.
+    pub(super) average_millis: i64,
+}
+
+/// The metric that is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Question<'a> {
+    pub(super) resource: &'a str,
+    /// Of this container alone.
+    pub(super) container: Option<&'a str>,
+    pub(super) goal: Goal,
+    pub(super) tolerance: Tolerance,
+    pub(super) current: i32,
+    pub(super) now: Timestamp,
+}
+
+/// What the pods' measurements ask for, or why that cannot be said.
+pub(super) fn propose<'a>(
+    question: &Question<'_>,
+    pods: impl Iterator<Item = &'a Pod> + Clone,
+    mut metrics: Metrics,
+) -> Result<Proposal, String> {
+    if pods.clone().next().is_none() {
+        return Err("no pods returned by selector while calculating replica count".into());
+    }
+    let groups = group(question, pods.clone(), &metrics);
+    metrics.retain(|name, _| !groups.ignored.contains(name) && !groups.unready.contains(name));
+    if metrics.is_empty() {
+        return Err("did not receive metrics for targeted pods (pods might be unready)".into());
+    }
+    let requests = match question.goal {
+        Goal::Utilization(_) => requests(question, pods)?,
+        Goal::AverageValue(_) => BTreeMap::new(),
+    };
+    let mut values: BTreeMap<String, i64> = metrics.into_iter().map(|(name, m)| (name, m.millis)).collect();
+    let measured = usage(question.goal, &values, &requests)?;
+    let proposal =
+        |replicas| Proposal { replicas, utilization: measured.percent, average_millis: measured.average };
+    let unready_matter = !groups.unready.is_empty() && measured.ratio > 1.0;
+    if !unready_matter && groups.missing.is_empty() {
+        if question.tolerance.holds(measured.ratio) {
+            return Ok(proposal(question.current));
+        }
+        return Ok(proposal(ceil(measured.ratio, groups.ready)));
+    }
+    for name in &groups.missing {
+        if measured.ratio < 1.0 {
+            values.insert(name.clone(), fully_used(question.goal, requests.get(name).copied()));
+        } else if measured.ratio > 1.0 {
+            values.insert(name.clone(), 0);
+        }
+    }
+    if unready_matter {
+        values.extend(groups.unready.iter().map(|name| (name.clone(), 0)));
+    }
+    let careful = usage(question.goal, &values, &requests)?.ratio;
+    let turned = (measured.ratio < 1.0 && careful > 1.0) || (measured.ratio > 1.0 && careful < 1.0);
+    let replicas = ceil(careful, values.len());
+    let backwards = (careful < 1.0 && replicas > question.current) || (careful > 1.0 && replicas < question.current);
+    if turned || backwards || question.tolerance.holds(careful) {
+        return Ok(proposal(question.current));
+    }
+    Ok(proposal(replicas))
+}
+
+fn ceil(ratio: f64, pods: usize) -> i32 {
+    // Saturates, as `as` does.
+    (ratio * pods as f64).ceil() as i32
+}
+
+/// What a pod without a measurement counts as when fewer pods are considered.
+fn fully_used(goal: Goal, request: Option<i64>) -> i64 {
+    match goal {
+        Goal::Utilization(percent) => {
+            request.unwrap_or(0).saturating_mul(i64::from(percent.max(100))) / 100
+        }
+        Goal::AverageValue(millis) => millis,
+    }
+}
+
+struct Usage {
+    ratio: f64,
+    percent: Option<i32>,
+    average: i64,
+}
+
+fn usage(goal: Goal, values: &BTreeMap<String, i64>, requests: &BTreeMap<String, i64>) -> Result<Usage, String> {
+    let saturating_sum = |values: &mut dyn Iterator<Item = i64>| values.fold(0i64, i64::saturating_add);
+    match goal {
+        Goal::AverageValue(target) => {
+            let average = saturating_sum(&mut values.values().copied()) / values.len().max(1) as i64;
+            Ok(Usage { ratio: average as f64 / target as f64, percent: None, average })
+        }
+        Goal::Utilization(target) => {
+            let known: Vec<_> = values.iter().filter_map(|(name, v)| Some((*v, *requests.get(name)?))).collect();
+            let used = saturating_sum(&mut known.iter().map(|(value, _)| *value));
+            let asked = saturating_sum(&mut known.iter().map(|(_, request)| *request));
+            if asked == 0 {
+                return Err("no metrics returned matched known pods".into());
+            }
+            let percent = i32::try_from(i128::from(used) * 100 / i128::from(asked)).unwrap_or(i32::MAX);
+            let average = used / known.len() as i64;
+            Ok(Usage { ratio: f64::from(percent) / f64::from(target), percent: Some(percent), average })
+        }
+    }
+}
+
+#[derive(Default)]
+struct Groups {
+    ready: usize,
+    unready: BTreeSet<String>,
+    missing: BTreeSet<String>,
+    ignored: BTreeSet<String>,
+}
+
+fn group<'a>(question: &Question<'_>, pods: impl Iterator<Item = &'a Pod>, metrics: &Metrics) -> Groups {
+    let mut groups = Groups::default();
+    for pod in pods {
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        let measured = metrics.get(&name);
+        if is_terminating(&pod.metadata) || phase(pod) == "Failed" {
+            groups.ignored.insert(name);
+        } else if phase(pod) == "Pending" {
+            groups.unready.insert(name);
+        } else if let Some(measured) = measured {
+            if question.resource == "cpu" && starts_up(pod, measured, question.now) {
+                groups.unready.insert(name);
+            } else {
+                groups.ready += 1;
+            }
+        } else {
+            groups.missing.insert(name);
+        }
+    }
+    groups
+}
+
+/// Whether a pod's cpu is that of its start, which says nothing of its load.
+fn starts_up(pod: &Pod, measured: &Measured, now: Timestamp) -> bool {
+    let started = pod.status.as_ref().and_then(|s| s.start_time.as_ref());
+    let (Some(ready), Some(started)) = (condition(pod, "Ready"), started) else { return true };
+    let unready = ready.status == "False";
+    let since = ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0);
+    if saturating_after(started.0, CPU_INITIALIZATION) > now {
+        // A measurement that reaches back to before the change speaks of another state.
+        unready || measured.at < saturating_after(since, measured.window)
+    } else {
+        unready && saturating_after(started.0, INITIAL_READINESS_DELAY) > since
+    }
+}
+
+/// What each pod asks for, in thousandths.
+fn requests<'a>(
+    question: &Question<'_>,
+    pods: impl Iterator<Item = &'a Pod>,
+) -> Result<BTreeMap<String, i64>, String> {
+    pods.map(|pod| {
+        let name = pod.metadata.name.clone().unwrap_or_default();
+        request_of(question, pod, &name).map(|millis| (name, millis))
+    })
+    .collect()
+}
+
+fn request_of(question: &Question<'_>, pod: &Pod, name: &str) -> Result<i64, String> {
+    let (resource, only) = (question.resource, question.container);
+    let Some(spec) = &pod.spec else { return Ok(0) };
+    let whole = spec.resources.as_ref().and_then(|r| r.requests.as_ref()).filter(|r| !r.is_empty());
+    if only.is_none() && whole.is_some() {
+        return match crate::object::resources::pod_requests(pod).get(resource) {
+            Some(amount) => Ok(amount.millis()),
+            None => Err(format!("missing pod-level request for {resource} in Pod {name}")),
+        };
+    }
+    let sidecars = spec.init_containers.iter().flatten().filter(|c| is_sidecar(c));
+    let mut total: Option<i64> = None;
+    for container in spec.containers.iter().chain(sidecars).filter(|c| only.is_none_or(|only| only == c.name)) {
+        let request = container.resources.as_ref().and_then(|r| r.requests.as_ref()?.get(resource));
+        let Some(request) = request else {
+            let container = &container.name;
+            return Err(format!("missing request for {resource} in container {container} of Pod {name}"));
+        };
+        total = Some(total.unwrap_or(0).saturating_add(Amount::of(request).millis()));
+    }
+    match (total, only) {
+        (None, Some(only)) => Err(format!("container {only} not found in Pod {name}")),
+        (total, _) => Ok(total.unwrap_or(0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: &str = "2026-11-21T01:00:00Z";
+
+    /// A pod that asks for a core: `ready`, `starting` (ready since now), `never` (was never ready), `was`
+    /// (was ready and is not), `pending`, `failed` or `going`.
+    fn pod(name: &str, state: &str) -> Pod {
+        let (started, status, since) = match state {
+            "starting" => ("2026-11-21T00:59:00Z", "True", "2026-11-21T00:59:59Z"),
+            "never" => ("2026-11-21T00:10:00Z", "False", "2026-11-21T00:10:10Z"),
+            "was" => ("2026-11-21T00:10:00Z", "False", "2026-11-21T00:30:00Z"),
+            _ => ("2026-11-21T00:00:00Z", "True", "2026-11-21T00:00:05Z"),
+        };
+        let phase = match state {
+            "pending" => "Pending",
+            "failed" => "Failed",
+            _ => "Running",
+        };
+        let mut pod = json!({"metadata": {"name": name}, "spec": {"containers": [
+                {"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+            "status": {"phase": phase, "startTime": started,
+                "conditions": [{"type": "Ready", "status": status, "lastTransitionTime": since}]}});
+        if state == "going" {
+            pod["metadata"]["deletionTimestamp"] = json!(NOW);
+        }
+        serde_json::from_value(pod).unwrap()
+    }
+
+    /// `state=millicores` each; without a number nothing was measured.
+    fn proposal(pods: &str, goal: Goal, current: i32) -> Result<Proposal, String> {
+        let (mut all, mut metrics) = (Vec::new(), Metrics::new());
+        for (n, text) in pods.split_whitespace().enumerate() {
+            let (state, millis) = text.split_once('=').unwrap_or((text, ""));
+            let name = format!("p{n}");
+            all.push(pod(&name, state));
+            if let Ok(millis) = millis.parse() {
+                let measured = Measured { millis, at: NOW.parse().unwrap(), window: Duration::from_secs(15) };
+                metrics.insert(name, measured);
+            }
+        }
+        let question = Question {
+            resource: "cpu",
+            container: None,
+            goal,
+            tolerance: Tolerance { up: 0.1, down: 0.1 },
+            current,
+            now: NOW.parse().unwrap(),
+        };
+        propose(&question, all.iter(), metrics)
+    }
+
+    #[test]
+    fn replicas_follow_the_ratio_hpa_1() {
+        for (what, pods, target, replicas, percent) in [
+            ("twice the target", "ready=1000 ready=1000", 50, 4, 100),
+            ("half the target", "ready=250 ready=250", 50, 1, 25),
+            ("just over, within a tenth", "ready=540 ready=540", 50, 2, 54),
+            ("over a tenth", "ready=600 ready=520", 50, 3, 56),
+            ("those that go or failed do not count", "ready=1000 going=5000 failed=5000", 50, 2, 100),
+            ("a missing one counts as idle on the way up", "ready=1000 ready", 40, 3, 100),
+            ("and may stop it", "ready=600 ready", 50, 2, 60),
+            ("and as fully used on the way down", "ready=100 ready=100 ready", 50, 3, 10),
+            ("and slows it", "ready=100 ready=100 ready=100 ready", 50, 3, 10),
+            ("an unready one counts as idle on the way up", "ready=1000 never=2000", 40, 3, 100),
+            ("a pending one, too", "ready=1000 pending", 40, 3, 100),
+            ("one that has just started, too", "ready=1000 starting=5000", 40, 3, 100),
+            ("and not at all on the way down", "ready=100 never=2000", 50, 1, 10),
+            ("one that was ready once counts", "ready=1000 was=1000", 50, 4, 100),
+        ] {
+            let current = pods.split(' ').filter(|p| !p.starts_with("going") && !p.starts_with("failed"));
+            let proposal = proposal(pods, Goal::Utilization(target), current.count() as i32).unwrap();
+            assert_eq!((proposal.replicas, proposal.utilization), (replicas, Some(percent)), "{what}");
+        }
+        let by_value = proposal("ready=1000 ready=500", Goal::AverageValue(500), 2).unwrap();
+        assert_eq!((by_value.replicas, by_value.utilization, by_value.average_millis), (3, None, 750));
+    }
+
+    #[test]
+    fn what_cannot_be_computed_says_why_hpa_1() {
+        let half = Goal::Utilization(50);
+        for (pods, why) in [
+            ("", "no pods returned by selector while calculating replica count"),
+            ("never=100", "did not receive metrics for targeted pods (pods might be unready)"),
+            ("ready", "did not receive metrics for targeted pods (pods might be unready)"),
+        ] {
+            assert_eq!(proposal(pods, half, 1).unwrap_err(), why, "{pods}");
+        }
+        let silent: Pod = serde_json::from_value(json!({"metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "c"}]}}))
+        .unwrap();
+        let ask = |container| Question {
+            resource: "cpu",
+            container,
+            goal: half,
+            tolerance: Tolerance { up: 0.1, down: 0.1 },
+            current: 1,
+            now: NOW.parse().unwrap(),
+        };
+        assert_eq!(
+            request_of(&ask(None), &silent, "p").unwrap_err(),
+            "missing request for cpu in container c of Pod p"
+        );
+        assert_eq!(request_of(&ask(Some("d")), &silent, "p").unwrap_err(), "container d not found in Pod p");
+    }
+}

@@ -1,0 +1,42 @@
+//! What an autoscaler scales: anything with a scale.
+
+use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::api::Api;
+use crate::object::selector::{Selector, SelectorError};
+use crate::object::{Key, Kind, Shared};
+
+/// The target and its scale, or why there is none.
+pub(super) fn scale_of(api: &Api, autoscaler: &Shared<HorizontalPodAutoscaler>) -> Result<(Kind, Scale), String> {
+    let reference = &autoscaler.spec.scale_target_ref;
+    let version = reference.api_version.as_deref().unwrap_or_default();
+    let group = match version.split('/').collect::<Vec<_>>().as_slice() {
+        [group, _] => *group,
+        [_] => "",
+        _ => return Err(format!("unexpected GroupVersion string: {version}")),
+    };
+    // Any version of the group will do.
+    let is_it = |kind: &&Kind| (kind.info().group, kind.info().name) == (group, reference.kind.as_str());
+    let Some(kind) = Kind::ALL.iter().find(is_it).copied() else {
+        return Err(format!("no matches for kind \"{}\" in group \"{group}\"", reference.kind));
+    };
+    let key = Key::new(autoscaler.namespace(), reference.name.as_str());
+    api.scale(kind, &key).map(|scale| (kind, scale)).map_err(|error| error.to_string())
+}
+
+/// The selector of a scale's pods.
+pub(super) fn selector_of(scale: &Scale) -> Result<Selector, SelectorError> {
+    Selector::parse(scale.status.as_ref().and_then(|s| s.selector.as_deref()).unwrap_or_default())
+}
+
+/// The autoscalers whose targets have one of these pods.
+pub(super) fn rivals(api: &Api, all: &[Shared<HorizontalPodAutoscaler>], pods: &[Shared<Pod>]) -> Vec<Key> {
+    let has_one = |autoscaler: &&Shared<HorizontalPodAutoscaler>| {
+        let selector = scale_of(api, autoscaler).ok().and_then(|(_, scale)| selector_of(&scale).ok());
+        let selector = selector.filter(|selector| !selector.is_everything());
+        selector.is_some_and(|s| pods.iter().any(|pod| s.matches(pod.metadata.labels.as_ref())))
+    };
+    all.iter().filter(has_one).map(Shared::key).collect()
+}

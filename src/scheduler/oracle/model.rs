@@ -1,0 +1,304 @@
+//! The naive cluster: objects alone, every question answered by looking at all of them.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, Pod, PodAffinityTerm, TopologySpreadConstraint};
+
+use crate::object::Shared;
+use crate::object::node_selector::RequiredNodes;
+use crate::object::quantity::Amount;
+use crate::object::resources::pod_requests;
+use crate::object::selector::Selector;
+use crate::object::taint::untolerated;
+use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::snapshot::Snapshot;
+
+/// What there is, without any totals.
+#[derive(Clone, Default)]
+pub(super) struct Model {
+    pub(super) nodes: BTreeMap<String, Shared<Node>>,
+    /// Each with the name of its node, which need not be there.
+    pub(super) pods: BTreeMap<String, (Shared<Pod>, String)>,
+    /// How many pods of app `a` in `default` may be evicted; none when no budget says.
+    pub(super) allowed_disruptions: Option<i64>,
+}
+
+pub(super) fn label<'n>(node: &'n Node, key: &str) -> Option<&'n String> {
+    node.metadata.labels.as_ref()?.get(key)
+}
+
+fn is_terminating(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+/// The terms of a kind of affinity: `podAffinity` or `podAntiAffinity`, required ones.
+pub(super) fn required_terms(pod: &Pod, anti: bool) -> Vec<&PodAffinityTerm> {
+    let affinity = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref());
+    let terms = if anti {
+        affinity
+            .and_then(|a| a.pod_anti_affinity.as_ref())
+            .and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref())
+    } else {
+        affinity
+            .and_then(|a| a.pod_affinity.as_ref())
+            .and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref())
+    };
+    terms.into_iter().flatten().collect()
+}
+
+/// Whether a term that `owner` carries is about `other`.
+pub(super) fn is_about(term: &PodAffinityTerm, owner: &Pod, other: &Pod) -> bool {
+    let namespace = other.metadata.namespace.clone().unwrap_or_default();
+    let named = term.namespaces.iter().flatten().any(|name| *name == namespace);
+    let own = term.namespaces.is_none()
+        && term.namespace_selector.is_none()
+        && owner.metadata.namespace.as_ref() == Some(&namespace);
+    // The only selector of namespaces here selects all.
+    let in_scope = named || own || term.namespace_selector.is_some();
+    in_scope && Selector::from_optional(term.label_selector.as_ref()).matches(other.metadata.labels.as_ref())
+}
+
+/// Whether a constraint counts `other` for `pod`.
+pub(super) fn counts(constraint: &TopologySpreadConstraint, pod: &Pod, other: &Pod) -> bool {
+    let labels = |pod: &Pod, key: &String| pod.metadata.labels.as_ref().and_then(|l| l.get(key)).cloned();
+    let keys = constraint.match_label_keys.iter().flatten();
+    Selector::from_optional(constraint.label_selector.as_ref()).matches(other.metadata.labels.as_ref())
+        && keys.into_iter().all(|key| labels(pod, key).is_none() || labels(pod, key) == labels(other, key))
+        && pod.metadata.namespace == other.metadata.namespace
+        && !is_terminating(other)
+}
+
+pub(super) fn constraints(pod: &Pod, when: &str) -> Vec<TopologySpreadConstraint> {
+    let all = pod.spec.as_ref().and_then(|spec| spec.topology_spread_constraints.clone()).unwrap_or_default();
+    all.into_iter().filter(|constraint| constraint.when_unsatisfiable == when).collect()
+}
+
+/// Whether a node is a domain, or part of one, for a constraint of the pod beside these others.
+pub(super) fn is_included(
+    constraint: &TopologySpreadConstraint,
+    beside: &[TopologySpreadConstraint],
+    pod: &Pod,
+    node: &Node,
+) -> bool {
+    let spec = pod.spec.as_ref().expect("every pod has one");
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default();
+    beside.iter().all(|other| label(node, &other.topology_key).is_some())
+        && (constraint.node_affinity_policy.as_deref() == Some("Ignore")
+            || RequiredNodes::of(spec).matches(node))
+        && (constraint.node_taints_policy.as_deref() != Some("Honor")
+            || untolerated(&taints, spec.tolerations.as_ref()).is_none())
+}
+
+type HostPort = (i32, String, String);
+
+fn host_ports(pod: &Pod) -> Vec<HostPort> {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let ports = containers.flat_map(|container| container.ports.iter().flatten());
+    ports
+        .filter_map(|port| {
+            let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".into());
+            Some((port.host_port?, protocol, port.host_ip.clone().unwrap_or_else(|| "0.0.0.0".into())))
+        })
+        .collect()
+}
+
+fn clash(a: &HostPort, b: &HostPort) -> bool {
+    (a.0, &a.1) == (b.0, &b.1) && (a.2 == b.2 || a.2 == "0.0.0.0" || b.2 == "0.0.0.0")
+}
+
+fn priority(pod: &Pod) -> i32 {
+    pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)
+}
+
+fn started(pod: &Pod) -> jiff::Timestamp {
+    pod.status.as_ref().and_then(|status| status.start_time.as_ref()).expect("every pod was started").0
+}
+
+impl Model {
+    /// A snapshot that never saw anything change.
+    pub(super) fn rebuilt(&self) -> Snapshot {
+        let mut snapshot = Snapshot::new();
+        for node in self.nodes.values() {
+            snapshot.set_node(node.clone());
+        }
+        for (pod, node) in self.pods.values() {
+            snapshot.place(Arc::new(PodInfo::new(pod.clone())), node);
+        }
+        snapshot.refresh();
+        snapshot
+    }
+
+    /// The pods that are on nodes which exist, with these.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (&Shared<Pod>, &Shared<Node>)> {
+        self.pods.values().filter_map(|(pod, on)| Some((pod, self.nodes.get(on)?)))
+    }
+
+    pub(super) fn on<'m>(&'m self, node: &'m str) -> impl Iterator<Item = &'m Shared<Pod>> {
+        self.pods.values().filter(move |(_, on)| on == node).map(|(pod, _)| pod)
+    }
+
+    /// By domain the pods that a constraint counts.
+    pub(super) fn spread_counts(
+        &self,
+        constraint: &TopologySpreadConstraint,
+        beside: &[TopologySpreadConstraint],
+        pod: &Pod,
+    ) -> BTreeMap<String, usize> {
+        let mut domains = BTreeMap::new();
+        for (name, node) in &self.nodes {
+            let Some(domain) = label(node, &constraint.topology_key) else { continue };
+            if is_included(constraint, beside, pod, node) {
+                *domains.entry(domain.clone()).or_insert(0) +=
+                    self.on(name).filter(|other| counts(constraint, pod, other)).count();
+            }
+        }
+        domains
+    }
+
+    fn spreads(&self, pod: &Pod, node: &Node) -> bool {
+        let required = constraints(pod, "DoNotSchedule");
+        required.iter().all(|constraint| {
+            let Some(domain) = label(node, &constraint.topology_key) else { return false };
+            let domains = self.spread_counts(constraint, &required, pod);
+            let enough = domains.len() as i32 >= constraint.min_domains.unwrap_or(1);
+            let fewest = if enough { domains.values().min().copied().unwrap_or(0) } else { 0 };
+            let own = usize::from(counts(constraint, pod, pod));
+            domains.get(domain).unwrap_or(&0) + own <= fewest + constraint.max_skew as usize
+        })
+    }
+
+    /// Whether a pod that the term is about is in the node's domain; none when the node is in none.
+    fn in_domain(&self, term: &PodAffinityTerm, owner: &Pod, node: &Node) -> Option<bool> {
+        let domain = label(node, &term.topology_key)?;
+        Some(
+            self.placed().any(|(other, on)| {
+                label(on, &term.topology_key) == Some(domain) && is_about(term, owner, other)
+            }),
+        )
+    }
+
+    fn finds_company(&self, pod: &Pod, node: &Node) -> bool {
+        required_terms(pod, false).iter().all(|term| {
+            let anywhere = self.nodes.values().any(|node| self.in_domain(term, pod, node) == Some(true));
+            match self.in_domain(term, pod, node) {
+                None => false,
+                Some(there) => there || (!anywhere && is_about(term, pod, pod)),
+            }
+        })
+    }
+
+    fn is_welcome(&self, pod: &Pod, node: &Node) -> bool {
+        let avoids =
+            required_terms(pod, true).iter().all(|term| self.in_domain(term, pod, node) != Some(true));
+        avoids
+            && self.placed().all(|(other, on)| {
+                required_terms(other, true).iter().all(|term| {
+                    let domain = label(on, &term.topology_key);
+                    domain.is_none()
+                        || domain != label(node, &term.topology_key)
+                        || !is_about(term, other, pod)
+                })
+            })
+    }
+
+    /// What comes before affinity among the filters.
+    fn has_room(&self, pod: &Pod, name: &str, node: &Node) -> bool {
+        let spec = pod.spec.as_ref().expect("every pod has one");
+        let there: Vec<&Shared<Pod>> = self.on(name).collect();
+        let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+        let node_spec = node.spec.as_ref().expect("every node has one");
+        let tolerates_all = spec.tolerations.iter().flatten().any(|t| t.key.is_none());
+        let enough = pod_requests(pod).iter().filter(|(_, asked)| !asked.is_zero()).all(|(name, asked)| {
+            let mut used = *asked;
+            for other in &there {
+                used += pod_requests(other).get(name).copied().unwrap_or_default();
+            }
+            used <= Amount::in_list(allocatable, name)
+        });
+        let taints = node_spec.taints.as_deref().unwrap_or_default();
+        let ports = host_ports(pod);
+        let taken =
+            there.iter().flat_map(|other| host_ports(other)).any(|a| ports.iter().any(|b| clash(&a, b)));
+        (tolerates_all || node_spec.unschedulable != Some(true))
+            && untolerated(taints, spec.tolerations.as_ref()).is_none()
+            && RequiredNodes::of(spec).matches(node)
+            && there.len() < 4
+            && enough
+            && !taken
+            && self.spreads(pod, node)
+    }
+
+    fn takes(&self, pod: &Pod, name: &str) -> bool {
+        let node = &self.nodes[name];
+        self.has_room(pod, name, node) && self.finds_company(pod, node) && self.is_welcome(pod, node)
+    }
+
+    /// The nodes that take the pod.
+    pub(super) fn feasible(&self, pod: &Pod) -> BTreeSet<String> {
+        self.nodes.keys().filter(|name| self.takes(pod, name)).cloned().collect()
+    }
+
+    fn without(&self, pods: &[&Shared<Pod>]) -> Self {
+        let mut less = self.clone();
+        for pod in pods {
+            less.pods.remove(pod.uid());
+        }
+        less
+    }
+
+    /// Every node with the pods to be evicted from it where that does the least harm.
+    pub(super) fn least_harmful_evictions(&self, pod: &Pod) -> Vec<(String, BTreeSet<String>)> {
+        let candidates: Vec<_> = self.nodes.keys().filter_map(|node| self.evictions(pod, node)).collect();
+        let least = candidates.iter().map(|(harm, ..)| harm.clone()).min();
+        let best = candidates.into_iter().filter(|(harm, ..)| Some(harm) == least.as_ref());
+        best.map(|(_, node, victims)| (node, victims)).collect()
+    }
+
+    fn evictions(&self, pod: &Pod, name: &str) -> Option<(Harm, String, BTreeSet<String>)> {
+        let node = &self.nodes[name];
+        // Affinity that nobody meets is no matter of evicting, though the pod could be the first of its kind.
+        if self.has_room(pod, name, node) && !self.finds_company(pod, node) {
+            return None;
+        }
+        let mut lower: Vec<&Shared<Pod>> =
+            self.on(name).filter(|other| priority(other) < priority(pod)).collect();
+        lower.sort_by_key(|other| (Reverse(priority(other)), started(other)));
+        if lower.is_empty() || !self.without(&lower).takes(pod, name) {
+            return None;
+        }
+        let mut left = self.allowed_disruptions.unwrap_or(i64::MAX);
+        let breaks: Vec<bool> = lower
+            .iter()
+            .map(|other| {
+                let guarded = other.metadata.labels.as_ref().is_some_and(|labels| labels["app"] == "a")
+                    && other.metadata.namespace.as_deref() == Some("default");
+                left = if guarded { left.saturating_sub(1) } else { left };
+                guarded && left < 0
+            })
+            .collect();
+        let mut gone: Vec<&Shared<Pod>> = lower.clone();
+        let mut violations = 0;
+        let order = lower.iter().zip(&breaks).filter(|(_, b)| **b);
+        let order = order.chain(lower.iter().zip(&breaks).filter(|(_, b)| !**b));
+        for (other, breaks) in order {
+            let spared: Vec<&Shared<Pod>> =
+                gone.iter().copied().filter(|pod| pod.uid() != other.uid()).collect();
+            if self.without(&spared).takes(pod, name) {
+                gone = spared;
+            } else {
+                violations += usize::from(*breaks);
+            }
+        }
+        let highest = gone.first().map_or(i32::MIN, |victim| priority(victim));
+        let sum = gone.iter().map(|victim| i64::from(priority(victim)) - i64::from(i32::MIN)).sum();
+        let most_important = gone.iter().filter(|victim| priority(victim) == highest);
+        let earliest = most_important.map(|victim| started(victim)).min().unwrap_or(jiff::Timestamp::MAX);
+        let victims = gone.iter().map(|victim| victim.uid().to_string()).collect();
+        Some(((violations, highest, sum, gone.len(), Reverse(earliest)), name.to_string(), victims))
+    }
+}
+
+/// Budgets broken, the highest priority, the sum of priorities, how many, how late the first of them started.
+type Harm = (usize, i32, i64, usize, Reverse<jiff::Timestamp>);

@@ -1,0 +1,187 @@
+//! The random clusters: events, and the nodes and pods in them.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::object::Shared;
+use crate::scheduler::spread::HOSTNAME;
+use crate::scheduler::test_objects::{named_pod, node};
+
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// What happens.
+#[derive(Clone, Debug)]
+pub(super) enum Event {
+    Node { name: u8, size: u8, zone: u8, traits: Traits },
+    NodeGone(u8),
+    Placed { name: u8, node: u8, shape: u8 },
+    Assumed { name: u8, node: u8, shape: u8 },
+    PodGone(u8),
+    Budget(u8),
+}
+
+/// What a node is like besides its size and place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Traits {
+    tainted: bool,
+    avoided: bool,
+    cordoned: bool,
+    ssd: bool,
+    image: bool,
+}
+
+pub(super) fn event() -> impl Strategy<Value = Event> {
+    let nodes = 0..6u8;
+    let rare = || prop::bool::weighted(0.2);
+    let traits = (rare(), rare(), rare(), any::<bool>(), rare()).prop_map(
+        |(tainted, avoided, cordoned, ssd, image)| Traits { tainted, avoided, cordoned, ssd, image },
+    );
+    let node_event = (nodes.clone(), 1..4u8, 0..3u8, traits)
+        .prop_map(|(name, size, zone, traits)| Event::Node { name, size, zone, traits });
+    prop_oneof![
+        4 => node_event,
+        1 => nodes.clone().prop_map(Event::NodeGone),
+        5 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Placed { name, node, shape }),
+        3 => (0..12u8, nodes, 0..SHAPES).prop_map(|(name, node, shape)| Event::Assumed { name, node, shape }),
+        3 => (0..12u8).prop_map(Event::PodGone),
+        1 => (0..3u8).prop_map(Event::Budget),
+    ]
+}
+
+/// The node of an event that is about one that is there.
+pub(super) fn node_of(event: &Event) -> Option<Shared<Node>> {
+    let Event::Node { name, size, zone, traits } = event else { return None };
+    let mut labels = json!({HOSTNAME: format!("n{name}")});
+    // Nodes of the third zone do not say so.
+    if *zone < 2 {
+        labels[ZONE] = json!(format!("z{zone}"));
+    }
+    if traits.ssd {
+        labels["disk"] = json!("ssd");
+    }
+    let mut taints = Vec::new();
+    if traits.tainted {
+        taints.push(json!({"key": "k", "effect": "NoSchedule"}));
+    }
+    if traits.avoided {
+        taints.push(json!({"key": "slow", "effect": "PreferNoSchedule"}));
+    }
+    let images =
+        if traits.image { json!([{"names": ["big:1"], "sizeBytes": 800 * 1024 * 1024}]) } else { json!([]) };
+    Some(node(json!({
+        "metadata": {"name": format!("n{name}"), "labels": labels},
+        "spec": {"taints": taints, "unschedulable": traits.cordoned},
+        "status": {"images": images, "allocatable": {"cpu": format!("{size}"), "memory": format!("{size}Gi"),
+            "pods": "4", "example.com/gpu": "2"}}})))
+}
+
+/// A budget for the pods of app `a` in namespace `default`.
+pub(super) fn budget(allowed: u8) -> Shared<PodDisruptionBudget> {
+    let value = json!({"metadata": {"name": "a", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "a"}}}, "status": {"disruptionsAllowed": allowed,
+            "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
+    Shared::from_value(serde_json::from_value(value).expect("a budget"))
+}
+
+pub(super) const SHAPES: u8 = 22;
+
+fn shape_of(shape: u8) -> Value {
+    let container = |requests: Value| json!([{"name": "c", "resources": {"requests": requests}}]);
+    let port = |more: Value| {
+        let mut port = json!({"containerPort": 80, "hostPort": 80});
+        port.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
+        json!({"containers": [{"name": "c", "ports": [port]}]})
+    };
+    let spreading = |constraints: Value| json!({"containers": [], "topologySpreadConstraints": constraints});
+    let to =
+        |kind: &str, how: &str, terms: Value| json!({"containers": [], "affinity": {kind: {how: terms}}});
+    match shape {
+        0 => json!({"containers": container(json!({"cpu": "500m", "memory": "100Mi"}))}),
+        1 => json!({"containers": container(json!({"cpu": "1", "memory": "1Gi"}))}),
+        2 => {
+            json!({"containers": container(json!({"example.com/gpu": "1"})), "tolerations": [{"operator": "Exists"}]})
+        }
+        3 => port(json!({})),
+        4 => json!({"containers": container(json!({"cpu": "100m"})), "overhead": {"memory": "300Mi"},
+            "nodeSelector": {ZONE: "z1"}}),
+        5 => port(json!({"hostIP": "127.0.0.1"})),
+        6 => port(json!({"hostIP": "127.0.0.2", "protocol": "UDP"})),
+        7 => spreading(json!([spread(ZONE, "DoNotSchedule", json!({}))])),
+        8 => spreading(json!([
+            spread(HOSTNAME, "DoNotSchedule", json!({"maxSkew": 2})),
+            spread(ZONE, "ScheduleAnyway", json!({})),
+            spread(HOSTNAME, "ScheduleAnyway", json!({"maxSkew": 3}))
+        ])),
+        9 => spreading(json!([spread(ZONE, "DoNotSchedule", json!({"minDomains": 2}))])),
+        10 => spreading(json!([
+            spread(ZONE, "DoNotSchedule", json!({"nodeTaintsPolicy": "Honor"})),
+            spread(ZONE, "ScheduleAnyway", json!({"nodeTaintsPolicy": "Honor"}))
+        ])),
+        11 | 12 => {
+            let policy = if shape == 11 { "Ignore" } else { "Honor" };
+            let mut spec =
+                spreading(json!([spread(ZONE, "DoNotSchedule", json!({"nodeAffinityPolicy": policy}))]));
+            spec["nodeSelector"] = json!({"disk": "ssd"});
+            spec
+        }
+        13 => spreading(json!([spread(HOSTNAME, "DoNotSchedule", json!({"matchLabelKeys": ["hash"]}))])),
+        14 => to("podAntiAffinity", REQUIRED, json!([term(HOSTNAME, "a", json!({}))])),
+        15 => to("podAffinity", REQUIRED, json!([term(ZONE, "a", json!({}))])),
+        16 => to(
+            "podAntiAffinity",
+            PREFERRED,
+            json!([{"weight": 5, "podAffinityTerm": term(ZONE, "b", json!({}))}]),
+        ),
+        17 => to("podAntiAffinity", REQUIRED, json!([term(ZONE, "b", json!({"namespaceSelector": {}}))])),
+        18 => to(
+            "podAffinity",
+            PREFERRED,
+            json!([{"weight": 7, "podAffinityTerm": term(HOSTNAME, "a", json!({}))},
+            {"weight": 3, "podAffinityTerm": term(ZONE, "b", json!({"namespaces": ["other"]}))}]),
+        ),
+        19 => {
+            json!({"containers": [{"name": "c", "image": "big:1"}], "affinity": {"nodeAffinity": {PREFERRED: [
+            {"weight": 10, "preference": {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}},
+            {"weight": 4, "preference": {"matchExpressions": [{"key": ZONE, "operator": "Exists"}]}}]}}})
+        }
+        20 => json!({"containers": container(json!({"cpu": "2"})),
+            "tolerations": [{"key": "slow", "operator": "Exists"}]}),
+        _ => json!({"containers": [{"name": "c"}]}),
+    }
+}
+
+fn spread(key: &str, when: &str, more: Value) -> Value {
+    let mut constraint = json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when,
+        "labelSelector": {"matchLabels": {"app": "a"}}});
+    constraint.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
+    constraint
+}
+
+fn term(key: &str, app: &str, more: Value) -> Value {
+    let mut term = json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}});
+    term.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
+    term
+}
+
+/// A pod of a shape; labels, namespace, priority, age and whether it is being deleted follow from the name.
+pub(super) fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
+    let mut spec = shape_of(shape);
+    spec["priority"] = json!([0, 5, 10][usize::from(name) % 3]);
+    let mut pod = (*named_pod(&format!("p{name}"), spec)).clone();
+    let (app, hash) = (["a", "b"][usize::from(name) % 2], ["1", "2"][usize::from(name) / 2 % 2]);
+    let labels = [("app", app), ("hash", hash)].map(|(key, value)| (key.to_string(), value.to_string()));
+    pod.metadata.labels = Some(labels.into());
+    if name % 5 == 4 {
+        pod.metadata.namespace = Some("other".into());
+    }
+    if name == 6 {
+        pod.metadata.deletion_timestamp = Some(crate::base::clock::time(jiff::Timestamp::UNIX_EPOCH));
+    }
+    let started = format!("2026-11-21T00:{:02}:00Z", name % 60);
+    pod.status = serde_json::from_value(json!({"startTime": started})).expect("a status");
+    Shared::from_value(pod)
+}

@@ -1,0 +1,43 @@
+//! Claims, volumes and pods that use them, for tests, from JSON.
+
+use serde_json::{Value, json};
+
+/// Puts the fields of one object into another's, recursively.
+pub(super) fn merge(to: &mut Value, from: &Value) {
+    match (to, from) {
+        (Value::Object(to), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(to.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (to, from) => *to = from.clone(),
+    }
+}
+
+/// A claim of 1Gi in namespace `default`, its name its uid; with a volume's name it is bound to it.
+pub(super) fn claim(name: &str, more: &Value) -> Value {
+    let mut claim = json!({"metadata": {"name": name, "namespace": "default", "uid": name, "annotations": {}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
+    merge(&mut claim, more);
+    if claim["spec"]["volumeName"].is_string() {
+        claim["metadata"]["annotations"]["pv.kubernetes.io/bind-completed"] = json!("yes");
+        claim["status"] = json!({"phase": "Bound"});
+    }
+    claim
+}
+
+/// A free volume on the nodes whose label `host` is this.
+pub(super) fn volume(name: &str, size: &str, class: &str, host: &str) -> Value {
+    let mut volume = json!({"metadata": {"name": name}, "status": {"phase": "Available"},
+        "spec": {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": class}});
+    if !host.is_empty() {
+        volume["spec"]["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": [{"matchExpressions":
+            [{"key": "host", "operator": "In", "values": [host]}]}]}});
+    }
+    volume
+}
+
+/// The part of a pod's spec that uses a claim.
+pub(super) fn with_claim(name: &str) -> Value {
+    json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]})
+}

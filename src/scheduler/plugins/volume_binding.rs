@@ -1,0 +1,153 @@
+//! VolumeBinding: a pod goes where its volumes can be had, and its claims that wait for it are bound or provided
+//! for there before it is bound (VOL-2).
+//!
+//! What the plugin chose and the API does not show yet is in its own [`Account`]: no other pod gets it.
+
+mod account;
+mod check;
+mod pre_bind;
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::object::Shared;
+use crate::object::owner::is_terminating;
+use crate::object::storage::{
+    claim_class, claim_phase, is_fully_bound, is_made_for, volume_name, waits_for_consumer,
+};
+use crate::scheduler::framework::{
+    BindError, Binding, ChangeType, ClusterChange, Plugin, PluginId, PreBind, PreFilter,
+};
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::pod_info::{PodClaim, PodInfo};
+use crate::scheduler::reason::{Reason, Refusal};
+use crate::scheduler::snapshot::Snapshot;
+use account::Account;
+use check::Volumes;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+
+/// How long a decided pod waits for its volumes unless the configuration says otherwise.
+const BIND_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// See the file's head.
+pub(in crate::scheduler) struct VolumeBinding {
+    /// How long a decided pod waits for its volumes.
+    pub(in crate::scheduler) bind_timeout: Duration,
+    account: Mutex<Account>,
+}
+
+impl Default for VolumeBinding {
+    fn default() -> Self {
+        Self { bind_timeout: BIND_TIMEOUT, account: Mutex::default() }
+    }
+}
+
+impl Plugin for VolumeBinding {
+    fn id(&self) -> PluginId {
+        PluginId::VolumeBinding
+    }
+
+    fn pre_filter<'a>(&'a self, pod: &'a PodInfo, snapshot: &'a Snapshot) -> PreFilter<'a> {
+        if pod.claims.is_empty() {
+            return PreFilter::Skip;
+        }
+        let claims: Result<Vec<_>, _> = pod.claims.iter().map(|used| usable(pod, used, snapshot)).collect();
+        let claims = match claims {
+            Ok(claims) => claims,
+            Err(reason) => return PreFilter::Reject(Refusal::unresolvable(reason)),
+        };
+        let (bound, free): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| is_fully_bound(claim));
+        let waits = |claim: &&Shared<PersistentVolumeClaim>| {
+            let class = snapshot.storage().class(claim_class(claim));
+            class.is_some_and(|class| waits_for_consumer(class)) && volume_name(claim).is_none()
+        };
+        if !free.iter().all(|claim| waits(claim)) {
+            return PreFilter::Reject(Refusal::unresolvable(Reason::UnboundClaims));
+        }
+        let mut account = self.account.lock();
+        account.forget_what_is_seen(snapshot);
+        let volumes = Volumes::new(&self.account, account.overview(pod), snapshot.storage(), &bound, free);
+        if volumes.are_everywhere() {
+            return PreFilter::Skip;
+        }
+        account.propose_for(pod);
+        PreFilter::Check(Box::new(volumes))
+    }
+
+    fn reserve(&self, pod: &PodInfo, node: &NodeInfo) -> Result<(), String> {
+        self.account.lock().reserve(pod, &node.name);
+        Ok(())
+    }
+
+    fn unreserve(&self, pod: &PodInfo, _node: &str) {
+        self.account.lock().give_back(pod);
+    }
+
+    fn pre_bind(&self, binding: &Binding<'_>) -> Result<PreBind, BindError> {
+        let Some(reserved) = self.account.lock().reserved(binding.pod) else { return Ok(PreBind::Ready) };
+        let fail = |why: String| BindError::Failed(format!("binding volumes: {why}"));
+        if !reserved.written {
+            pre_bind::write(binding, &reserved.choice).map_err(fail)?;
+            self.account.lock().note_written(binding.pod);
+        }
+        let done = pre_bind::is_done(binding, &reserved.choice).map_err(fail)?;
+        Ok(if done { PreBind::Ready } else { PreBind::Wait(self.bind_timeout) })
+    }
+
+    fn wakes_on(&self) -> &'static [ChangeType] {
+        &[
+            ChangeType::NodeAdded,
+            ChangeType::NodeUpdated,
+            ChangeType::ClaimChanged,
+            ChangeType::VolumeChanged,
+            ChangeType::ClassChanged,
+        ]
+    }
+
+    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
+        match change {
+            ClusterChange::NodeUpdated(_, difference) => difference.labels,
+            ClusterChange::ClaimChanged(claim) => pod.uses_claim(&claim.key()),
+            _ => true,
+        }
+    }
+}
+
+/// The claim, when the pod may use it at all.
+fn usable<'a>(
+    pod: &PodInfo,
+    used: &PodClaim,
+    snapshot: &'a Snapshot,
+) -> Result<&'a Shared<PersistentVolumeClaim>, Reason> {
+    let name = used.name.as_str();
+    let Some(claim) = snapshot.storage().claim(&pod.claim_key(used)) else {
+        return Err(if used.ephemeral {
+            Reason::claim(format!(
+                "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{name}\""
+            ))
+        } else {
+            Reason::claim_not_found(name)
+        });
+    };
+    if claim_phase(claim) == "Lost" {
+        let volume = volume_name(claim).unwrap_or_default();
+        return Err(Reason::claim(format!(
+            "persistentvolumeclaim \"{name}\" bound to non-existent persistentvolume \"{volume}\""
+        )));
+    }
+    if is_terminating(&claim.metadata) {
+        return Err(Reason::claim(format!("persistentvolumeclaim \"{name}\" is being deleted")));
+    }
+    if used.ephemeral && !is_made_for(claim, &pod.pod) {
+        return Err(Reason::claim(format!(
+            "PVC {} was not created for pod {} (pod is not owner)",
+            claim.key(),
+            pod.key()
+        )));
+    }
+    Ok(claim)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Whether a pod's volumes can be had on a node.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+use parking_lot::Mutex;
+
+use super::account::{Account, Choice, Overview};
+use crate::object::storage::{
+    NO_PROVISIONER, SELECTED_NODE, Seeker, annotation, claim_class, claim_size, find_match,
+    is_reachable_from, provisions_for, volume_name,
+};
+use crate::object::Shared;
+use crate::scheduler::framework::NodeCheck;
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::reason::{Reason, Reasons, Refusal};
+use crate::scheduler::storage::Storage;
+
+/// The volumes of one pod.
+pub(super) struct Volumes<'a> {
+    account: &'a Mutex<Account>,
+    others: Overview,
+    storage: &'a Storage,
+    /// Those of claims that are bound.
+    bound: Vec<&'a Shared<PersistentVolume>>,
+    /// A claim is bound to a volume that is not there.
+    missing: bool,
+    /// Claims that wait for the pod, the smallest first: large volumes are left for large claims.
+    waiting: Vec<&'a Shared<PersistentVolumeClaim>>,
+}
+
+impl<'a> Volumes<'a> {
+    pub(super) fn new(
+        account: &'a Mutex<Account>,
+        others: Overview,
+        storage: &'a Storage,
+        bound: &[&'a Shared<PersistentVolumeClaim>],
+        mut waiting: Vec<&'a Shared<PersistentVolumeClaim>>,
+    ) -> Self {
+        let volumes: Vec<_> =
+            bound.iter().map(|claim| volume_name(claim).and_then(|name| storage.volume(name))).collect();
+        waiting.sort_by_key(|claim| claim_size(claim));
+        // A claim that two volumes of the pod show is chosen for once.
+        waiting.dedup_by_key(|claim| claim.key());
+        Self {
+            account,
+            others,
+            storage,
+            missing: volumes.iter().any(Option::is_none),
+            bound: volumes.into_iter().flatten().collect(),
+            waiting,
+        }
+    }
+
+    /// Whether every node will do.
+    pub(super) fn are_everywhere(&self) -> bool {
+        let anywhere = |volume: &&Shared<PersistentVolume>| {
+            volume.spec.as_ref().is_none_or(|spec| spec.node_affinity.is_none())
+        };
+        self.waiting.is_empty() && !self.missing && self.bound.iter().all(anywhere)
+    }
+
+    /// What becomes of the waiting claims on this node; none when they cannot be served there.
+    fn choose(&self, node: &Node, node_name: &str) -> Option<Choice> {
+        let mut choice = Choice::default();
+        let mut taken: HashSet<String> = self.others.taken.clone();
+        for claim in &self.waiting {
+            let key = claim.key();
+            let selected = self.others.selected.get(&key).map(|name| &**name);
+            let selected = selected.or_else(|| annotation(&claim.metadata, SELECTED_NODE));
+            if selected.is_some_and(|selected| selected != node_name) {
+                return None;
+            }
+            if let Some(kept) = self.others.kept.get(&key) {
+                self.storage.volume(kept).filter(|volume| is_reachable_from(volume, node))?;
+                choice.bind.push((key, kept.clone()));
+                continue;
+            }
+            let volumes = self.storage.volumes_of(claim_class(claim));
+            let found = if selected.is_some() {
+                None
+            } else {
+                find_match(claim, volumes, Seeker::Scheduler(node), &taken)
+            };
+            match found {
+                Some(volume) => {
+                    taken.insert(volume.name().to_string());
+                    choice.bind.push((key, volume.name().to_string()));
+                }
+                None if self.can_be_made(claim, node) => choice.provision.push(key),
+                None => return None,
+            }
+        }
+        Some(choice)
+    }
+
+    /// Whether somebody makes volumes of the claim's class for this node.
+    fn can_be_made(&self, claim: &PersistentVolumeClaim, node: &Node) -> bool {
+        self.storage.class(claim_class(claim)).is_some_and(|class| {
+            !class.provisioner.is_empty()
+                && class.provisioner != NO_PROVISIONER
+                && provisions_for(class, node)
+        })
+    }
+}
+
+impl NodeCheck for Volumes<'_> {
+    fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
+        let mut reasons = Vec::new();
+        if !self.bound.iter().all(|volume| is_reachable_from(volume, &node.node)) {
+            reasons.push(Reason::VolumeElsewhere);
+        }
+        if !self.waiting.is_empty() {
+            match self.choose(&node.node, &node.name) {
+                Some(choice) => self.account.lock().propose(&node.name, choice),
+                None => reasons.push(Reason::NoVolumeToBind),
+            }
+        }
+        if self.missing {
+            reasons.push(Reason::VolumeMissing);
+        }
+        match reasons.len() {
+            0 => Ok(()),
+            1 => Err(Refusal::unresolvable(reasons.swap_remove(0))),
+            _ => Err(Refusal { reasons: Reasons::Many(reasons.into()), resolvable: false }),
+        }
+    }
+}
+

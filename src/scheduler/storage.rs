@@ -1,0 +1,109 @@
+//! Claims, volumes and classes as the scheduler sees them: kept up to date change by change.
+
+use std::collections::{BTreeSet, HashMap};
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
+
+use super::pod_info::PodInfo;
+use crate::object::storage::volume_class;
+use crate::object::{Key, Shared};
+
+/// See the file's head.
+#[derive(Debug, Default)]
+pub struct Storage {
+    claims: HashMap<Key, Shared<PersistentVolumeClaim>>,
+    volumes: HashMap<String, Shared<PersistentVolume>>,
+    /// The names of volumes by class, in order, so that choices among them are reproducible.
+    by_class: HashMap<String, BTreeSet<String>>,
+    classes: HashMap<String, Shared<StorageClass>>,
+    /// How many placed pods use a claim.
+    users: HashMap<Key, usize>,
+}
+
+impl Storage {
+    /// A claim.
+    pub fn claim(&self, key: &Key) -> Option<&Shared<PersistentVolumeClaim>> {
+        self.claims.get(key)
+    }
+
+    /// A volume.
+    pub fn volume(&self, name: &str) -> Option<&Shared<PersistentVolume>> {
+        self.volumes.get(name)
+    }
+
+    /// The volumes of a class, by name.
+    pub fn volumes_of<'a>(&'a self, class: &str) -> impl Iterator<Item = &'a Shared<PersistentVolume>> {
+        self.by_class.get(class).into_iter().flatten().filter_map(|name| self.volumes.get(name))
+    }
+
+    /// A class.
+    pub fn class(&self, name: &str) -> Option<&Shared<StorageClass>> {
+        self.classes.get(name)
+    }
+
+    /// How many placed pods use a claim.
+    pub fn users(&self, claim: &Key) -> usize {
+        self.users.get(claim).copied().unwrap_or(0)
+    }
+
+    /// A claim is new or changed.
+    pub fn set_claim(&mut self, claim: Shared<PersistentVolumeClaim>) {
+        self.claims.insert(claim.key(), claim);
+    }
+
+    /// A claim is gone.
+    pub fn remove_claim(&mut self, key: &Key) {
+        self.claims.remove(key);
+    }
+
+    /// A volume is new or changed.
+    pub fn set_volume(&mut self, volume: Shared<PersistentVolume>) {
+        self.remove_volume(volume.name());
+        let names = self.by_class.entry(volume_class(&volume).to_string()).or_default();
+        names.insert(volume.name().to_string());
+        self.volumes.insert(volume.name().to_string(), volume);
+    }
+
+    /// A volume is gone.
+    pub fn remove_volume(&mut self, name: &str) {
+        let Some(known) = self.volumes.remove(name) else { return };
+        let class = volume_class(&known);
+        if let Some(names) = self.by_class.get_mut(class) {
+            names.remove(name);
+            if names.is_empty() {
+                self.by_class.remove(class);
+            }
+        }
+    }
+
+    /// A class is new or changed.
+    pub fn set_class(&mut self, class: Shared<StorageClass>) {
+        self.classes.insert(class.name().to_string(), class);
+    }
+
+    /// A class is gone.
+    pub fn remove_class(&mut self, name: &str) {
+        self.classes.remove(name);
+    }
+
+    /// A pod has a place: it uses its claims.
+    pub(super) fn pod_placed(&mut self, pod: &PodInfo) {
+        for claim in &pod.claims {
+            *self.users.entry(pod.claim_key(claim)).or_default() += 1;
+        }
+    }
+
+    /// A pod has no place any more.
+    pub(super) fn pod_left(&mut self, pod: &PodInfo) {
+        for claim in &pod.claims {
+            let key = pod.claim_key(claim);
+            if let Some(users) = self.users.get_mut(&key) {
+                *users -= 1;
+                if *users == 0 {
+                    self.users.remove(&key);
+                }
+            }
+        }
+    }
+}

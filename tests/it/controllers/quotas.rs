@@ -1,0 +1,462 @@
+//! Quotas, limit ranges and pod presets: what a namespace may have, and what its pods are given
+//! (QUO-1, PP-1, API-9).
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, LimitRange, PersistentVolumeClaim, Pod, ResourceQuota, Secret, Service,
+};
+use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
+use podium::base::clock::Clock;
+use podium::base::task::Tasks;
+use podium::controllers::{Controllers, Settings};
+use podium::object::pod_preset::PodPreset;
+use podium::object::{Key, Kind, Object, Typed};
+use podium::reconcile::Caches;
+use podium::store::Store;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, NO_NODES, deployment, key};
+
+fn quota(hard: Value) -> Value {
+    json!({"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": hard}})
+}
+
+fn pod(name: &str, requests: Value, limits: Value) -> Value {
+    json!({"metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "nginx", "resources": {"requests": requests, "limits": limits}}]}})
+}
+
+/// What the API says to a new object that it refuses.
+fn refusal<T: Typed>(api: &Api, manifest: Value) -> String {
+    let object = Object::from_value(T::ROW, manifest).unwrap();
+    let error = api.create(object, &WriteOptions::default()).unwrap_err();
+    assert_eq!(error.code(), 403, "{error}");
+    error.to_string()
+}
+
+/// `name=amount` of all that is used.
+fn used(api: &Api, quota: &str) -> String {
+    let quota = api.get_as::<ResourceQuota>(&key(quota)).unwrap();
+    let used = quota.status.as_ref().and_then(|s| s.used.clone()).unwrap_or_default();
+    used.iter().map(|(name, q)| format!("{name}={}", q.0)).collect::<Vec<_>>().join(" ")
+}
+
+/// The page "Configure Memory and CPU Quotas for a Namespace".
+#[tokio::test(start_paused = true)]
+async fn the_quota_page_s_pods_fit_or_are_refused_quo_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<ResourceQuota>(quota(
+        json!({"requests.cpu": "1", "requests.memory": "1Gi", "limits.cpu": "2", "limits.memory": "2Gi"}),
+    ));
+    cluster.settle().await;
+    assert_eq!(used(&cluster.api, "q"), "limits.cpu=0 limits.memory=0 requests.cpu=0 requests.memory=0");
+    let ask = |cpu: &str, memory: &str| json!({"cpu": cpu, "memory": memory});
+    cluster.create::<Pod>(pod("one", ask("400m", "600Mi"), ask("800m", "800Mi")));
+    let after_one = "limits.cpu=800m limits.memory=800Mi requests.cpu=400m requests.memory=600Mi";
+    assert_eq!(used(&cluster.api, "q"), after_one, "charged with the write, not some time later");
+    assert_eq!(
+        refusal::<Pod>(&cluster.api, pod("two", ask("400m", "700Mi"), ask("800m", "1Gi"))),
+        "pods \"two\" is forbidden: exceeded quota: q, requested: requests.memory=700Mi, used: \
+         requests.memory=600Mi, limited: requests.memory=1Gi"
+    );
+    assert_eq!(
+        refusal::<Pod>(&cluster.api, pod("bare", json!({}), json!({"memory": "1Mi"}))),
+        "pods \"bare\" is forbidden: failed quota: q: must specify limits.cpu for: c; requests.cpu for: c"
+    );
+    assert_eq!(used(&cluster.api, "q"), after_one, "a refusal costs nothing");
+    // An invalid pod and a dry run cost nothing either.
+    let invalid = Object::from_value(Kind::Pod, pod("Two", ask("1m", "1Mi"), ask("1m", "1Mi"))).unwrap();
+    cluster.api.create(invalid, &WriteOptions::default()).unwrap_err();
+    let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
+    let fits = Object::from_value(Kind::Pod, pod("two", ask("1m", "1Mi"), ask("1m", "1Mi"))).unwrap();
+    cluster.api.create(fits, &dry).unwrap();
+    // Nor does a name that is taken.
+    let taken = Object::from_value(Kind::Pod, pod("one", ask("1m", "1Mi"), ask("1m", "1Mi"))).unwrap();
+    assert!(cluster.api.create(taken, &WriteOptions::default()).unwrap_err().is_already_exists());
+    assert_eq!(used(&cluster.api, "q"), after_one);
+    // A pod that has ended is not counted.
+    let one = cluster.get::<Pod>("one");
+    cluster.fail(&one);
+    cluster.settle().await;
+    assert_eq!(used(&cluster.api, "q"), "limits.cpu=0 limits.memory=0 requests.cpu=0 requests.memory=0");
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_that_was_given_up_is_found_before_a_refusal_quo_1() {
+    let cluster = Cluster::start(&["podgc", "nodelifecycle", "resourcequota"]);
+    cluster.create::<ResourceQuota>(quota(json!({"pods": "1"})));
+    cluster.create::<Pod>(pod("one", json!({}), json!({})));
+    refusal::<Pod>(&cluster.api, pod("two", json!({}), json!({})));
+    cluster.api.delete(Kind::Pod, &key("one"), &DeleteOptions::default()).unwrap();
+    assert_eq!(used(&cluster.api, "q"), "pods=1", "nobody has counted yet");
+    cluster.create::<Pod>(pod("two", json!({}), json!({})));
+    // Another hard limit is obeyed at once, too.
+    cluster.change::<ResourceQuota>("q", |q| {
+        q.spec.as_mut().unwrap().hard = serde_json::from_value(json!({"count/pods": "2", "pods": "9"})).unwrap();
+    });
+    cluster.create::<Pod>(pod("three", json!({}), json!({})));
+    assert!(refusal::<Pod>(&cluster.api, pod("four", json!({}), json!({}))).contains("used: count/pods=2"));
+    assert_eq!(used(&cluster.api, "q"), "count/pods=2 pods=2");
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_every_kind_are_counted_quo_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<ResourceQuota>(quota(json!({"configmaps": "5", "count/configmaps": "5", "secrets": "1",
+        "count/deployments.apps": "1", "count/replicasets.apps": "1", "services": "2", "services.nodeports": "1",
+        "persistentvolumeclaims": "2", "requests.storage": "10Gi", "resourcequotas": "2",
+        "gold.storageclass.storage.k8s.io/requests.storage": "1Gi", "count/unheard.of": "1"})));
+    cluster.settle().await;
+    assert!(used(&cluster.api, "q").contains(" count/unheard.of=0 "), "{}", used(&cluster.api, "q"));
+    let meta = |name: &str| json!({"name": name, "namespace": "default"});
+    cluster.create::<Secret>(json!({"metadata": meta("s")}));
+    assert_eq!(
+        refusal::<Secret>(&cluster.api, json!({"metadata": meta("t")})),
+        "secrets \"t\" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1"
+    );
+    cluster.create::<Deployment>(deployment("web", 0, 1, 0));
+    assert!(
+        refusal::<Deployment>(&cluster.api, deployment("next", 0, 1, 0))
+            .starts_with("deployments.apps \"next\" is forbidden: exceeded quota: q, requested: count/deployments.apps=1")
+    );
+    let service = |name: &str, type_: &str| {
+        json!({"metadata": meta(name), "spec": {"type": type_, "ports": [{"port": 80}]}})
+    };
+    cluster.create::<Service>(service("a", "NodePort"));
+    assert!(refusal::<Service>(&cluster.api, service("b", "NodePort")).contains("requested: services.nodeports=1"));
+    cluster.create::<Service>(service("b", "ClusterIP"));
+    let raised = cluster.api.modify::<Service>(&key("b"), |service| {
+        service.spec.as_mut().unwrap().type_ = Some("NodePort".into());
+        Ok(())
+    });
+    assert!(raised.unwrap_err().to_string().contains("exceeded quota: q, requested: services.nodeports=1"));
+    let claim = |name: &str, class: &str, size: &str| {
+        json!({"metadata": meta(name), "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
+            "resources": {"requests": {"storage": size}}}})
+    };
+    assert!(
+        refusal::<PersistentVolumeClaim>(&cluster.api, claim("big", "gold", "2Gi"))
+            .contains("gold.storageclass.storage.k8s.io/requests.storage=2Gi")
+    );
+    cluster.create::<PersistentVolumeClaim>(claim("fits", "silver", "2Gi"));
+    cluster.create::<ConfigMap>(json!({"metadata": meta("m")}));
+    cluster.settle().await;
+    // kube-root-ca.crt is the other map, the Deployment's ReplicaSet the set.
+    assert_eq!(
+        used(&cluster.api, "q"),
+        "configmaps=2 count/configmaps=2 count/deployments.apps=1 count/replicasets.apps=1 count/unheard.of=0 \
+         gold.storageclass.storage.k8s.io/requests.storage=0 persistentvolumeclaims=1 requests.storage=2Gi \
+         resourcequotas=1 secrets=1 services=2 services.nodeports=1"
+    );
+    cluster.api.delete(Kind::Service, &key("a"), &DeleteOptions::default()).unwrap();
+    cluster.settle().await;
+    assert!(used(&cluster.api, "q").ends_with("services=1 services.nodeports=0"));
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn quotas_with_scopes_count_only_what_is_in_them_quo_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let mut best_effort = quota(json!({"pods": "1"}));
+    best_effort["spec"]["scopes"] = json!(["BestEffort"]);
+    cluster.create::<ResourceQuota>(best_effort);
+    let mut urgent = quota(json!({"cpu": "1"}));
+    urgent["metadata"]["name"] = json!("urgent");
+    urgent["spec"]["scopeSelector"] = json!({"matchExpressions": [
+        {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]});
+    cluster.create::<ResourceQuota>(urgent);
+    let class = json!({"metadata": {"name": "high"}, "value": 1000});
+    cluster.create::<k8s_openapi::api::scheduling::v1::PriorityClass>(class);
+    cluster.create::<Pod>(pod("effort", json!({}), json!({})));
+    assert!(refusal::<Pod>(&cluster.api, pod("more", json!({}), json!({}))).contains("exceeded quota: q"));
+    cluster.create::<Pod>(pod("asks", json!({"cpu": "3"}), json!({})));
+    let mut high = pod("high", json!({"cpu": "600m"}), json!({}));
+    high["spec"]["priorityClassName"] = json!("high");
+    cluster.create::<Pod>(high.clone());
+    high["metadata"]["name"] = json!("higher");
+    assert!(refusal::<Pod>(&cluster.api, high).contains("exceeded quota: urgent, requested: cpu=600m, used: cpu=600m"));
+    cluster.settle().await;
+    assert_eq!((used(&cluster.api, "q"), used(&cluster.api, "urgent")), ("pods=1".into(), "cpu=600m".into()));
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_tells_of_the_quota_and_goes_on_when_there_is_room_quo_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<ResourceQuota>(quota(json!({"pods": "2"})));
+    cluster.create::<Deployment>(deployment("web", 3, 1, 0));
+    cluster.run().await;
+    assert_eq!(cluster.pods().len(), 2);
+    let set = cluster.api.list_as::<ReplicaSet>(None).remove(0);
+    let failure = set.status.iter().flat_map(|s| s.conditions.iter().flatten()).next().unwrap().clone();
+    assert_eq!((failure.type_.as_deref(), failure.reason.as_deref()), (Some("ReplicaFailure"), Some("FailedCreate")));
+    let message = failure.message.unwrap();
+    let expected = "is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2";
+    assert!(message.starts_with("pods \"web-") && message.ends_with(expected), "{message}");
+    assert!(cluster.events("FailedCreate")[0].starts_with("Error creating: pods \"web-"));
+    cluster.change::<ResourceQuota>("q", |q| {
+        q.spec.as_mut().unwrap().hard = serde_json::from_value(json!({"pods": "3"})).unwrap();
+    });
+    cluster.pass(1000).await;
+    cluster.run().await;
+    assert_eq!((cluster.pods().len(), used(&cluster.api, "q")), (3, "pods=3".into()));
+    cluster.stop().await;
+}
+
+/// The pages "Configure Default Memory Requests and Limits" and "Configure Minimum and Maximum Memory Constraints".
+#[tokio::test(start_paused = true)]
+async fn limit_ranges_fill_in_and_bound_quo_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let range = |limits: Value| json!({"metadata": {"name": "r", "namespace": "default"}, "spec": {"limits": limits}});
+    cluster.create::<LimitRange>(range(json!([
+        {"type": "Container", "default": {"memory": "512Mi"}, "defaultRequest": {"memory": "256Mi"},
+            "max": {"cpu": "800m"}, "min": {"cpu": "200m"}}])));
+    let filled = cluster.create::<Pod>(pod("filled", json!({}), json!({})));
+    let resources = serde_json::to_value(&filled.spec.as_ref().unwrap().containers[0].resources).unwrap();
+    assert_eq!(
+        resources,
+        json!({"limits": {"cpu": "800m", "memory": "512Mi"}, "requests": {"cpu": "800m", "memory": "256Mi"}})
+    );
+    assert_eq!(
+        filled.metadata.annotations.as_ref().unwrap()["kubernetes.io/limit-ranger"],
+        "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c"
+    );
+    assert_eq!(filled.status.as_ref().unwrap().qos_class.as_deref(), Some("Burstable"));
+    assert_eq!(
+        refusal::<Pod>(&cluster.api, pod("small", json!({"cpu": "100m"}), json!({"cpu": "1"}))),
+        "pods \"small\" is forbidden: [minimum cpu usage per Container is 200m, but request is 100m, maximum cpu \
+         usage per Container is 800m, but limit is 1]"
+    );
+    cluster.api.delete(Kind::LimitRange, &key("r"), &DeleteOptions::default()).unwrap();
+    cluster.create::<LimitRange>(range(json!([
+        {"type": "PersistentVolumeClaim", "max": {"storage": "2Gi"}, "min": {"storage": "1Gi"}}])));
+    let claim = json!({"metadata": {"name": "c", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "5Gi"}}}});
+    assert_eq!(
+        refusal::<PersistentVolumeClaim>(&cluster.api, claim),
+        "persistentvolumeclaims \"c\" is forbidden: maximum storage usage per PersistentVolumeClaim is 2Gi, but \
+         request is 5Gi"
+    );
+    cluster.stop().await;
+}
+
+fn preset(name: &str, spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    spec["selector"] = json!({"matchLabels": {"role": "frontend"}});
+    json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+}
+
+fn frontend(name: &str, annotations: &Value) -> Value {
+    json!({"metadata": {"name": name, "namespace": "default", "labels": {"role": "frontend"}, "annotations": annotations},
+        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "website", "image": "nginx"}],
+            "initContainers": [{"name": "first", "image": "busybox"}]}})
+}
+
+/// The page "Injecting Information into Pods Using a PodPreset".
+#[tokio::test(start_paused = true)]
+async fn presets_are_merged_into_the_pods_they_select_pp_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let allow = preset(
+        "allow-database",
+        &json!({"env": [{"name": "DB_PORT", "value": "6379"}], "envFrom": [{"configMapRef": {"name": "etcd"}}],
+            "volumeMounts": [{"mountPath": "/cache", "name": "cache-volume"}],
+            "volumes": [{"name": "cache-volume", "emptyDir": {}}]}),
+    );
+    let allow = cluster.create::<PodPreset>(allow);
+    let proxy = cluster.create::<PodPreset>(preset("proxy", &json!({"env": [{"name": "PROXY", "value": "p"}]})));
+    let website = cluster.create::<Pod>(frontend("website", &json!({})));
+    let spec = serde_json::to_value(&website.spec).unwrap();
+    for container in [&spec["containers"][0], &spec["initContainers"][0]] {
+        assert_eq!(
+            container["env"],
+            json!([{"name": "DB_PORT", "value": "6379"}, {"name": "PROXY", "value": "p"}])
+        );
+        assert_eq!(container["envFrom"], json!([{"configMapRef": {"name": "etcd"}}]));
+        assert_eq!(container["volumeMounts"], json!([{"mountPath": "/cache", "name": "cache-volume"}]));
+    }
+    assert_eq!(spec["volumes"], json!([{"name": "cache-volume", "emptyDir": {}}]));
+    let annotations = website.metadata.annotations.clone().unwrap();
+    for preset in [&allow, &proxy] {
+        let key = format!("podpreset.admission.kubernetes.io/podpreset-{}", preset.name());
+        assert_eq!(annotations[&key], preset.object().revision().to_string());
+    }
+    // Those that say no, those that others made, and those of other labels are left alone.
+    let exclude = json!({"podpreset.admission.kubernetes.io/exclude": "true"});
+    let mirror = json!({"kubernetes.io/config.mirror": "abc"});
+    let mut other = frontend("other", &json!({}));
+    other["metadata"]["labels"]["role"] = json!("backend");
+    for plain in [frontend("excluded", &exclude), frontend("mirror", &mirror), other] {
+        let plain = cluster.create::<Pod>(plain);
+        assert_eq!(plain.spec.as_ref().unwrap().containers[0].env, None, "{}", plain.name());
+    }
+    assert!(cluster.events("PodPresetConflict").is_empty());
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_of_presets_is_told_and_the_pod_made_without_them_pp_1() {
+    let cluster = Cluster::start(NO_NODES);
+    for (name, port) in [("a", "1"), ("b", "2")] {
+        let env = json!({"env": [{"name": "DB_PORT", "value": port}]});
+        cluster.create::<PodPreset>(preset(name, &env));
+    }
+    let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
+    let object = Object::from_value(Kind::Pod, frontend("website", &json!({}))).unwrap();
+    cluster.api.create(object, &dry).unwrap();
+    assert!(cluster.events("PodPresetConflict").is_empty(), "nothing was made");
+    let website = cluster.create::<Pod>(frontend("website", &json!({})));
+    assert_eq!(website.spec.as_ref().unwrap().containers[0].env, None);
+    assert!(website.metadata.annotations.clone().unwrap_or_default().is_empty());
+    assert_eq!(
+        cluster.events("PodPresetConflict"),
+        ["conflict occurred while applying podpresets: a,b on pod: merging env for b has a conflict on DB_PORT"]
+    );
+    let nothing = Object::from_value(Kind::PodPreset, preset("empty", &json!({}))).unwrap();
+    let refused = cluster.api.create(nothing, &WriteOptions::default()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "PodPreset.settings.k8s.io \"empty\" is invalid: spec.volumes, env, envFrom, volumeMounts: Required value: \
+         must specify at least one"
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_can_be_switched_off_by_its_name_api_9() {
+    let config = ApiConfig { disabled_admission: vec!["ResourceQuota".into()], ..ApiConfig::default() };
+    let api = Api::new(Store::ephemeral(), Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), config);
+    let create = |kind: Kind, manifest: Value| {
+        api.create(Object::from_value(kind, manifest).unwrap(), &WriteOptions::default()).unwrap()
+    };
+    create(Kind::Namespace, json!({"metadata": {"name": "default",
+        "annotations": {"scheduler.alpha.kubernetes.io/node-selector": "zone=a"}}}));
+    create(Kind::ResourceQuota, quota(json!({"pods": "0"})));
+    let made = create(Kind::Pod, pod("p", json!({}), json!({})));
+    assert_eq!(made.get::<Pod>().unwrap().spec.as_ref().unwrap().node_selector.as_ref().unwrap()["zone"], "a");
+    let mut elsewhere = pod("q", json!({}), json!({}));
+    elsewhere["spec"]["nodeSelector"] = json!({"zone": "b"});
+    assert_eq!(
+        refusal::<Pod>(&api, elsewhere),
+        "pods \"q\" is forbidden: pod node label selector conflicts with its namespace node label selector"
+    );
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Create(u8, u8),
+    Delete(u8),
+    End(u8),
+    /// The controller, dropped and made anew.
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..12u8, 1..5u8).prop_map(|(name, cpu)| Step::Create(name, cpu)),
+        2 => (0..12u8).prop_map(Step::Delete),
+        1 => (0..12u8).prop_map(Step::End),
+        1 => Just(Step::Restart),
+    ]
+}
+
+/// What living pods ask for together, in cores.
+fn asked(api: &Api) -> (usize, i64) {
+    let pods = api.list_as::<Pod>(Some("default"));
+    let living: Vec<_> = pods.iter().filter(|p| !podium::object::readiness::is_terminal(p)).collect();
+    let cpu = living.iter().map(|p| podium::object::resources::pod_requests(p)["cpu"].units()).sum();
+    (living.len(), cpu)
+}
+
+/// Several writers at once, from threads of their own; returns once all are through.
+fn at_once(api: &Arc<Api>, steps: &[Step]) {
+    std::thread::scope(|scope| {
+        for part in steps.chunks(steps.len().div_ceil(4).max(1)) {
+            scope.spawn(move || {
+                for step in part {
+                    let name = |n: &u8| format!("p{n}");
+                    match step {
+                        Step::Create(n, cpu) => {
+                            let manifest = pod(&name(n), json!({"cpu": cpu.to_string()}), json!({}));
+                            let object = Object::from_value(Kind::Pod, manifest).unwrap();
+                            let _ = api.create(object, &WriteOptions::default());
+                        }
+                        Step::Delete(n) => {
+                            let _ = api.delete(Kind::Pod, &key(&name(n)), &DeleteOptions::default());
+                        }
+                        Step::End(n) => {
+                            let _ = api.modify_status::<Pod>(&key(&name(n)), |pod| {
+                                pod.status.get_or_insert_default().phase = Some("Succeeded".into());
+                                Ok(())
+                            });
+                        }
+                        Step::Restart => {}
+                    }
+                    let (pods, cpu) = asked(api);
+                    assert!(pods <= 5 && cpu <= 9, "{pods} pods of {cpu} cores");
+                }
+            });
+        }
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn a_quota_is_never_exceeded_and_a_new_controller_counts_the_same_quo_1(
+        rounds in prop::collection::vec(prop::collection::vec(step(), 1..24), 1..5)
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let cluster = Cluster::start(NO_NODES);
+            cluster.create::<ResourceQuota>(quota(json!({"pods": "5", "requests.cpu": "9"})));
+            let api = Arc::new(cluster.api.clone());
+            for steps in rounds {
+                at_once(&api, &steps);
+                if steps.iter().any(|s| matches!(s, Step::Restart)) {
+                    cluster.controllers.stop_one("resourcequota").await;
+                    cluster.controllers.start_one("resourcequota");
+                }
+                cluster.settle().await;
+                let (pods, cpu) = asked(&api);
+                assert_eq!(used(&api, "q"), format!("pods={pods} requests.cpu={cpu}"));
+                // Made from nothing but the store, another controller counts the same and writes nothing.
+                let before = api.revision();
+                let tasks = Tasks::new();
+                let settings = Settings { disabled: Controllers::names().filter(|n| *n != "resourcequota")
+                    .map(Into::into).collect(), ..Settings::default() };
+                let other = Controllers::start(&api, &Caches::new(&api, &tasks), &tasks, settings);
+                cluster.settle().await;
+                other.stop().await;
+                tasks.stop().await;
+                assert_eq!(api.revision(), before);
+            }
+            cluster.stop().await;
+        });
+    }
+}
+
+/// What the process wrote last may be the charge alone: the next controller finds that nothing is there.
+#[tokio::test(start_paused = true)]
+async fn a_charge_without_its_write_is_found_after_a_restart_quo_1() {
+    let cluster = Cluster::start(&["podgc", "nodelifecycle", "resourcequota"]);
+    cluster.create::<ResourceQuota>(quota(json!({"pods": "2"})));
+    cluster.create::<Pod>(pod("one", json!({}), json!({})));
+    cluster
+        .api
+        .modify_status::<ResourceQuota>(&Key::new("default", "q"), |quota| {
+            let used = json!({"pods": "2"});
+            quota.status.as_mut().unwrap().used = serde_json::from_value(used).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    cluster.controllers.start_one("resourcequota");
+    cluster.settle().await;
+    assert_eq!(used(&cluster.api, "q"), "pods=1");
+    cluster.stop().await;
+}

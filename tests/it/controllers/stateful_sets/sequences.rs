@@ -1,0 +1,192 @@
+//! Random sequences: never two pods of an identity, the order kept, the same end after any restart.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Pod;
+use podium::api::DeleteOptions;
+use podium::object::readiness::{is_active, is_ready, phase};
+use podium::object::{Kind, Object, Revision};
+use podium::store::{ChangeKind, Visibility, Watcher};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::cluster::{Cluster, NO_NODES, on_virtual_time};
+use super::{pods, scale, set_image, set_partition, status, web};
+
+#[derive(Clone, Debug)]
+enum Step {
+    Scale(i32),
+    Image(u8),
+    BadImage,
+    Partition(i32),
+    MaxUnavailable(i32),
+    /// The kubelet does one thing to the n-th pod.
+    Kubelet(usize),
+    /// The kubelet does one thing to every pod.
+    KubeletAll,
+    Fail(usize),
+    Unready(usize),
+    Delete(usize),
+    /// The controller is dropped and built anew.
+    Restart,
+    /// Nobody waits for the controller before the next step.
+    Hurry(Box<Step>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let calm = prop_oneof![
+        2 => (0..6i32).prop_map(Step::Scale),
+        2 => (0..4u8).prop_map(Step::Image),
+        1 => Just(Step::BadImage),
+        1 => (0..6i32).prop_map(Step::Partition),
+        1 => (1..4i32).prop_map(Step::MaxUnavailable),
+        10 => (0..8usize).prop_map(Step::Kubelet),
+        4 => Just(Step::KubeletAll),
+        1 => (0..8usize).prop_map(Step::Fail),
+        1 => (0..8usize).prop_map(Step::Unready),
+        1 => (0..8usize).prop_map(Step::Delete),
+        2 => Just(Step::Restart),
+    ];
+    (calm, prop::bool::weighted(0.2))
+        .prop_map(|(step, hurry)| if hurry { Step::Hurry(Box::new(step)) } else { step })
+}
+
+/// Follows every revision of the store.
+struct Witness {
+    watcher: Watcher,
+    /// The pods there are, by name.
+    living: BTreeMap<String, Arc<Object>>,
+    /// Those that were ready when the controller last had time to see it.
+    in_order: bool,
+}
+
+impl Witness {
+    fn follow(&mut self) {
+        // A pod that is lost in the moment in which the next one is made is nobody's fault.
+        let before = self.living.clone();
+        for change in self.watcher.take().unwrap() {
+            let name = change.object.name().to_string();
+            match change.kind {
+                ChangeKind::Deleted => drop(self.living.remove(&name)),
+                ChangeKind::Added => {
+                    let twin = self.living.insert(name.clone(), change.object.clone());
+                    assert!(twin.is_none(), "two pods of the identity {name}");
+                    if self.in_order {
+                        self.check_order(&name, &before);
+                    }
+                }
+                ChangeKind::Modified => drop(self.living.insert(name, change.object.clone())),
+            }
+        }
+    }
+
+    /// STS-1: a pod is made only when all before it are running and ready.
+    fn check_order(&self, name: &str, before: &BTreeMap<String, Arc<Object>>) {
+        let ordinal: i32 = name.rsplit_once('-').unwrap().1.parse().unwrap();
+        for lower in 0..ordinal {
+            let name_of_lower = format!("web-{lower}");
+            let good = |pods: &BTreeMap<String, Arc<Object>>| {
+                let pod = pods.get(&name_of_lower).and_then(|o| o.get::<Pod>());
+                pod.is_some_and(|p| is_active(p) && is_ready(p) && phase(p) == "Running")
+            };
+            assert!(good(&self.living) || good(before), "{name} was made without {name_of_lower}");
+        }
+    }
+}
+
+async fn do_step(cluster: &Cluster, step: &Step) {
+    let all = cluster.pods();
+    let pod = |n: &usize| all.get(n % all.len().max(1)).cloned();
+    match step {
+        Step::Scale(replicas) => scale(cluster, *replicas),
+        Step::Image(n) => set_image(cluster, &format!("v{n}")),
+        Step::BadImage => set_image(cluster, "bad"),
+        Step::Partition(partition) => set_partition(cluster, *partition),
+        Step::MaxUnavailable(most) => cluster.change::<StatefulSet>("web", |set| {
+            let strategy = set.spec.update_strategy.get_or_insert_default();
+            let rolling = strategy.rolling_update.get_or_insert_default();
+            rolling.max_unavailable =
+                Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::Int(*most));
+        }),
+        Step::Kubelet(n) => drop(pod(n).map(|pod| cluster.act_on(&pod))),
+        Step::KubeletAll => {
+            for pod in &all {
+                cluster.act_on(pod);
+            }
+        }
+        Step::Fail(n) => {
+            if let Some(pod) = pod(n).filter(|p| is_active(p)) {
+                cluster.fail(&pod);
+            }
+        }
+        Step::Unready(n) => {
+            if let Some(pod) = pod(n).filter(|p| is_active(p) && is_ready(p)) {
+                cluster.set_ready(&pod, false);
+            }
+        }
+        Step::Delete(n) => {
+            if let Some(pod) = pod(n) {
+                cluster.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::default()).unwrap();
+            }
+        }
+        Step::Restart => {
+            cluster.controllers.stop_one("statefulset").await;
+            cluster.controllers.start_one("statefulset");
+        }
+        Step::Hurry(step) => Box::pin(do_step(cluster, step)).await,
+    }
+}
+
+async fn play(policy: &str, steps: Vec<Step>) {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<StatefulSet>(web(3, json!({"podManagementPolicy": policy})));
+    let mut witness = Witness {
+        watcher: cluster.api.watch(Kind::Pod, Revision(0), Visibility::Applied),
+        living: BTreeMap::new(),
+        in_order: policy == "OrderedReady",
+    };
+    cluster.settle().await;
+    witness.follow();
+    for step in &steps {
+        do_step(&cluster, step).await;
+        if !matches!(step, Step::Hurry(_)) {
+            cluster.settle().await;
+            witness.follow();
+        }
+    }
+    cluster.settle().await;
+    witness.follow();
+    // Whatever happened, a good template and somebody who deletes what is broken bring it to the same end.
+    set_partition(&cluster, 0);
+    set_image(&cluster, "last");
+    scale(&cluster, 4);
+    loop {
+        cluster.settle().await;
+        witness.follow();
+        let acted: Vec<bool> = cluster.pods().iter().map(|pod| cluster.act_on(pod)).collect();
+        if acted.contains(&true) {
+            continue;
+        }
+        let broken = cluster.pods().into_iter().find(|p| !is_ready(p) && is_active(p));
+        let Some(broken) = broken else { break };
+        cluster.api.delete(Kind::Pod, &broken.key(), &DeleteOptions::default()).unwrap();
+    }
+    assert_eq!(pods(&cluster), "0:last 1:last 2:last 3:last");
+    assert_eq!(status(&cluster), "4 4 4 4 last>last");
+    cluster.stop().await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// STS-1, STS-2, STS-3, SAFE-6.
+    #[test]
+    fn a_disturbed_set_keeps_identities_and_order(
+        policy in prop_oneof![2 => Just("OrderedReady"), 1 => Just("Parallel")],
+        steps in prop::collection::vec(step(), 1..40),
+    ) {
+        on_virtual_time(play(policy, steps));
+    }
+}
