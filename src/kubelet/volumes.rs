@@ -29,8 +29,8 @@ use super::spec;
 use super::sync_loop::Engine;
 use crate::object::storage::{ClaimUse, claims_of};
 use crate::object::{Key, Kind, Shared};
-use claims::{Backing, Check};
 pub use claims::user_of;
+use claims::{Backing, Check};
 pub use content::{Content, ContentSources, content};
 pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
 pub use ownership::Owners;
@@ -80,7 +80,8 @@ fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
         mounts.any(|mount| given(&mount.sub_path) || given(&mount.sub_path_expr))
     };
     // Ephemeral containers come later, and may not mount parts.
-    let mut containers = spec::app_containers(pod).iter().chain(spec::init_containers(pod).map(|(_, init)| init));
+    let mut containers =
+        spec::app_containers(pod).iter().chain(spec::init_containers(pod).map(|(_, init)| init));
     is_memory(volume) || (is_from_api(volume) && !containers.any(in_part))
 }
 

@@ -19,6 +19,8 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
     let instance = home.start(&["--nodes", "1"]);
     let shell = |script: &str| json!(["sh", "-c", script]);
     let eater = shell("x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done");
+    let mut on_huge_pages = pod("huge", &shell("exit 0"), &json!({}));
+    on_huge_pages["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {"medium": "HugePages"}}]);
     let pods = [
         pod("missing", &json!(["nope"]), &json!({})),
         pod("directory", &json!(["/etc"]), &json!({})),
@@ -33,6 +35,12 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
             &json!({"securityContext": {"privileged": true,
             "seLinuxOptions": {"level": "s0"}, "seccompProfile": {"type": "RuntimeDefault"}}}),
         ),
+        pod(
+            "sized",
+            &shell("exec sleep 1000"),
+            &json!({"resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}}),
+        ),
+        on_huge_pages,
     ];
     let manifest = home.path("faults.json");
     std::fs::write(&manifest, json!({"apiVersion": "v1", "kind": "List", "items": pods}).to_string())
@@ -78,6 +86,34 @@ fn each_misbehaving_program_has_its_state_reason_and_event_pod_3_pod_12_pod_16()
         .collect();
     assert_eq!(ignored.len(), 2, "{ignored:?}");
     assert!(ignored.iter().all(|line| line.starts_with("Warning ")), "{ignored:?}");
+    wait_for("the event of a volume that cannot be", || {
+        events("huge").contains("Warning FailedMount MountVolume.SetUp failed for volume \"v\"").then_some(())
+    });
+
+    // API-3: an unmodified kubectl resizes what runs.
+    let sized = "jsonpath={.status.phase} {.status.containerStatuses[0].restartCount} \
+                 {.status.containerStatuses[0].resources.requests.cpu} \
+                 {.status.containerStatuses[0].resources.limits.memory}";
+    wait_for("the pod to be resized", || {
+        (instance.kubectl(&["get", "pod", "sized", "-o", sized]) == "Running 0 10m 64Mi").then_some(())
+    });
+    let to =
+        |resources: &str| format!(r#"{{"spec":{{"containers":[{{"name":"c","resources":{resources}}}]}}}}"#);
+    let larger = to(r#"{"requests":{"cpu":"20m"},"limits":{"memory":"128Mi"}}"#);
+    instance.kubectl(&["patch", "pod", "sized", "--subresource", "resize", "-p", &larger]);
+    wait_for("its new resources", || {
+        (instance.kubectl(&["get", "pod", "sized", "-o", sized]) == "Running 0 20m 128Mi").then_some(())
+    });
+    let another_class = to(r#"{"requests":{"cpu":"1","memory":"128Mi"},"limits":{"cpu":"1"}}"#);
+    let refused =
+        instance.kubectl_output(&["patch", "pod", "sized", "--subresource", "resize", "-p", &another_class]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let text = "Invalid value: \"Burstable\": Pod QOS Class may not change as a result of resizing";
+    assert!(!refused.status.success() && told.contains(text), "{told}");
+    wait_for("the event of the resize", || {
+        events("sized").contains("Normal ResizeCompleted Pod resize completed: {").then_some(())
+    });
+
     let ready = "jsonpath={.items[0].status.conditions[?(@.type=='Ready')].status}";
     assert_eq!(instance.kubectl(&["get", "nodes", "-o", ready]), "True");
     instance.stop();

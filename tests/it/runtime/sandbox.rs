@@ -17,8 +17,12 @@ async fn a_pod_sees_its_own_machine() {
     let volume = node.directory.path().join("volume");
     std::fs::create_dir(&volume).unwrap();
     std::fs::write(volume.join("key"), "value").unwrap();
-    let mount =
-        |path: &str, read_only| Mount { host_path: volume.clone(), container_path: path.into(), read_only, ..Mount::default() };
+    let mount = |path: &str, read_only| Mount {
+        host_path: volume.clone(),
+        container_path: path.into(),
+        read_only,
+        ..Mount::default()
+    };
     let script = "hostname; echo pids $(ls /proc | grep -c '^[0-9]'); cat /data/a/b/key /usr/share/podium-x/key; echo; \
                   touch /data/a/b/new; touch /usr/share/podium-x/no || echo readonly; \
                   echo bye > /dev/termination-log; touch /tmp/here /here; pwd; ls /dev/shm >/dev/null && echo fine";
@@ -162,5 +166,49 @@ async fn a_pod_of_the_machine_sees_the_machine() {
     let own = String::from_utf8_lossy(own.split(|byte| *byte == 0).next().unwrap()).into_owned();
     let log = node.log(&record.id).await;
     assert!(log.contains(&own[..own.len().min(39)]), "{own} in {log}");
+    node.shutdown().await;
+}
+
+/// IMG-2: the machine's directories are seen, and stay as they are whatever a container of a built-in image does to
+/// them; it sees its own changes, and a debugger beside it sees them too.
+#[tokio::test]
+async fn a_container_changes_nothing_of_the_machine() {
+    let mut node = Node::new(true).await;
+    if !node.namespaces || !rustix::process::geteuid().is_root() {
+        eprintln!(
+            "skipped: only root could change anything, and only in namespaces is there a way around it"
+        );
+        return node.shutdown().await;
+    }
+    let name = format!("podium-test-{}", std::process::id());
+    // Only this test's own files are ever in danger.
+    let machines = tempfile::tempdir_in("/var").unwrap();
+    std::fs::create_dir(machines.path().join("deep")).unwrap();
+    std::fs::write(machines.path().join("deep/file"), "the machine's").unwrap();
+    let place = machines.path().display();
+    let directories = ["/etc", "/usr", "/var", "/root", "/opt", "/run"];
+    let script = format!(
+        "for d in {}; do mkdir -p $d; echo mine > $d/{name} && cat $d/{name}; rm $d/{name}; done; \
+         echo changed > {place}/deep/file; cat {place}/deep/file; rm -rf {place}; ls {place}; \
+         echo mine > /opt/{name}; echo over; sleep 1000",
+        directories.join(" ")
+    );
+    let record = node.start(shell("main", &script)).await;
+    node.log_has(&record.id, "F over\n").await;
+    let log = node.log(&record.id).await;
+    assert_eq!(log.matches("F mine\n").count(), directories.len(), "{log}");
+    assert!(log.contains("F changed\n") && log.contains("No such file"), "{log}");
+    assert_eq!(std::fs::read_to_string(machines.path().join("deep/file")).unwrap(), "the machine's");
+    assert!(!Path::new("/opt").join(&name).exists());
+
+    let look = format!("cat /opt/{name} $TARGET_ROOT/opt/{name}; ls -d {place}; echo over; sleep 1000");
+    let debugger = ContainerSpec { target: Some("main".to_owned()), ..shell("debugger", &look) };
+    let debugger = node.start(debugger).await;
+    node.log_has(&debugger.id, "F over\n").await;
+    let log = node.log(&debugger.id).await;
+    assert_eq!(log.matches("F mine\n").count(), 2, "{log}");
+    assert!(log.contains("No such file"), "what the target took away is away: {log}");
+    node.runtime.kill_container(&record.id).await.unwrap();
+    node.exit(&record.id).await;
     node.shutdown().await;
 }

@@ -16,7 +16,7 @@ fn in_memory(name: &str, size_bytes: u64) -> MemoryVolume {
 /// share, which outlives them and a sandbox made anew, and no link in it leads out.
 #[tokio::test]
 async fn a_volume_in_memory_is_one() {
-    let mut node = Node::new(true).await;
+    let node = Node::new(true).await;
     let Some(memory) = node.runtime.memory() else {
         eprintln!("skipped: no namespaces on this machine");
         return node.shutdown().await;

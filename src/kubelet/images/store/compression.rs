@@ -53,7 +53,8 @@ impl<R: BufRead> ZstdDecoder<R> {
             match self.decoder.init(&mut self.stream) {
                 Ok(()) => return Ok(true),
                 Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length, ..
+                    length,
+                    ..
                 })) => {
                     let length = u64::from(length);
                     if io::copy(&mut self.stream.by_ref().take(length), &mut io::sink())? < length {

@@ -17,9 +17,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, watch};
+use tokio_util::task::TaskTracker;
 
 use super::IMAGE_DIRECTORY;
 use crate::object::low_ports::LowPorts;
@@ -27,6 +28,8 @@ use answer::Site;
 
 /// How long requests may still take after a graceful end was asked for.
 const DRAIN: Duration = Duration::from_mins(1);
+/// How long whoever has connected may take to ask, then.
+const FIRST_REQUEST: Duration = Duration::from_secs(2);
 
 /// What the server calls itself.
 #[derive(Clone, Debug)]
@@ -83,6 +86,10 @@ struct Server {
     site: Site,
     /// How many connections came before: their number in the error log.
     connections: Cell<u64>,
+    /// Those that are served.
+    running: TaskTracker,
+    /// They are to end as soon as they are done.
+    ending: watch::Sender<bool>,
 }
 
 /// Serves until SIGTERM (at once) or SIGQUIT and SIGWINCH (after the running requests). SIGHUP and SIGUSR1, by
@@ -93,7 +100,8 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let ip = std::env::var("POD_IP").ok().and_then(|ip| ip.parse().ok());
     let listener = listen(ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), 80, flavour).await?;
     let site = Site { flavour: flavour.clone(), directory };
-    let server = Rc::new(Server { site, connections: Cell::new(0) });
+    let (running, ending) = (TaskTracker::new(), watch::Sender::new(false));
+    let server = Rc::new(Server { site, connections: Cell::new(0), running, ending });
     log::notice(flavour, &flavour.server);
     log::notice(
         flavour,
@@ -105,12 +113,11 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut quit = signal(SignalKind::quit())?;
     let mut winch = signal(SignalKind::window_change())?;
-    let running = GracefulShutdown::new();
     let local = tokio::task::LocalSet::new();
     let accept = async {
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => connect(&server, stream, peer, &running),
+                Ok((stream, peer)) => connect(&server, stream, peer),
                 // Out of descriptors, most likely: others are about to be closed.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
@@ -131,9 +138,11 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     log::notice(flavour, &format!("signal {name} received, {how}"));
     if graceful {
         let rest = async {
-            take_waiting(&server, listener, &running)?;
+            take_waiting(&server, listener)?;
+            server.ending.send_replace(true);
+            server.running.close();
             // Whoever is still downloading after this is cut off.
-            let _ = tokio::time::timeout(DRAIN, running.shutdown()).await;
+            let _ = tokio::time::timeout(DRAIN, server.running.wait()).await;
             Ok(())
         };
         return local.run_until(rest).await;
@@ -143,13 +152,13 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
 
 /// Takes those who have connected already and were not looked at yet: to them the server is there, and closing
 /// the listener would cut them off. Then nobody gets in any more.
-fn take_waiting(server: &Rc<Server>, listener: TcpListener, running: &GracefulShutdown) -> io::Result<()> {
+fn take_waiting(server: &Rc<Server>, listener: TcpListener) -> io::Result<()> {
     let listener = listener.into_std()?;
     loop {
         match listener.accept() {
             Ok((stream, peer)) => {
                 stream.set_nonblocking(true)?;
-                connect(server, TcpStream::from_std(stream)?, peer, running);
+                connect(server, TcpStream::from_std(stream)?, peer);
             }
             // They went away again.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -160,28 +169,45 @@ fn take_waiting(server: &Rc<Server>, listener: TcpListener, running: &GracefulSh
     }
 }
 
-fn connect(server: &Rc<Server>, stream: TcpStream, peer: SocketAddr, running: &GracefulShutdown) {
+fn connect(server: &Rc<Server>, stream: TcpStream, peer: SocketAddr) {
     let number = server.connections.get() + 1;
     server.connections.set(number);
-    let server = Rc::clone(server);
-    let service = hyper::service::service_fn(move |request| {
-        let server = Rc::clone(&server);
-        async move {
-            let answer = server.site.answer(&request).await;
-            log::request(&server.site.flavour, &request, peer, number, &answer);
-            Ok::<_, Infallible>(answer.response)
-        }
-    });
+    let asked = Rc::new(Notify::new());
+    let service = {
+        let (server, asked) = (Rc::clone(server), Rc::clone(&asked));
+        hyper::service::service_fn(move |request| {
+            asked.notify_one();
+            let server = Rc::clone(&server);
+            async move {
+                let answer = server.site.answer(&request).await;
+                log::request(&server.site.flavour, &request, peer, number, &answer);
+                Ok::<_, Infallible>(answer.response)
+            }
+        })
+    };
     let mut builder = hyper::server::conn::http1::Builder::new();
     let connection = builder
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_mins(1))
         .serve_connection(TokioIo::new(stream), service);
-    let connection = running.watch(connection);
-    tokio::task::spawn_local(async move {
-        // A client that went away mid-way is its own business.
+    let mut ending = server.ending.subscribe();
+    let tracked = server.running.track_future(async move {
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            // A client that went away mid-way is its own business.
+            _ = &mut connection => return,
+            _ = ending.wait_for(|ending| *ending) => {}
+        }
+        // Who has connected and not asked yet would be cut off by a graceful end: its request is on the way.
+        tokio::select! {
+            _ = &mut connection => return,
+            () = asked.notified() => {}
+            () = tokio::time::sleep(FIRST_REQUEST) => {}
+        }
+        connection.as_mut().graceful_shutdown();
         let _ = connection.await;
     });
+    tokio::task::spawn_local(tracked);
 }
 
 /// Where the node's low ports are not to be had, the one that stands for it, and a word about that.

@@ -15,12 +15,13 @@ use super::cgroup::Limits;
 use super::child::User;
 use super::container::{Container, Holder, TERMINATION_LOG};
 use super::environment::Account;
-use super::image_root::ImageRoot;
+use super::image_root::{ImageRoot, UPPER};
 use super::io::Streams;
+use super::layered::Layered;
 use super::mounts::View;
 use super::pod::Pod;
-use super::view::{Own, target_variables};
 use super::spawn::{Place, Spawn};
+use super::view::{Own, target_variables};
 use super::{Host, environment, os};
 use crate::kubelet::images::{Beneath, IMAGE_DIRECTORY};
 
@@ -177,6 +178,10 @@ impl Host {
             of_machine: launch.host_view,
             read_only: launch.spec.security.read_only_root,
             image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),
+            layered: self.memory.clone().filter(|_| self.layered && !launch.host_view).map(|memory| {
+                let beside = beside.map(|target| target.private.join("layers").join(UPPER));
+                Layered { memory, beside }
+            }),
         });
         if view.is_none() {
             let under = |show: &&super::super::Mount| working_dir.starts_with(&show.container_path);

@@ -22,13 +22,9 @@ pub(super) fn mount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Res
         if is_mounted(&place)? {
             continue;
         }
-        let mut options = format!("mode={:o}", volume.mode & 0o7777);
-        if let Some(bytes) = volume.size_bytes {
-            options.push_str(&format!(",size={bytes}"));
-        }
-        if let Some(group) = volume.group {
-            options.push_str(&format!(",gid={group}"));
-        }
+        let size = volume.size_bytes.map(|bytes| format!(",size={bytes}")).unwrap_or_default();
+        let group = volume.group.map(|group| format!(",gid={group}")).unwrap_or_default();
+        let options = format!("mode={:o}{size}{group}", volume.mode & 0o7777);
         let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
         mount("tmpfs", &place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
             .map_err(|error| io::Error::other(format!("volume {} in memory: {error}", volume.name)))?;

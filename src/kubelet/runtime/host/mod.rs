@@ -20,6 +20,7 @@ mod isolation;
 mod journal;
 mod keeper;
 mod launch;
+mod layered;
 mod listeners;
 pub(super) mod log_writer;
 mod memory_volumes;
@@ -71,6 +72,8 @@ struct Host {
     dir: PathBuf,
     /// Where private roots and pods' files lie, where there are namespaces.
     memory: Option<PathBuf>,
+    /// What containers write over the machine's files goes into layers of theirs.
+    layered: bool,
     isolation: Isolation,
     /// This binary, for programs inside it; also after the file was replaced.
     own_program: OwnedFd,

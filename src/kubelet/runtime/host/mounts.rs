@@ -19,6 +19,7 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use super::image_root::{self, ImageRoot};
+use super::layered::{Bones, Layered};
 use super::os;
 use super::program::os_text;
 use super::skeleton::{self, make_directory};
@@ -89,6 +90,8 @@ pub(super) struct View {
     pub(super) read_only: bool,
     /// An image's files are the root, instead of the machine's.
     pub(super) image: Option<ImageRoot>,
+    /// What is written over the machine's files goes into a layer.
+    pub(super) layered: Option<Layered>,
 }
 
 /// Gives this process the view, for good.
@@ -104,7 +107,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
         return image_root::enter(view, image);
     }
     let root = &view.root;
-    let mounted = skeleton::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
+    let bones = skeleton::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
     let dir = Unmade::new(&view.dir).map_err(at("container directory"))?;
     let layers = Unmade::new(&view.layers).map_err(at("layers"))?;
@@ -118,7 +121,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     rustix::process::pivot_root(".", ".").map_err(at("pivot_root"))?;
     mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
 
-    let mut own = Own::new(dir, layers, &mounted);
+    let mut own = Own::new(dir, layers, &bones);
     if view.read_only {
         // Mount points must be there before nothing can be made any more.
         for (show, source) in view.shows.iter().zip(&sources) {
@@ -128,7 +131,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
             }
         }
         working_dir(view, &mut own)?;
-        own.close(&mounted).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
+        own.close(&bones.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
     }
     for (show, source) in view.shows.iter().zip(&sources) {
         place(show, source, |is_directory| {
@@ -204,10 +207,11 @@ impl Unmade {
 }
 
 impl Own {
-    fn new(dir: Unmade, layers: Unmade, mounted: &[PathBuf]) -> Self {
-        let of_machine = mounted.iter().map(|path| (path.clone(), false));
+    fn new(dir: Unmade, layers: Unmade, bones: &Bones) -> Self {
+        let own = bones.own.iter().map(|path| (path.clone(), true));
+        let of_machine = bones.machine.iter().map(|path| (path.clone(), false));
         Self {
-            places: [("/".into(), true)].into_iter().chain(of_machine).collect(),
+            places: [("/".into(), true)].into_iter().chain(own).chain(of_machine).collect(),
             dir,
             layers,
             layer_count: 0,

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 
+use super::layered::{self, Bones};
 use super::mounts::View;
 
 /// Directories under `/` that the container gets anew.
@@ -22,10 +23,42 @@ pub(super) fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Builds the root, and gives what was mounted under it, as the container will see it.
-pub(super) fn build(view: &View) -> io::Result<Vec<PathBuf>> {
+pub(super) fn build(view: &View) -> io::Result<Bones> {
     let root = &view.root;
-    let mut mounted = Vec::new();
     fs::create_dir_all(root)?;
+    let mut bones = match &view.layered {
+        Some(layered) => layered::build(view, layered)?,
+        None => plain(view)?,
+    };
+    let proc = root.join("proc");
+    make_directory(&proc)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    // Who shares the machine's processes may not be allowed a new one of them.
+    mount("proc", &proc, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", &proc))?;
+    bones.machine.push("/proc".into());
+    if !view.of_machine {
+        fs::set_permissions(&view.tmp, fs::Permissions::from_mode(0o1777))?;
+        make_directory(&root.join("tmp"))?;
+        mount_bind_recursive(&view.tmp, root.join("tmp"))?;
+        let dev = root.join("dev");
+        if view.layered.is_some() {
+            // Devices are made in memory itself, not through the layer.
+            let made = view.layers.join("dev");
+            build_dev(&made)?;
+            make_directory(&dev)?;
+            mount_bind_recursive(&made, &dev)?;
+            bones.own.push("/dev".into());
+        } else {
+            build_dev(&dev)?;
+        }
+    }
+    Ok(bones)
+}
+
+/// The machine's directories themselves, each bound in its place.
+fn plain(view: &View) -> io::Result<Bones> {
+    let root = &view.root;
+    let mut bones = Bones::default();
     mount_bind_recursive(root, root)?;
     // Unbindable: showing the directory that our own root lies in must not show the root in itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
@@ -40,22 +73,10 @@ pub(super) fn build(view: &View) -> io::Result<Vec<PathBuf>> {
         } else if kind.is_dir() {
             make_directory(&place)?;
             mount_bind_recursive(entry.path(), &place)?;
-            mounted.push(Path::new("/").join(&name));
+            bones.machine.push(Path::new("/").join(&name));
         }
     }
-    let proc = root.join("proc");
-    make_directory(&proc)?;
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    // Who shares the machine's processes may not be allowed a new one of them.
-    mount("proc", &proc, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", &proc))?;
-    mounted.push("/proc".into());
-    if !view.of_machine {
-        fs::set_permissions(&view.tmp, fs::Permissions::from_mode(0o1777))?;
-        make_directory(&root.join("tmp"))?;
-        mount_bind_recursive(&view.tmp, root.join("tmp"))?;
-        build_dev(&root.join("dev"))?;
-    }
-    Ok(mounted)
+    Ok(bones)
 }
 
 /// A small /dev: the harmless devices and terminals, and a place for shared memory.

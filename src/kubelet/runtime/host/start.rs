@@ -27,7 +27,7 @@ use super::isolation::{self, Isolation};
 use super::journal::Journal;
 use super::pod::{Pod, remove_directory};
 use super::reaper::{self, Reaper};
-use super::{Host, child, pause, process_tree, reachable, signals, write_journal};
+use super::{Host, child, layered, pause, process_tree, reachable, signals, write_journal};
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
 /// [--no-cgroups] [--pod-pids-limit NUMBER]`.
@@ -90,6 +90,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let (pods, journal) = take_over(&dir, memory.as_deref()).map_err(at("journal"))?;
     let host = Rc::new(Host {
         dir,
+        layered: memory.as_deref().is_some_and(layered::works),
         memory,
         isolation,
         own_program,

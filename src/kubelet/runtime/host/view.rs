@@ -89,7 +89,9 @@ impl Host {
         }
         let path = launch.spec.termination_message_path.clone();
         shows.push(Show::new(termination_log, path));
-        let hidden = |target: &&Container| launch.image_root.is_some() || target.dir.starts_with("/tmp");
+        let hidden = |target: &&Container| {
+            self.layered || launch.image_root.is_some() || target.dir.starts_with("/tmp")
+        };
         if let Some(target) = target.filter(hidden) {
             // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
             for path in [&target.dir, &target.private] {
@@ -110,8 +112,11 @@ pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
     let mut root = target.private.join("root");
     // What an image's container has written lies in its layer.
     let written = target.dir.join("layers").join(UPPER);
+    let over_machine = target.private.join("layers").join(UPPER);
     if target.launch.image_root.is_some() && written.exists() {
         root = written;
+    } else if target.launch.image_root.is_none() && over_machine.exists() {
+        root = over_machine;
     }
     if let Some(main) = target.main.get() {
         // The innermost of the numbers the process has is the one a debugger beside it sees.
