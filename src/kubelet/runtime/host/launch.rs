@@ -19,8 +19,8 @@ use super::image_root::ImageRoot;
 use super::io::Streams;
 use super::mounts::View;
 use super::pod::Pod;
-use super::view::{Own, target_variables};
 use super::spawn::{Place, Spawn};
+use super::view::{Own, target_variables};
 use super::{Host, environment, os};
 use crate::kubelet::images::{Beneath, IMAGE_DIRECTORY};
 
