@@ -10,8 +10,8 @@
 mod autoscaler;
 mod claim;
 mod context;
-mod daemon_set;
 mod cron_job;
+mod daemon_set;
 mod deployment;
 mod disruption;
 mod endpoints;

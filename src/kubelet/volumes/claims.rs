@@ -213,8 +213,9 @@ mod tests {
         let volume = json!({"metadata": {"name": "v"}, "spec": spec});
         let claim = json!({"metadata": {"name": "c", "namespace": "default"}, "spec": {"volumeName": "v",
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
-        let create =
-            |kind, value| api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default()).unwrap();
+        let create = |kind, value| {
+            api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default()).unwrap()
+        };
         let claim = create(Kind::PersistentVolumeClaim, claim);
         create(Kind::PersistentVolume, volume);
         api.modify::<PersistentVolume>(&Key::new("", "v"), |volume| {
