@@ -67,7 +67,7 @@ async fn thousand() -> Result<()> {
     api.create(&PostParams::default(), &deployment("scale", REPLICAS, "nginx")?).await?;
     ready(&api, "scale", REPLICAS).await?;
     let made = start.elapsed().as_secs_f64();
-    let worked = (instance.processor_time()? - worked).as_secs_f64();
+    let worked = instance.processor_time()?.saturating_sub(worked).as_secs_f64();
     Report::against_peer("1 000 replicas on 100 hollow nodes, Ready", "s", made, 7.7);
     Report::against_limit("  processor time for them", "s", worked, "goal", GOAL_PROCESSOR);
     let written = (revision(&client).await? - before) as f64;
@@ -107,7 +107,7 @@ async fn five_thousand() -> Result<()> {
     api.create(&PostParams::default(), &deployment("scale", REPLICAS, "nginx")?).await?;
     ready(&api, "scale", REPLICAS).await?;
     let seconds = start.elapsed().as_secs_f64();
-    let worked = (instance.processor_time()? - worked).as_secs_f64();
+    let worked = instance.processor_time()?.saturating_sub(worked).as_secs_f64();
     Report::against_peer("5 000 replicas on 500 hollow nodes, Ready", "s", seconds, 82.0);
     Report::against_peer("  processor time for 1 000 of them", "s", worked / 5.0, 15.0);
     Report::against_peer("resident memory at 5 000 pods", "MiB", instance.resident_mib()?, 740.0 * 5.0);

@@ -150,6 +150,7 @@ pub(super) enum Answer {
 }
 
 /// One frame from the host on a control connection.
+#[allow(clippy::large_enum_variant, reason = "written or read one at a time, and never kept")]
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FromHost {
     Answer { id: u64, result: Result<Answer, RuntimeError> },

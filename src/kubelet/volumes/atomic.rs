@@ -142,11 +142,12 @@ mod tests {
     /// POD-16: whatever `fsGroup` says reads everything, and what is new in the volume is its, too.
     #[test]
     fn files_belong_to_the_group() {
+        use std::os::unix::fs::MetadataExt;
+
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root gives files away");
             return;
         }
-        use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("v");
         let owners = Owners { group: Some(4711), user: Some(4712) };

@@ -167,9 +167,9 @@ impl Core {
     pub fn claim_changed(&mut self, claim: &Shared<PersistentVolumeClaim>, gone: bool, now: Duration) {
         let storage = self.snapshot.storage_mut();
         if gone {
-            storage.remove_claim(&claim.key())
+            storage.remove_claim(&claim.key());
         } else {
-            storage.set_claim(claim.clone())
+            storage.set_claim(claim.clone());
         }
         let change = ClusterChange::ClaimChanged(claim);
         wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
