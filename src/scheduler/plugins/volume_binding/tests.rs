@@ -1,3 +1,5 @@
+//! Claims and volumes in scenarios: what VolumeBinding lets pass, sets aside and makes ready.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
