@@ -103,6 +103,8 @@ fn count_files(dir: &Path) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn content(files: &[(&str, &str)]) -> Content {
@@ -146,7 +148,6 @@ mod tests {
             eprintln!("skipped: only root gives files away");
             return;
         }
-        use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("v");
         let owners = Owners { group: Some(4711), user: Some(4712) };
