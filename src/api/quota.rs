@@ -114,8 +114,7 @@ fn count(api: &Api, namespace: Option<&str>, spec: &ResourceQuotaSpec) -> Resour
     let limited: BTreeMap<&String, Option<Kind>> =
         spec.hard.iter().flatten().map(|(name, _)| (name, kind_using(name))).collect();
     // Nothing is zero, and a resource that no kind uses stays so.
-    let mut used: ResourceList =
-        limited.keys().map(|name| ((*name).clone(), Quantity("0".into()))).collect();
+    let mut used: ResourceList = limited.keys().map(|name| ((*name).clone(), Quantity("0".into()))).collect();
     let kinds: BTreeSet<Kind> = limited.values().flatten().copied().collect();
     for kind in kinds {
         for object in api.list(kind, namespace).objects.iter().filter(|o| covers(spec, o)) {

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Container, Pod};
 use rand::Rng;
 
 use super::{Api, ApiError, WriteOptions, admission, rules};
@@ -286,8 +286,7 @@ fn keep_system_fields(current: &Object, edited: &mut Object) -> Result<(), ApiEr
 /// The current pod with the edited one's ephemeral containers.
 fn with_ephemeral_containers(current: &Object, edited: &Object) -> Object {
     let mut next = current.clone();
-    if let (Some(to), Body::Pod(from)) =
-        (next.get_mut::<Pod>().and_then(|p| p.spec.as_mut()), edited.body())
+    if let (Some(to), Body::Pod(from)) = (next.get_mut::<Pod>().and_then(|p| p.spec.as_mut()), edited.body())
     {
         to.ephemeral_containers = from.spec.as_ref().and_then(|s| s.ephemeral_containers.clone());
     }

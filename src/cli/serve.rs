@@ -98,6 +98,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
         kubeconfig: args.kubeconfig.clone(),
         disabled: args.disable.clone(),
         file,
+        file_path: args.config.clone(),
     })
 }
 

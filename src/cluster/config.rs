@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::node_settings::NodeSettings;
 use crate::base::nearest::nearest;
 use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
@@ -49,6 +50,8 @@ pub struct ClusterConfig {
     pub disabled: Vec<ComponentName>,
     /// What the config file says.
     pub file: ConfigFile,
+    /// Where it is, to be followed; none = it is not.
+    pub file_path: Option<std::path::PathBuf>,
 }
 
 impl Default for ClusterConfig {
@@ -62,6 +65,7 @@ impl Default for ClusterConfig {
             kubeconfig: None,
             disabled: Vec::new(),
             file: ConfigFile::default(),
+            file_path: None,
         }
     }
 }
@@ -83,6 +87,8 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// How hollow nodes behave.
     pub hollow: HollowConfig,
+    /// Labels and taints of single nodes; followed while the cluster runs.
+    pub nodes: Vec<NodeSettings>,
     /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
     /// directory `nodes/NAME/manifests` below the data directory.
     pub static_pod_path: Option<std::path::PathBuf>,
@@ -111,6 +117,7 @@ impl Default for ConfigFile {
             timings: Timings::default(),
             images: Vec::new(),
             hollow: HollowConfig::default(),
+            nodes: Vec::new(),
             static_pod_path: None,
             eviction: EvictionConfig::default(),
             node_lifecycle: NodeLifecycleConfig::default(),

@@ -12,6 +12,7 @@ use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
 use super::network::PodNetwork;
+use super::node_settings;
 use super::start::StartError;
 use super::static_pods;
 use crate::api::{AddressRange, Api, DeleteOptions};
@@ -106,6 +107,7 @@ impl Nodes {
             nodes.start_one(&kubelets, setup, config, data_dir, Arc::new(runtime)).await?;
         }
         nodes.remove_former(api, data_dir);
+        nodes.follow_settings(api, config)?;
         Ok(nodes)
     }
 
@@ -130,6 +132,24 @@ impl Nodes {
         }
     }
 
+    /// Labels and taints come from the config file, now and whenever it changes.
+    fn follow_settings(&self, api: &Api, config: &ClusterConfig) -> Result<(), StartError> {
+        let settings = &config.file.nodes;
+        node_settings::apply_all(api, settings)?;
+        for settings in settings {
+            if !self.kubelets.iter().any(|kubelet| kubelet.name() == settings.name) {
+                tracing::warn!("the config file names a node {}, which there is not", settings.name);
+            }
+        }
+        if let Some(path) = config.file_path.clone() {
+            let (api, known, period) = (api.clone(), settings.clone(), self.static_pod_check);
+            self.tasks.spawn_restarting("node settings", move || {
+                node_settings::follow(api.clone(), path.clone(), known.clone(), period)
+            });
+        }
+        Ok(())
+    }
+
     async fn start_one(
         &mut self,
         kubelets: &Kubelets,
@@ -148,7 +168,13 @@ impl Nodes {
             zone: Some(ZONES[setup.index % ZONES.len()].into()),
             region: Some(REGION.into()),
             labels: BTreeMap::new(),
-            taints: Vec::new(),
+            // From the first moment on: no pod may slip in. The rest is the follower's.
+            taints: config
+                .file
+                .nodes
+                .iter()
+                .find(|n| n.name == name)
+                .map_or_else(Vec::new, |n| n.taints.clone()),
             ip: setup.ip,
             pod_range: setup.pod_range,
             capacity: setup.capacity,

@@ -10,11 +10,12 @@
 mod autoscaler;
 mod claim;
 mod context;
-mod daemon_set;
 mod cron_job;
+mod daemon_set;
 mod deployment;
 mod disruption;
 mod endpoints;
+mod failures;
 mod garbage;
 mod hash;
 mod history;

@@ -59,14 +59,13 @@ pub(super) fn adopt_running(
     let started = same.is_some_and(|s| s.started == Some(true));
     let ready = same.is_some_and(|s| s.ready);
     let probes = ProbeSet::adopted(container, record.started_at, started, ready, now);
-    observed.memory_mut(&record.name).current =
-        Some(AttemptMemory {
-            id: record.id.clone(),
-            post_start: HookState::Done,
-            probes,
-            stop: None,
-            resources: same.and_then(|s| s.resources.clone()).or_else(|| container.resources.clone()),
-        });
+    observed.memory_mut(&record.name).current = Some(AttemptMemory {
+        id: record.id.clone(),
+        post_start: HookState::Done,
+        probes,
+        stop: None,
+        resources: same.and_then(|s| s.resources.clone()).or_else(|| container.resources.clone()),
+    });
 }
 
 /// The attempt that only the status tells of; none where running it again is what a restart means.

@@ -221,7 +221,14 @@ pub struct ContainerStop {
 impl ContainerStop {
     /// A stop that begins now.
     pub fn new(began: Timestamp, grace: Duration) -> Self {
-        Self { began, grace, pre_stop: HookState::Pending, terminated_at: None, killed_at: None, for_resize: false }
+        Self {
+            began,
+            grace,
+            pre_stop: HookState::Pending,
+            terminated_at: None,
+            killed_at: None,
+            for_resize: false,
+        }
     }
 
     /// The end of its grace.

@@ -86,7 +86,7 @@ fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
 }
 
 /// A volume's directory below its pod's in memory.
-fn in_memory(pod_dir: PathBuf, volume: &str) -> PathBuf {
+fn in_memory(pod_dir: &Path, volume: &str) -> PathBuf {
     pod_dir.join("volumes").join(volume)
 }
 
@@ -161,7 +161,7 @@ pub(super) async fn prepare(
             }
         }
         let dir = match memory.filter(|_| lies_in_memory(pod, volume)) {
-            Some(memory) => in_memory(memory.reach(pod.uid()), &volume.name),
+            Some(memory) => in_memory(&memory.reach(pod.uid()), &volume.name),
             None => volume_dir(node, pod, &volume.name),
         };
         let given = match claims::used_by(pod, &volume.name) {
@@ -314,7 +314,7 @@ pub(super) fn mounts(
             None if used.is_some() && !node.config.hollow => std::fs::read_link(&dir)
                 .map_err(|error| format!("volume \"{}\": {}: {error}", mount.name, dir.display()))?,
             None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
-                Some(memory) => in_memory(memory.seen(pod.uid()), &volume.name),
+                Some(memory) => in_memory(&memory.seen(pod.uid()), &volume.name),
                 None => dir,
             },
         };

@@ -96,7 +96,8 @@ impl Document {
     /// The typed object; a value of the wrong shape is told with its place.
     pub fn object(&self) -> Result<Object, ManifestError> {
         let served = self.served()?;
-        Object::from_value(served.kind(), served.stored(self.value.clone())).map_err(|e| self.error("", e.to_string()))
+        Object::from_value(served.kind(), served.stored(self.value.clone()))
+            .map_err(|e| self.error("", e.to_string()))
     }
 }
 

@@ -5,8 +5,6 @@ use crate::object::Kind;
 
 /// Sorts documents in the order of the Kind table, unknown kinds last; equals keep their order.
 pub fn in_apply_order(mut documents: Vec<Document>) -> Vec<Document> {
-    documents.sort_by_key(|document| {
-        document.kind().map_or(usize::MAX, Kind::index)
-    });
+    documents.sort_by_key(|document| document.kind().map_or(usize::MAX, Kind::index));
     documents
 }

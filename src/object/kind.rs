@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use k8s_openapi::api::{apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage};
+use k8s_openapi::api::{
+    apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage,
+};
 
 /// Whether objects of a kind live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

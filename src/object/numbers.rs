@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn some_kinds_have_quantities_of_their_own_api_8() {
-        let mut range = json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": 2}, "default": {"cpu": 0.5}}]}});
+        let mut range =
+            json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": 2}, "default": {"cpu": 0.5}}]}});
         quantities_as_text(Kind::LimitRange, &mut range);
         assert_eq!(
             range["spec"]["limits"][0],

@@ -108,9 +108,7 @@ impl JsonSchema for PodPresetSpec {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let list = |description: &str, items: Schema| {
-            json_schema!({"description": description, "type": "array", "items": items})
-        };
+        let list = |description: &str, items: Schema| json_schema!({"description": description, "type": "array", "items": items});
         json_schema!({
             "description": "PodPresetSpec is a description of a pod preset.",
             "type": "object",

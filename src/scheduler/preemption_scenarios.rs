@@ -4,15 +4,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde_json::{Value, json};
 
 use super::test_cluster::Cluster;
-use super::test_objects::{asking, named_pod, node, sized_node};
+use super::test_objects::{asking, named_pod, node, sized_node, with};
 use crate::object::{Key, Shared};
-
-fn with(mut value: Value, more: Value) -> Value {
-    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-        value.extend(more);
-    }
-    value
-}
 
 /// The spec of a pod of this priority that requests this much cpu.
 fn important(priority: i32, cpu: &str) -> Value {

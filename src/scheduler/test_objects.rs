@@ -46,3 +46,11 @@ pub(super) fn named_pod(name: &str, spec: Value) -> Shared<Pod> {
 pub(super) fn asking(cpu: &str) -> Value {
     json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
 }
+
+/// An object with more fields, which win over those it has.
+pub(super) fn with(mut value: Value, more: Value) -> Value {
+    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
+        value.extend(more);
+    }
+    value
+}

@@ -35,7 +35,14 @@ async fn kubectl_knows_quotas_presets_and_autoscalers_of_both_versions_api_6() {
 
 fn quotas(instance: &Instance, home: &Home) {
     instance.kubectl(&["create", "namespace", "team"]);
-    instance.kubectl(&["-n", "team", "create", "quota", "few", "--hard=pods=1,requests.cpu=1,count/configmaps=3"]);
+    instance.kubectl(&[
+        "-n",
+        "team",
+        "create",
+        "quota",
+        "few",
+        "--hard=pods=1,requests.cpu=1,count/configmaps=3",
+    ]);
     let range = json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "r", "namespace": "team"},
         "spec": {"limits": [{"type": "Container", "max": {"cpu": 2}, "defaultRequest": {"cpu": 0.5}}]}});
     apply(instance, home, &range);
@@ -75,18 +82,28 @@ fn autoscalers(instance: &Instance, home: &Home) {
     let stored = get(instance, &["hpa", "web"]);
     assert_eq!(stored["apiVersion"], "autoscaling/v2");
     assert_eq!(stored["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 50);
-    let old = get(instance, &["hpa.v1.autoscaling", "web"]);
+    let old = get(instance, &["horizontalpodautoscalers.v1.autoscaling", "web"]);
     assert_eq!(old["apiVersion"], "autoscaling/v1");
     assert_eq!(old["spec"]["targetCPUUtilizationPercentage"], 50);
     // The same object, whatever it is written in.
     let patch = json!({"spec": {"targetCPUUtilizationPercentage": 70}}).to_string();
-    instance.kubectl(&["patch", "hpa.v1.autoscaling", "web", "--type=merge", "-p", &patch]);
+    instance.kubectl(&[
+        "patch",
+        "horizontalpodautoscalers.v1.autoscaling",
+        "web",
+        "--type=merge",
+        "-p",
+        &patch,
+    ]);
     let stored = get(instance, &["hpa", "web"]);
     assert_eq!(stored["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"], 70);
     let other = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "old"},
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "nobody"}, "maxReplicas": 3}});
     apply(instance, home, &other);
-    assert_eq!(get(instance, &["hpa.v1.autoscaling", "old"])["spec"]["targetCPUUtilizationPercentage"], 80);
+    assert_eq!(
+        get(instance, &["horizontalpodautoscalers.v1.autoscaling", "old"])["spec"]["targetCPUUtilizationPercentage"],
+        80
+    );
     wait_for("the autoscaler to raise the size", || {
         (get(instance, &["deployment", "web"])["spec"]["replicas"] == 2).then_some(())
     });
@@ -97,9 +114,15 @@ fn autoscalers(instance: &Instance, home: &Home) {
 }
 
 fn events(instance: &Instance) {
-    let new = get(instance, &["events.events.k8s.io", "--field-selector", "regarding.name=web,reason=SuccessfulRescale"]);
+    let new = get(
+        instance,
+        &["events.events.k8s.io", "--field-selector", "regarding.name=web,reason=SuccessfulRescale"],
+    );
     let event = &new["items"][0];
-    assert_eq!((&event["apiVersion"], &event["regarding"]["kind"]), (&json!("events.k8s.io/v1"), &json!("HorizontalPodAutoscaler")));
+    assert_eq!(
+        (&event["apiVersion"], &event["regarding"]["kind"]),
+        (&json!("events.k8s.io/v1"), &json!("HorizontalPodAutoscaler"))
+    );
     let core = get(instance, &["events", "--field-selector", "reason=SuccessfulRescale"]);
     assert_eq!(core["items"][0]["message"], event["note"]);
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bad_input;
+mod batch;
 mod bench;
 mod console;
 mod controllers;
@@ -12,11 +13,12 @@ mod kubectl;
 mod layers;
 mod limits;
 mod network;
-mod persistent;
 mod ordinary_user;
+mod persistent;
 mod pod_faults;
 mod pods;
 mod runtime;
+mod scheduling;
 mod services;
 mod stopping;
 mod streams;

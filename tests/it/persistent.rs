@@ -91,14 +91,19 @@ spec:
     let script = "cat /part/file; touch /part/new || echo refused";
     let seen = instance.kubectl(&["exec", "task-pv-pod", "-c", "reader", "--", "sh", "-c", script]);
     assert!(seen.starts_with("seen"), "{seen}");
-    if json(&instance, &["get", "node", "node-1"])["metadata"]["annotations"]["podium.dev/namespaces"] != "none" {
+    if json(&instance, &["get", "node", "node-1"])["metadata"]["annotations"]["podium.dev/namespaces"]
+        != "none"
+    {
         assert!(seen.contains("refused"), "{seen}");
     }
     let claims = instance.kubectl(&["get", "pvc", "--no-headers"]);
     let words: Vec<&str> = claims.split_ascii_whitespace().collect();
     assert_eq!(words[..6], ["task-pv-claim", "Bound", "task-pv-volume", "10Gi", "RWO", "manual"]);
     let told = instance.kubectl(&["describe", "pvc", "task-pv-claim"]);
-    assert!(told.contains("Used By:       task-pv-pod") && told.contains("[kubernetes.io/pvc-protection]"), "{told}");
+    assert!(
+        told.contains("Used By:       task-pv-pod") && told.contains("[kubernetes.io/pvc-protection]"),
+        "{told}"
+    );
 
     instance.kubectl(&["delete", "pvc", "task-pv-claim", "--wait=false"]);
     assert!(instance.kubectl(&["get", "pvc", "--no-headers"]).contains("Terminating"));
@@ -116,7 +121,7 @@ fn what_a_deployment_writes_outlives_its_pods_vol_2() {
     apply(
         &home,
         &instance,
-        r#"
+        r"
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: diary}
@@ -141,7 +146,7 @@ spec:
         volumeMounts: [{name: data, mountPath: /data}]
       volumes:
       - {name: data, persistentVolumeClaim: {claimName: diary}}
-"#,
+",
     );
     let ready = |instance: &Instance| {
         instance.kubectl(&["rollout", "status", "deployment/writer", "--timeout=60s"]);
@@ -150,7 +155,11 @@ spec:
     let class = instance.kubectl(&["get", "sc", "--no-headers"]);
     assert!(class.starts_with("standard (default)   podium.dev/directory   Delete"), "{class}");
     let place = directory(&instance, "diary");
-    assert!(place.starts_with(home.data_dir().canonicalize().unwrap().join("volumes")), "{}", place.display());
+    assert!(
+        place.starts_with(home.data_dir().canonicalize().unwrap().join("volumes")),
+        "{}",
+        place.display()
+    );
     let log = place.join("log");
     wait_for("the first line", || (lines(&log) == 1).then_some(()));
     instance.kubectl(&["delete", "pod", "-l", "app=writer", "--now"]);

@@ -24,7 +24,9 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) else { return Ok(()) };
     let own = spec.node_selector.get_or_insert_default();
     if wanted.iter().any(|(key, value)| own.get(key).is_some_and(|other| other != value)) {
-        return Err(forbidden("pod node label selector conflicts with its namespace node label selector".into()));
+        return Err(forbidden(
+            "pod node label selector conflicts with its namespace node label selector".into(),
+        ));
     }
     own.extend(wanted);
     spec.node_selector = spec.node_selector.take().filter(|selector| !selector.is_empty());

@@ -27,9 +27,8 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
         return Ok(());
     }
     let mut presets = request.api.list_as::<PodPreset>(Some(&namespace));
-    presets.retain(|preset| {
-        Selector::from_field(&preset.spec.selector).matches(pod.metadata.labels.as_ref())
-    });
+    presets
+        .retain(|preset| Selector::from_field(&preset.spec.selector).matches(pod.metadata.labels.as_ref()));
     if presets.is_empty() {
         return Ok(());
     }
@@ -44,8 +43,10 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
         }
         Err(conflict) => {
             let names: Vec<_> = presets.iter().map(Shared::name).collect();
-            let message =
-                format!("conflict occurred while applying podpresets: {} on pod: {conflict}", names.join(","));
+            let message = format!(
+                "conflict occurred while applying podpresets: {} on pod: {conflict}",
+                names.join(",")
+            );
             request.events.push(warning(request.api, &pod.metadata, message));
         }
     }

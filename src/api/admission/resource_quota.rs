@@ -125,7 +125,10 @@ fn is_counted(quota: &ResourceQuota) -> bool {
     let hard = quota.spec.as_ref().and_then(|s| s.hard.as_ref());
     let Some(status) = &quota.status else { return false };
     status.hard.as_ref() == hard
-        && hard.into_iter().flatten().all(|(name, _)| status.used.as_ref().is_some_and(|u| u.contains_key(name)))
+        && hard
+            .into_iter()
+            .flatten()
+            .all(|(name, _)| status.used.as_ref().is_some_and(|u| u.contains_key(name)))
 }
 
 /// The resources of which there would be more than allowed.

@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::Request;
+use crate::api::ApiError;
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::write::generated_name;
-use crate::api::ApiError;
 use crate::object::{Key, Kind, Object};
 
 /// Where programs look for their identity.

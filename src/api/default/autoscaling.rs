@@ -1,7 +1,8 @@
 //! Defaults of autoscalers.
 
 use k8s_openapi::api::autoscaling::v2::{
-    HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscaler, MetricSpec, MetricTarget, ResourceMetricSource,
+    HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscaler, MetricSpec, MetricTarget,
+    ResourceMetricSource,
 };
 
 use super::{set, set_text};

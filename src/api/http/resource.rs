@@ -191,7 +191,9 @@ fn read_object(
         return Err(ApiError::BadRequest(format!(
             "{name} in version \"{api_version}\" cannot be handled as a {}: converting ({api_version}.{name}) to \
              ({}.{}): unknown conversion",
-            info.name, target.served.version(), info.name
+            info.name,
+            target.served.version(),
+            info.name
         )));
     }
     let expected = target.served.api_version();

@@ -44,6 +44,7 @@ pub(super) fn object(
             });
         }
     };
-    let object = Object::from_value(kind, served.stored(read.value)).map_err(|error| unreadable(error.to_string()))?;
+    let object =
+        Object::from_value(kind, served.stored(read.value)).map_err(|error| unreadable(error.to_string()))?;
     Ok((object, warnings))
 }

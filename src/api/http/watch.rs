@@ -157,7 +157,8 @@ impl View {
     }
 
     fn encode(&self, out: &mut BytesMut, type_: &str, object: &Arc<Object>) {
-        let body = super::resource::encode_one(self.served, self.form, self.include, self.clock.now(), object);
+        let body =
+            super::resource::encode_one(self.served, self.form, self.include, self.clock.now(), object);
         put_event(out, type_, &body);
     }
 

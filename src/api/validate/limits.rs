@@ -20,7 +20,8 @@ pub(super) fn limit_range(errors: &mut FieldErrors, range: &LimitRange) {
         }
         amounts(errors, &path, item);
         if item.type_ == "PersistentVolumeClaim" {
-            let storage = |list: &Option<ResourceList>| list.as_ref().is_some_and(|l| l.contains_key("storage"));
+            let storage =
+                |list: &Option<ResourceList>| list.as_ref().is_some_and(|l| l.contains_key("storage"));
             if !storage(&item.min) && !storage(&item.max) {
                 let why = "either minimum or maximum storage value is required, but neither was provided";
                 errors.required(&path.child("limits"), why);
@@ -76,15 +77,16 @@ fn amounts(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem) {
 /// Least, default request, default limit and most follow one another.
 fn in_order(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem, name: &str) {
     let [max, min, default, request, ratio] = lists(item).map(|(_, list)| list.and_then(|l| l.get(name)));
-    let mut check = |field: &str, shown: &Quantity, low: Option<&Quantity>, high: Option<&Quantity>, what: [&str; 2]| {
-        if let (Some(low), Some(high)) = (low, high)
-            && Amount::of(low) > Amount::of(high)
-        {
-            let [low_name, high_name] = what;
-            let why = format!("{low_name} value {} is greater than {high_name} value {}", low.0, high.0);
-            errors.invalid(&path.child(field).key(name), shown, why);
-        }
-    };
+    let mut check =
+        |field: &str, shown: &Quantity, low: Option<&Quantity>, high: Option<&Quantity>, what: [&str; 2]| {
+            if let (Some(low), Some(high)) = (low, high)
+                && Amount::of(low) > Amount::of(high)
+            {
+                let [low_name, high_name] = what;
+                let why = format!("{low_name} value {} is greater than {high_name} value {}", low.0, high.0);
+                errors.invalid(&path.child(field).key(name), shown, why);
+            }
+        };
     if let Some(min) = min {
         check("min", min, Some(min), max, ["min", "max"]);
     }
@@ -118,7 +120,8 @@ fn in_order(errors: &mut FieldErrors, path: &Path<'_>, item: &LimitRangeItem, na
         && resources::is_extended(name)
         && Amount::of(request) != Amount::of(default)
     {
-        let why = format!("default value {} must equal to defaultRequest value {} in {name}", default.0, request.0);
+        let why =
+            format!("default value {} must equal to defaultRequest value {} in {name}", default.0, request.0);
         errors.invalid(&path.child("defaultRequest").key(name), request, why);
     }
 }

@@ -20,8 +20,7 @@ const COUNTED: &[&str] = &[
     "services.nodeports",
 ];
 /// What pods ask for, as scopes know it.
-const COMPUTE: &[&str] =
-    &["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
+const COMPUTE: &[&str] = &["cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory"];
 const STORAGE: &[&str] =
     &["ephemeral-storage", "limits.ephemeral-storage", "requests.ephemeral-storage", "requests.storage"];
 /// Scopes that hold or do not, whatever the value.
@@ -35,7 +34,8 @@ pub(super) fn quota(errors: &mut FieldErrors, quota: &ResourceQuota) {
     amounts(errors, &path.child("hard"), spec.hard.as_ref());
     let scopes = spec.scopes.as_deref().unwrap_or_default();
     scope_names(errors, &path.child("scopes"), spec, scopes);
-    let selectors = spec.scope_selector.as_ref().and_then(|s| s.match_expressions.as_deref()).unwrap_or_default();
+    let selectors =
+        spec.scope_selector.as_ref().and_then(|s| s.match_expressions.as_deref()).unwrap_or_default();
     scope_selectors(errors, &path.child("scopeSelector").child("matchExpressions"), spec, selectors);
 }
 
@@ -152,7 +152,8 @@ fn scope_selectors(
             other => errors.invalid(&path.child("operator"), other, "not a valid selector operator"),
         }
     }
-    if OPPOSITES.iter().any(|pair| pair.iter().all(|scope| selectors.iter().any(|s| s.scope_name == *scope))) {
+    if OPPOSITES.iter().any(|pair| pair.iter().all(|scope| selectors.iter().any(|s| s.scope_name == *scope)))
+    {
         errors.invalid(path, &json!(selectors), "conflicting scopes");
     }
 }

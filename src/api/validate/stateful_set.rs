@@ -151,10 +151,7 @@ pub(super) fn update(errors: &mut FieldErrors, new: &StatefulSet, old: &Stateful
         template: new.spec.template.clone(),
         update_strategy: new.spec.update_strategy.clone(),
         revision_history_limit: new.spec.revision_history_limit,
-        persistent_volume_claim_retention_policy: new
-            .spec
-            .persistent_volume_claim_retention_policy
-            .clone(),
+        persistent_volume_claim_retention_policy: new.spec.persistent_volume_claim_retention_policy.clone(),
         min_ready_seconds: new.spec.min_ready_seconds,
         ..old.spec.clone()
     };

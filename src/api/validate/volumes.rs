@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::{
-    DownwardAPIVolumeFile, EphemeralVolumeSource, HostPathVolumeSource, KeyToPath, ProjectedVolumeSource, Volume, VolumeMount, VolumeProjection,
+    DownwardAPIVolumeFile, EphemeralVolumeSource, HostPathVolumeSource, KeyToPath, ProjectedVolumeSource,
+    Volume, VolumeMount, VolumeProjection,
 };
 
 use super::field::{FieldErrors, Path};

@@ -67,8 +67,8 @@ fn remove_elements(element: &Shape, key: &str, old: &[Value], new: &mut Vec<Valu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::Kind;
     use crate::api::patch::{PatchType, apply_patch_value};
+    use crate::object::Kind;
 
     #[test]
     fn what_the_manifest_no_longer_says_goes_and_what_others_said_stays_cli_4() {

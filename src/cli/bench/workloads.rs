@@ -81,7 +81,8 @@ async fn thousand() -> Result<()> {
     Report::alone("  of which by the pods, each", "KiB", (used - idle) * 1024.0 / f64::from(REPLICAS));
 
     let start = Instant::now();
-    let change = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:1.27"}]}}}});
+    let change =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "nginx:1.27"}]}}}});
     api.patch("scale", &PatchParams::default(), &Patch::Strategic(change)).await?;
     ready(&api, "scale", REPLICAS).await?;
     let seconds = start.elapsed().as_secs_f64();

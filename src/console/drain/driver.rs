@@ -128,7 +128,9 @@ impl Drain<'_> {
         let sets: Api<DaemonSet> = Api::all(client.clone());
         // Without leave to read them every one that a pod names is taken to be there.
         let sets = sets.list_metadata(&ListParams::default()).await.ok();
-        let sets = sets.map(|list| list.items.iter().filter_map(|set| Some(Uid::from(set.metadata.uid.as_deref()?))).collect());
+        let sets = sets.map(|list| {
+            list.items.iter().filter_map(|set| Some(Uid::from(set.metadata.uid.as_deref()?))).collect()
+        });
         let mut ledger = Ledger::new(&budgets);
         Ok(plan(&pods.items, &mut ledger, self.options, self.exceptions, sets.as_ref()))
     }

@@ -265,7 +265,8 @@ fn draw_table(
         heads.push(' ');
     }
     if columns.score > 0 {
-        heads.push_str(&format!("{:>width$}", "SCORE", width = columns.score));
+        heads.push_str(&" ".repeat(columns.score.saturating_sub("SCORE".len())));
+        heads.push_str("SCORE");
     }
     if columns.reason > 0 {
         heads.push_str(" REASON");

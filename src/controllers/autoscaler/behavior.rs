@@ -90,7 +90,8 @@ impl Past {
     /// Growth follows the lowest of the recent recommendations, shrinking the highest.
     fn stabilize(&mut self, rules: &Rules<'_>, now: Duration, current: i32, recommended: i32) -> i32 {
         let within = |window: Duration| move |at: &Duration| now.saturating_sub(*at) < window;
-        let recent = |window| self.recommended.iter().filter(move |(at, _)| within(window)(at)).map(|(_, n)| *n);
+        let recent =
+            |window| self.recommended.iter().filter(move |(at, _)| within(window)(at)).map(|(_, n)| *n);
         let lowest = recent(rules.up_window).min().map_or(recommended, |n| n.min(recommended));
         let highest = recent(rules.down_window).max().map_or(recommended, |n| n.max(recommended));
         let stable = if rules.up.is_some() { current.max(lowest).min(highest) } else { highest };
@@ -262,14 +263,17 @@ mod tests {
         };
         let both = json!([{"type": "Pods", "value": 4, "periodSeconds": 60},
             {"type": "Percent", "value": 10, "periodSeconds": 60}]);
-        let rules = |select: &str| {
-            json!({"policies": both, "selectPolicy": select, "stabilizationWindowSeconds": 0})
-        };
+        let rules =
+            |select: &str| json!({"policies": both, "selectPolicy": select, "stabilizationWindowSeconds": 0});
         for (select, current, replicas) in
             [("Max", 80, 72), ("Max", 10, 6), ("Min", 80, 76), ("Min", 10, 9), ("Disabled", 80, 80)]
         {
             let outcome = Past::default().take(&down(rules(select)), seconds(0), current, 2);
-            assert_eq!((outcome.replicas, outcome.limit.0), (replicas, "ScaleDownLimit"), "{select} {current}");
+            assert_eq!(
+                (outcome.replicas, outcome.limit.0),
+                (replicas, "ScaleDownLimit"),
+                "{select} {current}"
+            );
         }
         // What was done in the period counts, what was undone, too.
         let spec = down(rules("Max"));

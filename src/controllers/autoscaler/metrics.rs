@@ -3,13 +3,13 @@
 //! Podium measures cpu and memory of containers. There is no server of custom or external metrics, and that
 //! is what an autoscaler on those is told, in the words of Kubernetes' clients.
 
+use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::{
     ContainerResourceMetricStatus, ExternalMetricSource, MetricSpec, MetricStatus, MetricTarget,
     MetricValueStatus, ObjectMetricSource, ResourceMetricStatus,
 };
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use jiff::Timestamp;
 
 use super::replicas::{Goal, Measured, Metrics, Proposal, Question, Tolerance, propose};
 use crate::api::Api;
@@ -135,16 +135,20 @@ fn resource(
     wanted: &MetricTarget,
 ) -> Result<Resource, String> {
     let (goal, called, of) = match (&wanted.average_value, wanted.average_utilization) {
-        (Some(value), _) => (Goal::AverageValue(Amount::of(value).millis()), format!("{name} resource"), "usage"),
+        (Some(value), _) => {
+            (Goal::AverageValue(Amount::of(value).millis()), format!("{name} resource"), "usage")
+        }
         (None, Some(percent)) => {
             let container = container.map_or("", |_| "container ");
             let called = format!("{name} {container}resource utilization (percentage of request)");
             (Goal::Utilization(percent), called, "utilization")
         }
         (None, None) => {
-            return Err("invalid resource metric source: neither an average utilization target nor an average \
+            return Err(
+                "invalid resource metric source: neither an average utilization target nor an average \
                         value (usage) target was set"
-                .into());
+                    .into(),
+            );
         }
     };
     let failed = |why: String| format!("failed to get {name} {of}: {why}");
@@ -171,24 +175,29 @@ fn value_status(proposal: &Proposal) -> MetricValueStatus {
     }
 }
 
-fn measure(api: &Api, target: &Target<'_>, resource: &str, container: Option<&str>) -> Result<Metrics, String> {
+fn measure(
+    api: &Api,
+    target: &Target<'_>,
+    resource: &str,
+    container: Option<&str>,
+) -> Result<Metrics, String> {
     let mut metrics = Metrics::new();
     let mut any = false;
     for pod in target.pods {
         let Some((node, containers)) = api.pod_usage(pod) else { continue };
         any = true;
-        let millis = match container {
-            Some(name) => match containers.get(name) {
-                Some(usage) => millis(usage, resource),
-                None => {
-                    let pod = pod.key();
-                    return Err(format!("failed to get container metrics: container {name} not present in \
-                                        metrics for pod {pod}"));
-                }
-            },
+        let measured = match container {
             None => containers.values().map(|usage| millis(usage, resource)).sum(),
+            Some(name) => {
+                let Some(usage) = containers.get(name) else {
+                    let pod = pod.key();
+                    let what = "failed to get container metrics: container";
+                    return Err(format!("{what} {name} not present in metrics for pod {pod}"));
+                };
+                millis(usage, resource)
+            }
         };
-        if let Some(millis) = millis {
+        if let Some(millis) = measured {
             let measured = Measured { millis, at: node.at, window: node.window };
             metrics.insert(pod.name().to_string(), measured);
         }

@@ -10,6 +10,7 @@ mod metrics;
 mod replicas;
 mod target;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +41,7 @@ pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let controller = Arc::new(Autoscalers {
         api: context.api.clone(),
-        autoscalers: context.caches.of(),
+        scalers: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "horizontal-pod-autoscaler"),
         past: Mutex::default(),
@@ -55,7 +56,7 @@ pub(super) fn start(context: &Context) {
 
 struct Autoscalers {
     api: Api,
-    autoscalers: Cache<HorizontalPodAutoscaler>,
+    scalers: Cache<HorizontalPodAutoscaler>,
     pods: Cache<Pod>,
     recorder: Recorder,
     // Single map operations, never held across a reconcile.
@@ -88,7 +89,7 @@ impl Reconciler for Autoscalers {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let Some(autoscaler) = self.autoscalers.get(key) else { return Ok(()) };
+        let Some(autoscaler) = self.scalers.get(key) else { return Ok(()) };
         let before = autoscaler.status.as_ref().and_then(|s| s.conditions.clone());
         let mut turn = Turn {
             autoscaler: &autoscaler,
@@ -121,7 +122,8 @@ impl Autoscalers {
             Ok(found) => found,
             Err(why) => {
                 self.warn(turn, "FailedGetScale", &why);
-                let message = format!("the HPA controller was unable to get the target's current scale: {why}");
+                let message =
+                    format!("the HPA controller was unable to get the target's current scale: {why}");
                 turn.conditions.set(Aspect::AbleToScale, false, "FailedGetScale", message);
                 return;
             }
@@ -167,10 +169,11 @@ impl Autoscalers {
         let outcome = self.with_past(autoscaler, |past| past.take(spec, now, current, recommended));
         turn.conditions.set(Aspect::AbleToScale, true, outcome.able.0, outcome.able.1);
         turn.conditions.set(Aspect::ScalingLimited, outcome.limited, outcome.limit.0, outcome.limit.1);
-        let reason = if recommended > current {
-            format!("{metric} above target")
-        } else {
-            "All metrics below target".into()
+        // Earlier recommendations may move the target when this one does not: then Kubernetes names no reason.
+        let reason = match recommended.cmp(&current) {
+            Ordering::Greater => format!("{metric} above target"),
+            Ordering::Less => "All metrics below target".into(),
+            Ordering::Equal => String::new(),
         };
         Some(Wish { replicas: outcome.replicas, reason })
     }
@@ -248,8 +251,9 @@ impl Autoscalers {
         let selector = match target::selector_of(scale) {
             Ok(selector) => selector,
             Err(error) => {
-                let why =
-                    format!("couldn't convert selector into a corresponding internal selector object: {error}");
+                let why = format!(
+                    "couldn't convert selector into a corresponding internal selector object: {error}"
+                );
                 self.warn(turn, "InvalidSelector", &why);
                 turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", why.as_str());
                 return Err(why);
@@ -258,11 +262,13 @@ impl Autoscalers {
         let autoscaler = turn.autoscaler;
         let mut pods = self.pods.in_namespace(autoscaler.namespace());
         pods.retain(|pod| selector.matches(pod.metadata.labels.as_ref()));
-        let all = self.autoscalers.in_namespace(autoscaler.namespace());
+        let all = self.scalers.in_namespace(autoscaler.namespace());
         let rivals = target::rivals(&self.api, &all, &pods);
         if rivals.len() > 1 {
-            let named: Vec<_> = rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
-            let why = format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
+            let named: Vec<_> =
+                rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
+            let why =
+                format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
             self.warn(turn, "AmbiguousSelector", &why);
             turn.conditions.set(Aspect::ScalingActive, false, "AmbiguousSelector", why.as_str());
             return Err(why);
@@ -277,7 +283,11 @@ impl Autoscalers {
         scale.spec.get_or_insert_default().replicas = Some(*replicas);
         let set = self.api.change_scale(kind, &key, &WriteOptions::default(), |_| Ok(scale.clone()));
         if let Err(error) = set {
-            self.warn(turn, "FailedRescale", &format!("New size: {replicas}; reason: {reason}; error: {error}"));
+            self.warn(
+                turn,
+                "FailedRescale",
+                &format!("New size: {replicas}; reason: {reason}; error: {error}"),
+            );
             let message = format!("the HPA controller was unable to update the target scale: {error}");
             turn.conditions.set(Aspect::AbleToScale, false, "FailedUpdateScale", message);
             return;
@@ -296,7 +306,11 @@ impl Autoscalers {
         self.recorder.warning(turn.autoscaler.object(), reason, message);
     }
 
-    fn with_past<T>(&self, autoscaler: &Shared<HorizontalPodAutoscaler>, act: impl FnOnce(&mut Past) -> T) -> T {
+    fn with_past<T>(
+        &self,
+        autoscaler: &Shared<HorizontalPodAutoscaler>,
+        act: impl FnOnce(&mut Past) -> T,
+    ) -> T {
         act(self.past.lock().entry(autoscaler.uid().to_string()).or_default())
     }
 

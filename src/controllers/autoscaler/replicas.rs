@@ -119,7 +119,8 @@ pub(super) fn propose<'a>(
     let careful = usage(question.goal, &values, &requests)?.ratio;
     let turned = (measured.ratio < 1.0 && careful > 1.0) || (measured.ratio > 1.0 && careful < 1.0);
     let replicas = ceil(careful, values.len());
-    let backwards = (careful < 1.0 && replicas > question.current) || (careful > 1.0 && replicas < question.current);
+    let backwards =
+        (careful < 1.0 && replicas > question.current) || (careful > 1.0 && replicas < question.current);
     if turned || backwards || question.tolerance.holds(careful) {
         return Ok(proposal(question.current));
     }
@@ -134,9 +135,7 @@ fn ceil(ratio: f64, pods: usize) -> i32 {
 /// What a pod without a measurement counts as when fewer pods are considered.
 fn fully_used(goal: Goal, request: Option<i64>) -> i64 {
     match goal {
-        Goal::Utilization(percent) => {
-            request.unwrap_or(0).saturating_mul(i64::from(percent.max(100))) / 100
-        }
+        Goal::Utilization(percent) => request.unwrap_or(0).saturating_mul(i64::from(percent.max(100))) / 100,
         Goal::AverageValue(millis) => millis,
     }
 }
@@ -147,7 +146,11 @@ struct Usage {
     average: i64,
 }
 
-fn usage(goal: Goal, values: &BTreeMap<String, i64>, requests: &BTreeMap<String, i64>) -> Result<Usage, String> {
+fn usage(
+    goal: Goal,
+    values: &BTreeMap<String, i64>,
+    requests: &BTreeMap<String, i64>,
+) -> Result<Usage, String> {
     let saturating_sum = |values: &mut dyn Iterator<Item = i64>| values.fold(0i64, i64::saturating_add);
     match goal {
         Goal::AverageValue(target) => {
@@ -155,7 +158,8 @@ fn usage(goal: Goal, values: &BTreeMap<String, i64>, requests: &BTreeMap<String,
             Ok(Usage { ratio: average as f64 / target as f64, percent: None, average })
         }
         Goal::Utilization(target) => {
-            let known: Vec<_> = values.iter().filter_map(|(name, v)| Some((*v, *requests.get(name)?))).collect();
+            let known: Vec<_> =
+                values.iter().filter_map(|(name, v)| Some((*v, *requests.get(name)?))).collect();
             let used = saturating_sum(&mut known.iter().map(|(value, _)| *value));
             let asked = saturating_sum(&mut known.iter().map(|(_, request)| *request));
             if asked == 0 {
@@ -236,7 +240,8 @@ fn request_of(question: &Question<'_>, pod: &Pod, name: &str) -> Result<i64, Str
     }
     let sidecars = spec.init_containers.iter().flatten().filter(|c| is_sidecar(c));
     let mut total: Option<i64> = None;
-    for container in spec.containers.iter().chain(sidecars).filter(|c| only.is_none_or(|only| only == c.name)) {
+    for container in spec.containers.iter().chain(sidecars).filter(|c| only.is_none_or(|only| only == c.name))
+    {
         let request = container.resources.as_ref().and_then(|r| r.requests.as_ref()?.get(resource));
         let Some(request) = request else {
             let container = &container.name;

@@ -9,7 +9,10 @@ use crate::object::selector::{Selector, SelectorError};
 use crate::object::{Key, Kind, Shared};
 
 /// The target and its scale, or why there is none.
-pub(super) fn scale_of(api: &Api, autoscaler: &Shared<HorizontalPodAutoscaler>) -> Result<(Kind, Scale), String> {
+pub(super) fn scale_of(
+    api: &Api,
+    autoscaler: &Shared<HorizontalPodAutoscaler>,
+) -> Result<(Kind, Scale), String> {
     let reference = &autoscaler.spec.scale_target_ref;
     let version = reference.api_version.as_deref().unwrap_or_default();
     let group = match version.split('/').collect::<Vec<_>>().as_slice() {

@@ -4,7 +4,6 @@
 //! [`rolling`] decide which pods come and go, [`status`] counts; [`pod`] is a daemon's template made for its
 //! node; [`sync`] carries it out.
 
-mod failures;
 mod fleet;
 mod manage;
 mod placement;
@@ -21,6 +20,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::claim::Orphans;
 use super::context::Context;
+use super::failures::Failures;
 use super::history::{History, POD_REVISION_LABEL};
 use super::pod_control::PodControl;
 use crate::api::{Api, Change, ChangeKind};
@@ -29,7 +29,6 @@ use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use failures::Failures;
 use placement::{Fit, Placement};
 
 /// Starts the controller.

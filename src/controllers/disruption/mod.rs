@@ -112,9 +112,14 @@ impl DisruptionController {
         }
     }
 
-    fn expected(&self, budget: &Shared<PodDisruptionBudget>, pods: &[Shared<Pod>]) -> Result<Expected, String> {
+    fn expected(
+        &self,
+        budget: &Shared<PodDisruptionBudget>,
+        pods: &[Shared<Pod>],
+    ) -> Result<Expected, String> {
         let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
-        let asked = if status::needs_scale(budget) { scale::asked(&self.api, pods) } else { Ok(Asked::default()) };
+        let asked =
+            if status::needs_scale(budget) { scale::asked(&self.api, pods) } else { Ok(Asked::default()) };
         let told = asked.map_err(|error| error.to_string()).and_then(|asked| {
             if asked.unmanaged {
                 self.warn_of_unmanaged(budget);

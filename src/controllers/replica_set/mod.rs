@@ -186,9 +186,8 @@ impl<S: Replicated> Replication<S> {
                 return Err(ApiError::not_found(S::ROW, &set.key()));
             }
             let before = fresh.status();
-            fresh.set_status(
-                status::count(&**set, before.as_ref(), active, terminating, failure, now).status,
-            );
+            fresh
+                .set_status(status::count(&**set, before.as_ref(), active, terminating, failure, now).status);
             Ok(())
         });
         match written {

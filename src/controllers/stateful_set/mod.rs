@@ -11,15 +11,18 @@ mod storage;
 mod sync;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 
 use super::claim::Orphans;
 use super::context::Context;
+use super::failures::Failures;
 use super::history::History;
 use super::pod_control::{PodControl, is_relevant};
 use crate::api::{Api, Change, ChangeKind};
+use crate::base::backoff::BackoffPolicy;
 use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object};
@@ -27,6 +30,11 @@ use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
+
+/// Between failures of one ordinal. Kubernetes has no such wait; here a pod that is bound by name to a node
+/// that refuses it would be made anew as fast as the machine can.
+const FAILED_POD_BACK_OFF: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -38,6 +46,7 @@ pub(super) fn start(context: &Context) {
         orphans: Orphans::default(),
         history: History::new(context, HASH_LABEL),
         control: PodControl::new(context, "statefulset-controller"),
+        failures: Failures::new(FAILED_POD_BACK_OFF),
         queue: queue.clone(),
     });
     let caches = vec![
@@ -57,6 +66,7 @@ struct StatefulSets {
     orphans: Orphans,
     history: History,
     control: PodControl,
+    failures: Failures,
     queue: WorkQueue<Key>,
 }
 
@@ -86,6 +96,7 @@ impl StatefulSets {
     fn set_changed(&self, change: &Change) {
         if change.kind == ChangeKind::Deleted {
             self.control.forget(change.object.uid());
+            self.failures.forget(change.object.uid());
         }
         self.queue.add(change.object.key());
     }

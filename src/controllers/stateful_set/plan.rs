@@ -228,10 +228,12 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
     fn ask(spec: Value) -> Ask {
         let mut whole = json!({"selector": {}, "serviceName": "", "template": {}});
         json_patch::merge(&mut whole, &spec);
-        let set: StatefulSet = serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": whole})).unwrap();
+        let set: StatefulSet =
+            serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": whole})).unwrap();
         Ask::of(&set)
     }
 

@@ -89,8 +89,8 @@ mod tests {
     use super::*;
 
     fn pod(revision: &str, ready_since: Option<&str>, going: bool) -> Shared<Pod> {
-        let conditions =
-            ready_since.map(|since| json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]));
+        let conditions = ready_since
+            .map(|since| json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]));
         let mut meta = json!({"labels": {"controller-revision-hash": revision}});
         if going {
             meta["deletionTimestamp"] = json!("2026-11-21T00:00:00Z");
@@ -118,7 +118,10 @@ mod tests {
         ];
         let counted = count(&set(4, "RollingUpdate"), &pods, &revisions, now);
         let status = &counted.status;
-        assert_eq!((status.replicas, status.ready_replicas, status.available_replicas), (4, Some(3), Some(2)));
+        assert_eq!(
+            (status.replicas, status.ready_replicas, status.available_replicas),
+            (4, Some(3), Some(2))
+        );
         assert_eq!((status.current_replicas, status.updated_replicas), (Some(1), Some(2)));
         assert_eq!(status.current_revision.as_deref(), Some("web-1"));
         assert_eq!(counted.next_available, Some(Duration::from_secs(20)));
@@ -128,13 +131,20 @@ mod tests {
     fn a_finished_update_is_the_current_revision_sts_2() {
         let now: Timestamp = "2026-11-21T00:01:00Z".parse().unwrap();
         let revisions = Revisions { current: "web-1".into(), update: "web-2".into(), collisions: 0 };
-        let pods = [pod("web-2", Some("2026-11-21T00:00:00Z"), false), pod("web-2", Some("2026-11-21T00:00:00Z"), false)];
+        let pods = [
+            pod("web-2", Some("2026-11-21T00:00:00Z"), false),
+            pod("web-2", Some("2026-11-21T00:00:00Z"), false),
+        ];
         let current = |set: &StatefulSet, pods: &[Shared<Pod>]| {
             let status = count(set, pods, &revisions, now).status;
             (status.current_revision.unwrap(), status.current_replicas)
         };
         assert_eq!(current(&set(2, "RollingUpdate"), &pods), ("web-2".into(), Some(2)));
         assert_eq!(current(&set(3, "RollingUpdate"), &pods), ("web-1".into(), None), "one is missing");
-        assert_eq!(current(&set(2, "OnDelete"), &pods), ("web-1".into(), None), "nobody said it was to finish");
+        assert_eq!(
+            current(&set(2, "OnDelete"), &pods),
+            ("web-1".into(), None),
+            "nobody said it was to finish"
+        );
     }
 }

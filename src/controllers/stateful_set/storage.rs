@@ -206,7 +206,9 @@ mod tests {
     fn only_references_to_this_set_and_pod_are_touched_sts_1() {
         let set = set(&json!({}));
         let pod: Pod = serde_json::from_value(
-            json!({"metadata": {"name": "web-1", "namespace": "default", "uid": "pod"}})).unwrap();
+            json!({"metadata": {"name": "web-1", "namespace": "default", "uid": "pod"}}),
+        )
+        .unwrap();
         let pod = Shared::from_value(pod);
         let uids = |claim: &ObjectMeta, keeper: Keeper| {
             owners(claim, &set, &pod, keeper).iter().map(|r| r.uid.clone()).collect::<Vec<_>>().join(" ")
@@ -218,7 +220,12 @@ mod tests {
             ("taken back", meta(&[("Pod", "pod", true)]), Keeper::Set, "set"),
             ("beside another", meta(&[("Thing", "other", false)]), Keeper::Set, "other set"),
             ("somebody else's", meta(&[("Thing", "other", true)]), Keeper::Set, "other"),
-            ("given up", meta(&[("Thing", "other", true), ("StatefulSet", "set", false)]), Keeper::Set, "other"),
+            (
+                "given up",
+                meta(&[("Thing", "other", true), ("StatefulSet", "set", false)]),
+                Keeper::Set,
+                "other",
+            ),
             ("made controller", meta(&[("StatefulSet", "set", false)]), Keeper::Set, "set"),
         ] {
             assert_eq!(uids(&before, keeper), expected, "{rule}");

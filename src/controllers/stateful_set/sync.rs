@@ -13,7 +13,7 @@ use crate::api::ApiError;
 use crate::controllers::claim::claim_where;
 use crate::controllers::history::template_of;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::phase;
+use crate::object::readiness::{is_terminal, phase};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared};
 
@@ -128,9 +128,11 @@ impl StatefulSets {
     fn take(&self, turn: &Turn<'_>, step: Step) -> Result<(), ApiError> {
         match step {
             Step::Create(ordinal) => self.create(turn, ordinal),
-            Step::Delete(ordinal) => {
-                turn.pods.get(&ordinal).map_or(Ok(()), |pod| self.delete(turn.set, pod))
-            }
+            Step::Delete(ordinal) => match turn.pods.get(&ordinal) {
+                Some(pod) if is_terminal(pod) => self.replace_ended(turn, ordinal, pod),
+                Some(pod) => self.delete(turn.set, pod),
+                None => Ok(()),
+            },
             Step::Mend(ordinal) => {
                 turn.pods.get(&ordinal).map_or(Ok(()), |pod| self.mend(turn, ordinal, pod))
             }
@@ -176,6 +178,18 @@ impl StatefulSets {
         outcome.map(drop)
     }
 
+    /// Removes a pod that ended, longer after each failure in this place.
+    fn replace_ended(&self, turn: &Turn<'_>, ordinal: i32, pod: &Shared<Pod>) -> Result<(), ApiError> {
+        let (set, now) = (turn.set, self.api.clock().monotonic());
+        let wait = self.failures.wait(set.uid(), pod.name(), now);
+        if !wait.is_zero() && turn.ask.ordinals.contains(&ordinal) {
+            self.queue.add_after(set.key(), wait);
+            return Ok(());
+        }
+        self.failures.removed(set.uid(), pod.name(), now);
+        self.delete(set, pod)
+    }
+
     /// Whether a pod's identity, volumes and claims are as they should be; of one that is condemned only its
     /// claims' owners matter. Only a pod that waits for its claims gets new ones.
     fn is_sound(&self, turn: &Turn<'_>, ordinal: i32, pod: &Shared<Pod>) -> bool {
@@ -189,9 +203,8 @@ impl StatefulSets {
             }
             None => is_condemned || phase(pod) != "Pending",
         });
-        let is_whole = || {
-            identity::is_labelled(&pod.metadata, ordinal) && storage::has_volumes(set, ordinal, pod)
-        };
+        let is_whole =
+            || identity::is_labelled(&pod.metadata, ordinal) && storage::has_volumes(set, ordinal, pod);
         claims && (is_condemned || is_whole())
     }
 
@@ -248,12 +261,7 @@ impl StatefulSets {
     }
 
     /// Makes the claims of a pod that are not there; tries all, and tells of each.
-    fn make_claims(
-        &self,
-        set: &Shared<StatefulSet>,
-        ordinal: i32,
-        pod_name: &str,
-    ) -> Result<(), ApiError> {
+    fn make_claims(&self, set: &Shared<StatefulSet>, ordinal: i32, pod_name: &str) -> Result<(), ApiError> {
         let mut failure = None;
         for claim in storage::new_claims(set, ordinal) {
             let name = claim.metadata.name.clone().unwrap_or_default();
@@ -286,12 +294,7 @@ impl StatefulSets {
     }
 
     /// Gives a pod's claims the owners they go with; true when some had others.
-    fn hand_over_claims(
-        &self,
-        turn: &Turn<'_>,
-        ordinal: i32,
-        pod: &Shared<Pod>,
-    ) -> Result<bool, ApiError> {
+    fn hand_over_claims(&self, turn: &Turn<'_>, ordinal: i32, pod: &Shared<Pod>) -> Result<bool, ApiError> {
         let set = turn.set;
         let keeper = storage::keeper(set, !turn.ask.ordinals.contains(&ordinal));
         let mut changed = false;

@@ -46,7 +46,9 @@ impl Reconciler for Ephemeral {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let Some(pod) = self.pods.get(key).filter(|pod| !is_terminating(&pod.metadata)) else { return Ok(()) };
+        let Some(pod) = self.pods.get(key).filter(|pod| !is_terminating(&pod.metadata)) else {
+            return Ok(());
+        };
         for volume in volumes(&pod) {
             if let Err(refusal) = self.provide(&pod, volume)? {
                 let told = format!("ephemeral volume {}: {refusal}", volume.name);
@@ -87,7 +89,8 @@ impl Ephemeral {
     /// Sees to it that the volume's claim is there; a refusal is told to people.
     fn provide(&self, pod: &Shared<Pod>, volume: &Volume) -> Result<Result<(), String>, ReconcileError> {
         let name = ephemeral_claim_name(pod, &volume.name);
-        if let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), name.as_str())) {
+        if let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), name.as_str()))
+        {
             return Ok(if is_made_for(&claim, pod) { Ok(()) } else { Err(not_owner(&claim, pod)) });
         }
         let Some(template) = volume.ephemeral.as_ref().and_then(|e| e.volume_claim_template.clone()) else {

@@ -82,8 +82,9 @@ fn uses(pod: &Pod, claim: &Shared<PersistentVolumeClaim>) -> bool {
     let meta = &pod.metadata;
     let given_up = is_terminating(meta) && meta.deletion_grace_period_seconds == Some(0);
     node_of(pod).is_some()
-        && claims_of(pod)
-            .any(|used| used.claim == claim.name() && (!used.ephemeral || (!given_up && is_made_for(claim, pod))))
+        && claims_of(pod).any(|used| {
+            used.claim == claim.name() && (!used.ephemeral || (!given_up && is_made_for(claim, pod)))
+        })
 }
 
 struct Volumes {

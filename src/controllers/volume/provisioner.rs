@@ -234,7 +234,9 @@ impl Provisioner {
         if path.to_str() != Some(stands_for) {
             // Written by hand, or of another data directory: not ours to remove.
             let here = path.display();
-            return Clear::Failed(format!("{DIRECTORY_PROVISIONER} deletes only {here}, not \"{stands_for}\""));
+            return Clear::Failed(format!(
+                "{DIRECTORY_PROVISIONER} deletes only {here}, not \"{stands_for}\""
+            ));
         }
         let mut removals = self.removals.lock();
         match removals.remove(name) {

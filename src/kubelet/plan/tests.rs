@@ -174,7 +174,13 @@ impl Machine {
                 self.observed.sandbox.as_mut().unwrap().containers.push(record);
                 let memory = self.observed.memory_mut(&name);
                 memory.back_off = back_off.or(memory.back_off);
-                memory.current = Some(AttemptMemory { id, post_start: HookState::Done, probes, stop: None, resources: container.resources.clone() });
+                memory.current = Some(AttemptMemory {
+                    id,
+                    post_start: HookState::Done,
+                    probes,
+                    stop: None,
+                    resources: container.resources.clone(),
+                });
             }
             Action::StopContainer { name, grace, message, for_resize, .. } => {
                 self.said(&message);

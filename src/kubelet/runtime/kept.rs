@@ -25,6 +25,7 @@ pub(super) const JOURNAL: &str = "journal";
 
 /// One thing that happened.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from a line")]
 pub(super) enum Entry<'a> {
     /// A sandbox was made, or made anew: its ended containers stay.
     Sandbox { spec: Cow<'a, SandboxSpec>, created_at: Timestamp },
@@ -120,7 +121,9 @@ fn take(kept: &mut Kept, entry: Entry<'_>) {
             }
         }
         Entry::ContainerGone(id) => {
-            kept.values_mut().for_each(|pod| pod.containers.retain(|known| known.record.id != *id));
+            for pod in kept.values_mut() {
+                pod.containers.retain(|known| known.record.id != *id);
+            }
         }
         Entry::SandboxGone(uid) => {
             kept.remove(&*uid);

@@ -18,7 +18,8 @@ pub struct Memory {
 impl Memory {
     /// Those of a running host, by the path that it has for them; none where they are out of reach.
     pub(super) fn of_host(pid: u32, path: PathBuf) -> Option<Self> {
-        let outside = Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
+        let outside =
+            Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(outside, flags, Mode::empty()).ok()?;
         Some(Self { path, directory })

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, ResourceLimits, RuntimeError, SandboxRecord,
-    SandboxSpec, Usage,
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, ResourceLimits, RuntimeError,
+    SandboxRecord, SandboxSpec, Usage,
 };
 use crate::api::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
 use crate::kubelet::images::Program;

@@ -34,7 +34,8 @@ impl Engine {
         };
         let Answer { container, id, kind, outcome } = answer;
         let runs = state.observed.latest(container).is_some_and(|r| r.id == *id && r.exit.is_none());
-        let quiet = runs && !state.stale && state.observed.stop.is_none() && *outcome == ProbeOutcome::Success;
+        let quiet =
+            runs && !state.stale && state.observed.stop.is_none() && *outcome == ProbeOutcome::Success;
         let attempt = state.observed.memory_mut(container).current.as_mut();
         let Some(attempt) = attempt.filter(|attempt| quiet && attempt.id == *id) else { return false };
         let now = self.clock.now();

@@ -100,9 +100,9 @@ pub(super) fn backing(
     let Some(name) = volume_name(&claim).filter(|_| claim_phase(&claim) == "Bound") else {
         return Err(processing("PVC is not bound".into()));
     };
-    let volume = api.get_as::<PersistentVolume>(&Key::new("", name)).map_err(|error| {
-        processing(format!("failed to fetch PV {name} from API server: {error}"))
-    })?;
+    let volume = api
+        .get_as::<PersistentVolume>(&Key::new("", name))
+        .map_err(|error| processing(format!("failed to fetch PV {name} from API server: {error}")))?;
     let bound_to = claim_ref(&volume).and_then(claim_uid);
     if bound_to != Some(claim.uid()) {
         let found = bound_to.unwrap_or_default();
@@ -189,7 +189,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::ApiConfig;
+    use crate::api::{ApiConfig, DeleteOptions, WriteOptions};
     use crate::base::clock::Clock;
     use crate::object::{Kind, Object};
     use crate::store::Store;
@@ -201,7 +201,7 @@ mod tests {
             (Kind::Namespace, json!({"metadata": {"name": "default"}})),
             (Kind::Node, json!({"metadata": {"name": "n1", "labels": {"disk": "ssd"}}})),
         ] {
-            api.create(Object::from_value(kind, object).unwrap(), &Default::default()).unwrap();
+            api.create(Object::from_value(kind, object).unwrap(), &WriteOptions::default()).unwrap();
         }
         api
     }
@@ -213,7 +213,9 @@ mod tests {
         let volume = json!({"metadata": {"name": "v"}, "spec": spec});
         let claim = json!({"metadata": {"name": "c", "namespace": "default"}, "spec": {"volumeName": "v",
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
-        let create = |kind, value| api.create(Object::from_value(kind, value).unwrap(), &Default::default()).unwrap();
+        let create = |kind, value| {
+            api.create(Object::from_value(kind, value).unwrap(), &WriteOptions::default()).unwrap()
+        };
         let claim = create(Kind::PersistentVolumeClaim, claim);
         create(Kind::PersistentVolume, volume);
         api.modify::<PersistentVolume>(&Key::new("", "v"), |volume| {
@@ -243,8 +245,10 @@ mod tests {
 
     #[test]
     fn a_claim_leads_to_its_volumes_directory_vol_2() {
-        let affinity = |disk: &str| json!({"required": {"nodeSelectorTerms": [{"matchExpressions":
-            [{"key": "disk", "operator": "In", "values": [disk]}]}]}});
+        let affinity = |disk: &str| {
+            json!({"required": {"nodeSelectorTerms": [{"matchExpressions":
+            [{"key": "disk", "operator": "In", "values": [disk]}]}]}})
+        };
         for (source, expected) in [
             (json!({"hostPath": {"path": "/srv"}}), Ok("/srv")),
             (json!({"local": {"path": "/mnt"}, "nodeAffinity": affinity("ssd")}), Ok("/mnt")),
@@ -261,7 +265,9 @@ mod tests {
             let api = api();
             assert_eq!(
                 look(&api).unwrap_err(),
-                format!("{PROCESSING}failed to fetch PVC from API server: persistentvolumeclaims \"c\" not found")
+                format!(
+                    "{PROCESSING}failed to fetch PVC from API server: persistentvolumeclaims \"c\" not found"
+                )
             );
             bound(&api, &source);
             assert_eq!(look(&api), expected.map(PathBuf::from).map_err(str::to_string), "{source}");
@@ -284,7 +290,7 @@ mod tests {
         assert_eq!(look(&api).unwrap_err(), format!("{PROCESSING}PVC is not bound"));
         phase("Bound");
         assert!(look(&api).is_ok());
-        api.delete(Kind::PersistentVolumeClaim, &key, &Default::default()).unwrap();
+        api.delete(Kind::PersistentVolumeClaim, &key, &DeleteOptions::default()).unwrap();
         assert_eq!(look(&api).unwrap_err(), format!("{PROCESSING}PVC is being deleted"));
     }
 

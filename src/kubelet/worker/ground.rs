@@ -114,7 +114,8 @@ impl Pass<'_> {
                 self.event(EventType::Warning, "SecurityContextIgnored", text);
             }
             let volumes = spec::spec(&self.pod).volumes.iter().flatten();
-            let on_disk: Vec<_> = volumes.filter(|v| volumes::is_memory(v)).map(|v| v.name.as_str()).collect();
+            let on_disk: Vec<_> =
+                volumes.filter(|v| volumes::is_memory(v)).map(|v| v.name.as_str()).collect();
             if !on_disk.is_empty() && self.state.memory.is_none() {
                 let message = format!(
                     "emptyDir volumes of medium Memory lie on disk here, without their size being held: {} (this \

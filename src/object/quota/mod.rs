@@ -11,13 +11,12 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::quantity::{Amount, ResourceList};
+use super::storage::claim_class;
 use super::{Body, Kind, Object};
 pub use pod::{named_resources, requests_and_limits};
 pub use scope::{covers, scopes_of};
 
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// The annotation by which claims named their class before there was a field for it.
-pub const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// What the object uses of every resource that quotas know.
 pub fn usage(object: &Object, now: Timestamp) -> ResourceList {
@@ -88,8 +87,7 @@ fn of_claim(claim: &PersistentVolumeClaim) -> ResourceList {
     let given = claim.status.as_ref().and_then(|s| s.allocated_resources.as_ref()?.get("storage"));
     // A claim that shrinks holds what it was given until that is true.
     let storage = asked.into_iter().chain(given).max_by_key(|quantity| Amount::of(quantity));
-    let noted = claim.metadata.annotations.as_ref().and_then(|a| a.get(CLASS_ANNOTATION));
-    let class = noted.or_else(|| spec.and_then(|s| s.storage_class_name.as_ref())).filter(|c| !c.is_empty());
+    let class = Some(claim_class(claim)).filter(|class| !class.is_empty());
     let mut used = ResourceList::new();
     let mut note = |name: &str, quantity: Quantity| {
         if let Some(class) = class {

@@ -90,7 +90,8 @@ type ListOf = fn(&ResourceRequirements) -> Option<&ResourceList>;
 /// The amounts as the pod's author writes those of this resource.
 fn written(pod: &Pod, amounts: Amounts, list: ListOf) -> ResourceList {
     let spec = pod.spec.as_ref();
-    let containers = || spec.iter().flat_map(|s| s.containers.iter().chain(s.init_containers.iter().flatten()));
+    let containers =
+        || spec.iter().flat_map(|s| s.containers.iter().chain(s.init_containers.iter().flatten()));
     let sample = |name: &str| {
         let whole = spec.and_then(|s| s.resources.as_ref());
         let mut all = containers().filter_map(|c| c.resources.as_ref()).chain(whole);

@@ -55,11 +55,12 @@ mod tests {
 
     #[test]
     fn a_pod_uses_the_claims_it_names_and_those_made_for_it_vol_2() {
-        let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n", "uid": "1"},
+        let pod: Pod =
+            serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "n", "uid": "1"},
             "spec": {"containers": [], "volumes": [{"name": "tmp", "emptyDir": {}},
                 {"name": "data", "persistentVolumeClaim": {"claimName": "mine", "readOnly": true}},
                 {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}]}}))
-        .unwrap();
+            .unwrap();
         let told: Vec<_> = claims_of(&pod).map(|u| (u.volume, u.claim, u.ephemeral, u.read_only)).collect();
         assert_eq!(
             told,

@@ -3,7 +3,7 @@
 //! One that is kept for the claim comes first; else the smallest that is large enough. Kubernetes' rules, for
 //! the controller that binds at once and for the scheduler that binds on a node.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
@@ -83,9 +83,7 @@ pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
         by_access.entry((modes.len(), modes)).or_default().push(volume);
     }
     let seeker = Seeker::Controller { delayed };
-    by_access
-        .into_values()
-        .find_map(|volumes| find_match(claim, volumes, seeker, &HashSet::new()))
+    by_access.into_values().find_map(|volumes| find_match(claim, volumes, seeker, &BTreeSet::new()))
 }
 
 /// The volume among these for a claim; one that is kept for it, or the smallest that fits. Those in `taken`
@@ -94,7 +92,7 @@ pub fn find_match<'a, V: Deref<Target = PersistentVolume>>(
     claim: &PersistentVolumeClaim,
     volumes: impl IntoIterator<Item = &'a V>,
     seeker: Seeker<'_>,
-    taken: &HashSet<String>,
+    taken: &BTreeSet<String>,
 ) -> Option<&'a V> {
     let wanted = Wanted::of(claim);
     let mut smallest: Option<&'a V> = None;
@@ -227,12 +225,18 @@ mod tests {
         let selecting = json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}});
         let bound = json!({"status": {"phase": "Bound"}});
         let going = json!({"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z"}});
-        let (small, mid, big) = (volume("s", "4Gi", &none), volume("m", "5Gi", &none), volume("l", "9Gi", &none));
+        let (small, mid, big) =
+            (volume("s", "4Gi", &none), volume("m", "5Gi", &none), volume("l", "9Gi", &none));
         for (rule, claim, volumes, expected) in [
             ("large enough", &plain, vec![&small], None),
             ("the smallest", &plain, vec![&small, &big, &mid], Some("m")),
             ("its class", &plain, vec![&volume("v", "5Gi", &class)], None),
-            ("the class asked for", &claim("5Gi", &class), vec![&mid, &volume("v", "6Gi", &class)], Some("v")),
+            (
+                "the class asked for",
+                &claim("5Gi", &class),
+                vec![&mid, &volume("v", "6Gi", &class)],
+                Some("v"),
+            ),
             ("its mode", &plain, vec![&volume("v", "5Gi", &block)], None),
             ("the mode asked for", &claim("1Gi", &block), vec![&volume("v", "5Gi", &block)], Some("v")),
             ("what may be done", &claim("5Gi", &rwx), vec![&mid, &volume("v", "8Gi", &rwx)], Some("v")),
@@ -260,11 +264,14 @@ mod tests {
         let node = |name: &str| -> Node {
             serde_json::from_value(json!({"metadata": {"name": name, "labels": {"host": name}}})).unwrap()
         };
-        let on = |host: &str| json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions":
-            [{"key": "host", "operator": "In", "values": [host]}]}]}}}});
+        let on = |host: &str| {
+            json!({"spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions":
+            [{"key": "host", "operator": "In", "values": [host]}]}]}}}})
+        };
         let mut reserved = on("b");
         merge(&mut reserved, &kept("1"));
-        let volumes = [volume("a", "5Gi", &on("a")), volume("b", "7Gi", &on("b")), volume("any", "9Gi", &json!({}))];
+        let volumes =
+            [volume("a", "5Gi", &on("a")), volume("b", "7Gi", &on("b")), volume("any", "9Gi", &json!({}))];
         let claim = claim("5Gi", &json!({}));
         let found = |volumes: &[Box<PersistentVolume>], host: &str, taken: &[&str]| {
             let taken = taken.iter().map(ToString::to_string).collect();
@@ -287,9 +294,15 @@ mod tests {
         for (volume, expected) in [
             (volume("v", "5Gi", &none), None),
             (volume("v", "4Gi", &none), Some("requested PV is too small")),
-            (volume("v", "5Gi", &json!({"spec": {"storageClassName": "x"}})), Some("storageClassName does not match")),
+            (
+                volume("v", "5Gi", &json!({"spec": {"storageClassName": "x"}})),
+                Some("storageClassName does not match"),
+            ),
             (volume("v", "5Gi", &json!({"spec": {"volumeMode": "Block"}})), Some("incompatible volumeMode")),
-            (volume("v", "5Gi", &json!({"spec": {"accessModes": ["ReadOnlyMany"]}})), Some("incompatible accessMode")),
+            (
+                volume("v", "5Gi", &json!({"spec": {"accessModes": ["ReadOnlyMany"]}})),
+                Some("incompatible accessMode"),
+            ),
             (
                 volume("v", "5Gi", &json!({"metadata": {"deletionTimestamp": "2026-11-21T00:00:00Z"}})),
                 Some("the volume is marked for deletion \"v\""),

@@ -222,13 +222,15 @@ mod tests {
 
     #[test]
     fn topologies_of_volumes_and_classes_vol_2() {
-        let node: Node = serde_json::from_value(json!({"metadata": {"name": "n1", "labels": {"zone": "a"}}})).unwrap();
+        let node: Node =
+            serde_json::from_value(json!({"metadata": {"name": "n1", "labels": {"zone": "a"}}})).unwrap();
         let terms = |expressions: serde_json::Value| -> PersistentVolume {
             serde_json::from_value(json!({"metadata": {}, "spec": {"nodeAffinity": {"required":
                 {"nodeSelectorTerms": expressions}}}}))
             .unwrap()
         };
-        let expression = |value: &str| json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": [value]}]});
+        let expression =
+            |value: &str| json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": [value]}]});
         for (terms_given, expected) in [
             (json!([expression("a")]), true),
             (json!([expression("b")]), false),

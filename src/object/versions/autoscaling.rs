@@ -70,7 +70,8 @@ pub(super) fn read(autoscaler: &mut Value) {
     }
     if let Some(Value::Object(status)) = autoscaler.get_mut("status") {
         status.remove(CURRENT);
-        let metrics: Vec<Value> = list(current_metrics).iter().map(|metric| deep(metric, "current")).collect();
+        let metrics: Vec<Value> =
+            list(current_metrics).iter().map(|metric| deep(metric, "current")).collect();
         if !metrics.is_empty() {
             status.insert("currentMetrics".into(), metrics.into());
         }
@@ -97,7 +98,8 @@ fn note_list(notes: &mut Map<String, Value>, name: &str, items: &[Value], form: 
 /// The percentage of cpu, when the metric is of that.
 fn percentage(metric: &Value, part: &str) -> Option<i64> {
     let resource = metric.get("resource")?;
-    (resource.get("name")? == "cpu").then(|| resource.pointer(&format!("/{part}/averageUtilization"))?.as_i64())?
+    (resource.get("name")? == "cpu")
+        .then(|| resource.pointer(&format!("/{part}/averageUtilization"))?.as_i64())?
 }
 
 /// `averageValue` as `targetAverageValue`.
@@ -186,7 +188,8 @@ fn deep(metric: &Value, part: &str) -> Value {
 fn capitalised(value: &Value, capital: bool) -> Value {
     let rename = |name: &str| {
         let mut letters = name.chars();
-        let first = letters.next().map(|c| if capital { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() });
+        let first =
+            letters.next().map(|c| if capital { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() });
         first.into_iter().collect::<String>() + letters.as_str()
     };
     match value {

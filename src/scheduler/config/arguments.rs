@@ -246,8 +246,9 @@ impl Arguments {
     fn volumes(&mut self, args: &VolumeArgs, at: &str) -> Result<(), ConfigError> {
         let Some(seconds) = args.bind_timeout_seconds else { return Ok(()) };
         let Ok(seconds) = u64::try_from(seconds) else {
-            let message =
-                format!("Invalid value: {seconds}: invalid BindTimeoutSeconds, should not be a negative value");
+            let message = format!(
+                "Invalid value: {seconds}: invalid BindTimeoutSeconds, should not be a negative value"
+            );
             return Err(ConfigError::new(format!("{at}.bindTimeoutSeconds"), message));
         };
         self.volumes.bind_timeout = Duration::from_secs(seconds);

@@ -166,7 +166,11 @@ impl Core {
     /// A claim is new or changed, or gone.
     pub fn claim_changed(&mut self, claim: &Shared<PersistentVolumeClaim>, gone: bool, now: Duration) {
         let storage = self.snapshot.storage_mut();
-        if gone { storage.remove_claim(&claim.key()) } else { storage.set_claim(claim.clone()) }
+        if gone {
+            storage.remove_claim(&claim.key())
+        } else {
+            storage.set_claim(claim.clone())
+        }
         let change = ClusterChange::ClaimChanged(claim);
         wake(&mut self.queue, &self.profiles, &self.snapshot, &change, now);
     }

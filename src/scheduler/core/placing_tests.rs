@@ -51,7 +51,9 @@ impl Plugin for Gang {
         if others.len() < 2 {
             return Permit::Wait(self.patience);
         }
-        others.iter().for_each(|uid| held.allow(uid, self.id()));
+        for uid in others {
+            held.allow(&uid, self.id());
+        }
         Permit::Allow
     }
 

@@ -251,7 +251,7 @@ impl Model {
     /// Every node with the pods to be evicted from it where that does the least harm.
     pub(super) fn least_harmful_evictions(&self, pod: &Pod) -> Vec<(String, BTreeSet<String>)> {
         let candidates: Vec<_> = self.nodes.keys().filter_map(|node| self.evictions(pod, node)).collect();
-        let least = candidates.iter().map(|(harm, ..)| harm.clone()).min();
+        let least = candidates.iter().map(|(harm, ..)| *harm).min();
         let best = candidates.into_iter().filter(|(harm, ..)| Some(harm) == least.as_ref());
         best.map(|(_, node, victims)| (node, victims)).collect()
     }

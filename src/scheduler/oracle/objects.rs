@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::object::Shared;
 use crate::scheduler::spread::HOSTNAME;
-use crate::scheduler::test_objects::{named_pod, node};
+use crate::scheduler::test_objects::{named_pod, node, with};
 
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -92,8 +92,7 @@ pub(super) const SHAPES: u8 = 22;
 fn shape_of(shape: u8) -> Value {
     let container = |requests: Value| json!([{"name": "c", "resources": {"requests": requests}}]);
     let port = |more: Value| {
-        let mut port = json!({"containerPort": 80, "hostPort": 80});
-        port.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
+        let port = with(json!({"containerPort": 80, "hostPort": 80}), more);
         json!({"containers": [{"name": "c", "ports": [port]}]})
     };
     let spreading = |constraints: Value| json!({"containers": [], "topologySpreadConstraints": constraints});
@@ -155,16 +154,13 @@ fn shape_of(shape: u8) -> Value {
 }
 
 fn spread(key: &str, when: &str, more: Value) -> Value {
-    let mut constraint = json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when,
+    let constraint = json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": when,
         "labelSelector": {"matchLabels": {"app": "a"}}});
-    constraint.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
-    constraint
+    with(constraint, more)
 }
 
 fn term(key: &str, app: &str, more: Value) -> Value {
-    let mut term = json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}});
-    term.as_object_mut().expect("it is one").extend(more.as_object().expect("it is one").clone());
-    term
+    with(json!({"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}}), more)
 }
 
 /// A pod of a shape; labels, namespace, priority, age and whether it is being deleted follow from the name.

@@ -62,7 +62,7 @@ impl Plugin for VolumeBinding {
             let class = snapshot.storage().class(claim_class(claim));
             class.is_some_and(|class| waits_for_consumer(class)) && volume_name(claim).is_none()
         };
-        if !free.iter().all(|claim| waits(claim)) {
+        if !free.iter().all(waits) {
             return PreFilter::Reject(Refusal::unresolvable(Reason::UnboundClaims));
         }
         let mut account = self.account.lock();

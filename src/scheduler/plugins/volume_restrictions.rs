@@ -1,9 +1,7 @@
 //! VolumeRestrictions: a claim that one pod alone may use is used by one pod alone (`ReadWriteOncePod`).
 
 use crate::object::Key;
-use crate::scheduler::framework::{
-    ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter,
-};
+use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
 use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::pod_info::PodInfo;
 use crate::scheduler::reason::{Reason, Refusal};

@@ -150,7 +150,7 @@ impl Queue {
         };
         self.remove(&uid);
         let rank = self.rank(&pod, arrival);
-        self.insert(Entry { rank, pod, place, failures, failed_at });
+        self.insert(Entry { pod, rank, place, failures, failed_at });
     }
 
     /// The waiting pod with this uid.
@@ -223,7 +223,7 @@ impl Queue {
         let place = place(self.times.back_off.delay(failures));
         self.remove(pod.uid());
         let rank = self.rank(&pod, arrival);
-        self.insert(Entry { rank, pod, place, failures, failed_at: now });
+        self.insert(Entry { pod, rank, place, failures, failed_at: now });
     }
 
     /// Something changed that can turn refusals of `woken` plugins: pods that these refused, or that were

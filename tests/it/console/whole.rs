@@ -13,7 +13,7 @@ use super::{acted, shows};
 /// Scripts that lead to each kind of screen.
 const SCREENS: &[&str] = &[
     "~", "~ p", "~ d", "~ n", "~ e", "~ s", "~ ?", "~ U", "~ ctrl-a", "~ d y", "~ n d", "~ d R", "~ p l",
-    "~ n r",
+    "~ n r", "~ p G W",
 ];
 
 #[test]

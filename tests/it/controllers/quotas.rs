@@ -1,6 +1,8 @@
 //! Quotas, limit ranges and pod presets: what a namespace may have, and what its pods are given
 //! (QUO-1, PP-1, API-9).
 
+#![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
+
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -96,7 +98,8 @@ async fn room_that_was_given_up_is_found_before_a_refusal_quo_1() {
     cluster.create::<Pod>(pod("two", json!({}), json!({})));
     // Another hard limit is obeyed at once, too.
     cluster.change::<ResourceQuota>("q", |q| {
-        q.spec.as_mut().unwrap().hard = serde_json::from_value(json!({"count/pods": "2", "pods": "9"})).unwrap();
+        q.spec.as_mut().unwrap().hard =
+            serde_json::from_value(json!({"count/pods": "2", "pods": "9"})).unwrap();
     });
     cluster.create::<Pod>(pod("three", json!({}), json!({})));
     assert!(refusal::<Pod>(&cluster.api, pod("four", json!({}), json!({}))).contains("used: count/pods=2"));
@@ -120,15 +123,15 @@ async fn objects_of_every_kind_are_counted_quo_1() {
         "secrets \"t\" is forbidden: exceeded quota: q, requested: secrets=1, used: secrets=1, limited: secrets=1"
     );
     cluster.create::<Deployment>(deployment("web", 0, 1, 0));
-    assert!(
-        refusal::<Deployment>(&cluster.api, deployment("next", 0, 1, 0))
-            .starts_with("deployments.apps \"next\" is forbidden: exceeded quota: q, requested: count/deployments.apps=1")
-    );
-    let service = |name: &str, type_: &str| {
-        json!({"metadata": meta(name), "spec": {"type": type_, "ports": [{"port": 80}]}})
-    };
+    assert!(refusal::<Deployment>(&cluster.api, deployment("next", 0, 1, 0)).starts_with(
+        "deployments.apps \"next\" is forbidden: exceeded quota: q, requested: count/deployments.apps=1"
+    ));
+    let service = |name: &str, type_: &str| json!({"metadata": meta(name), "spec": {"type": type_, "ports": [{"port": 80}]}});
     cluster.create::<Service>(service("a", "NodePort"));
-    assert!(refusal::<Service>(&cluster.api, service("b", "NodePort")).contains("requested: services.nodeports=1"));
+    assert!(
+        refusal::<Service>(&cluster.api, service("b", "NodePort"))
+            .contains("requested: services.nodeports=1")
+    );
     cluster.create::<Service>(service("b", "ClusterIP"));
     let raised = cluster.api.modify::<Service>(&key("b"), |service| {
         service.spec.as_mut().unwrap().type_ = Some("NodePort".into());
@@ -179,7 +182,10 @@ async fn quotas_with_scopes_count_only_what_is_in_them_quo_1() {
     high["spec"]["priorityClassName"] = json!("high");
     cluster.create::<Pod>(high.clone());
     high["metadata"]["name"] = json!("higher");
-    assert!(refusal::<Pod>(&cluster.api, high).contains("exceeded quota: urgent, requested: cpu=600m, used: cpu=600m"));
+    assert!(
+        refusal::<Pod>(&cluster.api, high)
+            .contains("exceeded quota: urgent, requested: cpu=600m, used: cpu=600m")
+    );
     cluster.settle().await;
     assert_eq!((used(&cluster.api, "q"), used(&cluster.api, "urgent")), ("pods=1".into(), "cpu=600m".into()));
     cluster.stop().await;
@@ -194,7 +200,10 @@ async fn a_replica_set_tells_of_the_quota_and_goes_on_when_there_is_room_quo_1()
     assert_eq!(cluster.pods().len(), 2);
     let set = cluster.api.list_as::<ReplicaSet>(None).remove(0);
     let failure = set.status.iter().flat_map(|s| s.conditions.iter().flatten()).next().unwrap().clone();
-    assert_eq!((failure.type_.as_deref(), failure.reason.as_deref()), (Some("ReplicaFailure"), Some("FailedCreate")));
+    assert_eq!(
+        (failure.type_.as_deref(), failure.reason.as_deref()),
+        (Some("ReplicaFailure"), Some("FailedCreate"))
+    );
     let message = failure.message.unwrap();
     let expected = "is forbidden: exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2";
     assert!(message.starts_with("pods \"web-") && message.ends_with(expected), "{message}");
@@ -268,7 +277,8 @@ async fn presets_are_merged_into_the_pods_they_select_pp_1() {
             "volumes": [{"name": "cache-volume", "emptyDir": {}}]}),
     );
     let allow = cluster.create::<PodPreset>(allow);
-    let proxy = cluster.create::<PodPreset>(preset("proxy", &json!({"env": [{"name": "PROXY", "value": "p"}]})));
+    let proxy =
+        cluster.create::<PodPreset>(preset("proxy", &json!({"env": [{"name": "PROXY", "value": "p"}]})));
     let website = cluster.create::<Pod>(frontend("website", &json!({})));
     let spec = serde_json::to_value(&website.spec).unwrap();
     for container in [&spec["containers"][0], &spec["initContainers"][0]] {
@@ -314,7 +324,9 @@ async fn a_conflict_of_presets_is_told_and_the_pod_made_without_them_pp_1() {
     assert!(website.metadata.annotations.clone().unwrap_or_default().is_empty());
     assert_eq!(
         cluster.events("PodPresetConflict"),
-        ["conflict occurred while applying podpresets: a,b on pod: merging env for b has a conflict on DB_PORT"]
+        [
+            "conflict occurred while applying podpresets: a,b on pod: merging env for b has a conflict on DB_PORT"
+        ]
     );
     let nothing = Object::from_value(Kind::PodPreset, preset("empty", &json!({}))).unwrap();
     let refused = cluster.api.create(nothing, &WriteOptions::default()).unwrap_err();
@@ -333,11 +345,17 @@ async fn a_plugin_can_be_switched_off_by_its_name_api_9() {
     let create = |kind: Kind, manifest: Value| {
         api.create(Object::from_value(kind, manifest).unwrap(), &WriteOptions::default()).unwrap()
     };
-    create(Kind::Namespace, json!({"metadata": {"name": "default",
-        "annotations": {"scheduler.alpha.kubernetes.io/node-selector": "zone=a"}}}));
+    create(
+        Kind::Namespace,
+        json!({"metadata": {"name": "default",
+        "annotations": {"scheduler.alpha.kubernetes.io/node-selector": "zone=a"}}}),
+    );
     create(Kind::ResourceQuota, quota(json!({"pods": "0"})));
     let made = create(Kind::Pod, pod("p", json!({}), json!({})));
-    assert_eq!(made.get::<Pod>().unwrap().spec.as_ref().unwrap().node_selector.as_ref().unwrap()["zone"], "a");
+    assert_eq!(
+        made.get::<Pod>().unwrap().spec.as_ref().unwrap().node_selector.as_ref().unwrap()["zone"],
+        "a"
+    );
     let mut elsewhere = pod("q", json!({}), json!({}));
     elsewhere["spec"]["nodeSelector"] = json!({"zone": "b"});
     assert_eq!(

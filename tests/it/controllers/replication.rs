@@ -172,10 +172,14 @@ async fn a_full_quota_stands_in_the_status_in_its_own_words_rs_1() {
     cluster.run().await;
     assert_eq!(names(&cluster).len(), 2);
     let condition = status::<ReplicaSet>(&cluster, "frontend")["conditions"][0].clone();
-    assert_eq!((&condition["type"], &condition["reason"]), (&json!("ReplicaFailure"), &json!("FailedCreate")));
+    assert_eq!(
+        (&condition["type"], &condition["reason"]),
+        (&json!("ReplicaFailure"), &json!("FailedCreate"))
+    );
     let message = condition["message"].as_str().unwrap();
     assert!(
-        message.ends_with("is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2"),
+        message
+            .ends_with("is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2"),
         "{message}"
     );
     cluster.change::<ResourceQuota>("few", |quota| {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, key};
 
 /// The tutorial's set: nginx with a claim a pod. `differences` are merged into the spec.
+#[expect(clippy::needless_pass_by_value, reason = "scenarios read better without borrows")]
 fn web(replicas: i32, differences: Value) -> Value {
     let mut spec = json!({"replicas": replicas, "serviceName": "nginx",
         "selector": {"matchLabels": {"app": "nginx"}},
@@ -30,7 +31,7 @@ fn web(replicas: i32, differences: Value) -> Value {
 /// `0:v1` a pod, by ordinal; `!` not ready, `*` failed or succeeded, `-` going.
 fn pods(cluster: &Cluster) -> String {
     let mut pods = cluster.pods();
-    pods.sort_by_key(|pod| ordinal(pod));
+    pods.sort_by_key(ordinal);
     pods.iter().map(told).collect::<Vec<_>>().join(" ")
 }
 

@@ -30,7 +30,8 @@ pub(super) fn broken(item: &LimitRangeItem, object: &Object) -> Vec<String> {
 }
 
 fn of_containers(pod: &Pod) -> Vec<Asked> {
-    let containers = pod.spec.iter().flat_map(|s| s.containers.iter().chain(s.init_containers.iter().flatten()));
+    let containers =
+        pod.spec.iter().flat_map(|s| s.containers.iter().chain(s.init_containers.iter().flatten()));
     let asked = containers.map(|container| {
         let resources = container.resources.clone().unwrap_or_default();
         Asked {
@@ -131,7 +132,8 @@ mod tests {
             let container = json!({"name": "c", "resources": {"requests": requests, "limits": limits}});
             json!({"spec": {"containers": [container.clone(), container]}})
         };
-        let item = |type_: &str, field: &str, name: &str, bound: &str| json!({"type": type_, field: {name: bound}});
+        let item =
+            |type_: &str, field: &str, name: &str, bound: &str| json!({"type": type_, field: {name: bound}});
         for (item, requests, limits, expected) in [
             (
                 item("Container", "min", "cpu", "200m"),

@@ -74,13 +74,11 @@ fn add<T: Unique>(list: &mut Vec<T>, new: &T, preset: &str) -> Result<(), String
     if list.contains(new) {
         return Ok(());
     }
-    match list.iter().find_map(|known| known.clash(new)) {
-        Some(both) => Err(format!("merging {} for {preset} has a conflict on {both}", T::WHAT)),
-        None => {
-            list.push(new.clone());
-            Ok(())
-        }
+    if let Some(both) = list.iter().find_map(|known| known.clash(new)) {
+        return Err(format!("merging {} for {preset} has a conflict on {both}", T::WHAT));
     }
+    list.push(new.clone());
+    Ok(())
 }
 
 #[cfg(test)]
@@ -89,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    fn result(pod: Value, presets: &[Value]) -> Result<Value, String> {
+    fn result(pod: &Value, presets: &[Value]) -> Result<Value, String> {
         let preset = |(n, spec): (usize, &Value)| {
             let value = json!({"metadata": {"name": format!("p{n}")}, "spec": spec});
             Shared::from_value(serde_json::from_value::<PodPreset>(value).unwrap())
@@ -104,7 +102,7 @@ mod tests {
         let env = |name: &str, value: &str| json!({"name": name, "value": value});
         let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
         let spec = result(
-            json!({"containers": [{"name": "a", "env": [env("A", "1")]}, {"name": "b"}],
+            &json!({"containers": [{"name": "a", "env": [env("A", "1")]}, {"name": "b"}],
                 "initContainers": [{"name": "i"}], "volumes": [{"name": "own", "emptyDir": {}}]}),
             &[
                 json!({"env": [env("A", "1"), env("DB_PORT", "6379")], "volumes": [{"name": "cache", "emptyDir": {}}],
@@ -130,7 +128,10 @@ mod tests {
             "volumeMounts": [{"name": "v", "mountPath": "/v"}]}], "volumes": [{"name": "v", "emptyDir": {}}]});
         for (preset, conflict) in [
             (json!({"env": [{"name": "A", "value": "2"}]}), "env for p0 has a conflict on A"),
-            (json!({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}), "volumes for p0 has a conflict on v"),
+            (
+                json!({"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}),
+                "volumes for p0 has a conflict on v",
+            ),
             (
                 json!({"volumeMounts": [{"name": "v", "mountPath": "/w"}]}),
                 "volume mounts for p0 has a conflict on v",
@@ -140,9 +141,10 @@ mod tests {
                 "volume mounts for p0 has a conflict on /v",
             ),
         ] {
-            assert_eq!(result(container.clone(), &[preset]), Err(format!("merging {conflict}")));
+            assert_eq!(result(&container, &[preset]), Err(format!("merging {conflict}")));
         }
-        let two = [json!({"env": [{"name": "B", "value": "1"}]}), json!({"env": [{"name": "B", "value": "2"}]})];
-        assert_eq!(result(container, &two), Err("merging env for p1 has a conflict on B".into()));
+        let two =
+            [json!({"env": [{"name": "B", "value": "1"}]}), json!({"env": [{"name": "B", "value": "2"}]})];
+        assert_eq!(result(&container, &two), Err("merging env for p1 has a conflict on B".into()));
     }
 }

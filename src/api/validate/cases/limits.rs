@@ -7,7 +7,10 @@ fn quotas_have_rules_quo_1() {
     check(
         Kind::ResourceQuota,
         &[
-            ("spec: {hard: {pods: 3, requests.cpu: 500m, count/jobs.batch: 2, requests.example.com/gpu: 1}}", &[]),
+            (
+                "spec: {hard: {pods: 3, requests.cpu: 500m, count/jobs.batch: 2, requests.example.com/gpu: 1}}",
+                &[],
+            ),
             ("spec: {scopes: [NotBestEffort, Terminating], hard: {pods: 3, cpu: 1}}", &[]),
             (
                 "spec: {hard: {pods: 1.5, memory: -1}}",
@@ -40,14 +43,20 @@ fn quotas_have_rules_quo_1() {
             ),
             (
                 "spec: {scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Odd}]}, hard: {pods: 3}}",
-                &["spec.scopeSelector.matchExpressions.operator: Invalid value: \"Odd\": not a valid selector operator"],
+                &[
+                    "spec.scopeSelector.matchExpressions.operator: Invalid value: \"Odd\": not a valid selector operator",
+                ],
             ),
         ],
     );
     check_change(
         Kind::ResourceQuota,
         &[
-            ("spec: {scopes: [BestEffort], hard: {pods: 3}}", "spec: {scopes: [BestEffort], hard: {pods: 4}}", &[]),
+            (
+                "spec: {scopes: [BestEffort], hard: {pods: 3}}",
+                "spec: {scopes: [BestEffort], hard: {pods: 4}}",
+                &[],
+            ),
             (
                 "spec: {scopes: [BestEffort], hard: {pods: 3}}",
                 "spec: {hard: {pods: 3}}",
@@ -62,7 +71,10 @@ fn limit_ranges_have_rules_and_defaults_quo_1() {
     check(
         Kind::LimitRange,
         &[
-            ("spec: {limits: [{type: Container, max: {cpu: 1}, min: {cpu: 100m}, maxLimitRequestRatio: {cpu: 3}}]}", &[]),
+            (
+                "spec: {limits: [{type: Container, max: {cpu: 1}, min: {cpu: 100m}, maxLimitRequestRatio: {cpu: 3}}]}",
+                &[],
+            ),
             (
                 "spec: {limits: [{type: Container, max: {cpu: 1}, min: {cpu: 2}}]}",
                 &[
@@ -121,7 +133,9 @@ fn limit_ranges_have_rules_and_defaults_quo_1() {
 #[test]
 fn autoscalers_have_rules_and_defaults_hpa_1() {
     let spec = |rest: &str| {
-        format!("spec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}\n  maxReplicas: 5\n  {rest}")
+        format!(
+            "spec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}\n  maxReplicas: 5\n  {rest}"
+        )
     };
     for (rest, expected) in [
         ("", &[][..]),
@@ -132,7 +146,9 @@ fn autoscalers_have_rules_and_defaults_hpa_1() {
         ),
         (
             "metrics: [{type: Resource}]",
-            &["spec.metrics[0].resource: Required value: must populate information for the given metric source"],
+            &[
+                "spec.metrics[0].resource: Required value: must populate information for the given metric source",
+            ],
         ),
         (
             "metrics: [{type: Odd, resource: {name: cpu, target: {type: Utilization}}}]",
@@ -203,11 +219,14 @@ fn autoscalers_have_rules_and_defaults_hpa_1() {
             ],
         )],
     );
-    let behavior = |text: &str| object(Kind::HorizontalPodAutoscaler, &spec(text)).to_value()["spec"]["behavior"].clone();
+    let behavior = |text: &str| {
+        object(Kind::HorizontalPodAutoscaler, &spec(text)).to_value()["spec"]["behavior"].clone()
+    };
     assert_eq!(behavior(""), Value::Null);
     let up = json!({"stabilizationWindowSeconds": 0, "selectPolicy": "Max",
         "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, {"type": "Percent", "value": 100, "periodSeconds": 15}]});
-    let down = json!({"selectPolicy": "Min", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]});
+    let down =
+        json!({"selectPolicy": "Min", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]});
     assert_eq!(
         behavior("behavior: {scaleDown: {selectPolicy: Min}}"),
         json!({"scaleUp": up, "scaleDown": down})

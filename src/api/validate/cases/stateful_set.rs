@@ -14,9 +14,7 @@ fn stateful_sets_have_rules_api_8() {
         ("", &[][..]),
         (
             "podManagementPolicy: Sometimes",
-            &[
-                "spec.podManagementPolicy: Invalid value: \"Sometimes\": must be 'OrderedReady' or 'Parallel'",
-            ],
+            &["spec.podManagementPolicy: Invalid value: \"Sometimes\": must be 'OrderedReady' or 'Parallel'"],
         ),
         (
             "updateStrategy: {type: Slowly}",
@@ -80,7 +78,9 @@ fn stateful_sets_have_rules_api_8() {
                 &["spec.template.spec.containers[0].volumeMounts[1].name: Not found: \"log\""],
             ),
             (
-                &set("volumeClaimTemplates: [{spec: {accessModes: [Often], resources: {requests: {storage: 0}}}}]"),
+                &set(
+                    "volumeClaimTemplates: [{spec: {accessModes: [Often], resources: {requests: {storage: 0}}}}]",
+                ),
                 &[
                     "spec.volumeClaimTemplates[0].metadata.name: Required value",
                     "spec.volumeClaimTemplates[0].spec.accessModes: Unsupported value: \"Often\": supported values: \"ReadOnlyMany\", \"ReadWriteMany\", \"ReadWriteOnce\", \"ReadWriteOncePod\"",

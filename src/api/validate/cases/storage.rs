@@ -15,14 +15,17 @@ fn with(text: &str, part: &str, other: &str) -> String {
 fn volumes_have_one_source_and_a_size_vol_2() {
     let volume = |part: &str, other: &str| with(VOLUME, part, other);
     let source = |text: &str| volume("hostPath: {path: /srv}", text);
-    let affinity = "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}";
+    let affinity =
+        "nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}";
     let cases: Vec<(String, &[&str])> = vec![
         (VOLUME.into(), &[]),
         (volume("accessModes: [ReadWriteOnce], ", ""), &["spec.accessModes: Required value"]),
         (
             volume("[ReadWriteOnce]", "[ReadWriteTwice]"),
-            &["spec.accessModes: Unsupported value: \"ReadWriteTwice\": supported values: \"ReadOnlyMany\", \
-               \"ReadWriteMany\", \"ReadWriteOnce\", \"ReadWriteOncePod\""],
+            &[
+                "spec.accessModes: Unsupported value: \"ReadWriteTwice\": supported values: \"ReadOnlyMany\", \
+               \"ReadWriteMany\", \"ReadWriteOnce\", \"ReadWriteOncePod\"",
+            ],
         ),
         (
             volume("[ReadWriteOnce]", "[ReadWriteOnce, ReadWriteOncePod]"),
@@ -30,7 +33,10 @@ fn volumes_have_one_source_and_a_size_vol_2() {
         ),
         (
             volume("capacity: {storage: 5Gi}, ", ""),
-            &["spec.capacity: Required value", "spec.capacity: Unsupported value: null: supported values: \"storage\""],
+            &[
+                "spec.capacity: Required value",
+                "spec.capacity: Unsupported value: null: supported values: \"storage\"",
+            ],
         ),
         (
             volume("storage: 5Gi", "storage: 0"),
@@ -56,12 +62,16 @@ fn volumes_have_one_source_and_a_size_vol_2() {
         ),
         (
             source("hostPath: {path: //.}, persistentVolumeReclaimPolicy: Recycle"),
-            &["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
+            &[
+                "spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'",
+            ],
         ),
         (
             source("hostPath: {path: /a}, persistentVolumeReclaimPolicy: Keep"),
-            &["spec.persistentVolumeReclaimPolicy: Unsupported value: \"Keep\": supported values: \"Delete\", \
-               \"Recycle\", \"Retain\""],
+            &[
+                "spec.persistentVolumeReclaimPolicy: Unsupported value: \"Keep\": supported values: \"Delete\", \
+               \"Recycle\", \"Retain\"",
+            ],
         ),
         (
             source("local: {path: /mnt}"),
@@ -74,7 +84,9 @@ fn volumes_have_one_source_and_a_size_vol_2() {
         ),
         (
             source("hostPath: {path: /a}, nodeAffinity: {required: {nodeSelectorTerms: []}}"),
-            &["spec.nodeAffinity.required.nodeSelectorTerms: Required value: must have at least one node selector term"],
+            &[
+                "spec.nodeAffinity.required.nodeSelectorTerms: Required value: must have at least one node selector term",
+            ],
         ),
         (
             source("hostPath: {path: /a}, volumeMode: Tape"),
@@ -102,7 +114,9 @@ fn claims_ask_for_a_size_and_a_use_vol_2() {
         ),
         (
             claim("resources", "selector: {matchExpressions: [{key: a, operator: Maybe}]}, resources"),
-            &["spec.selector.matchExpressions[0].operator: Invalid value: \"Maybe\": not a valid selector operator"],
+            &[
+                "spec.selector.matchExpressions[0].operator: Invalid value: \"Maybe\": not a valid selector operator",
+            ],
         ),
         (claim("resources", "storageClassName: '', resources"), &[]),
         (
@@ -114,7 +128,10 @@ fn claims_ask_for_a_size_and_a_use_vol_2() {
         check(Kind::PersistentVolumeClaim, &[(&text, expected)]);
     }
     check_pod(&[
-        ("volumes: [{name: v, ephemeral: {}}]", &["spec.volumes[0].ephemeral.volumeClaimTemplate: Required value"]),
+        (
+            "volumes: [{name: v, ephemeral: {}}]",
+            &["spec.volumes[0].ephemeral.volumeClaimTemplate: Required value"],
+        ),
         (
             "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {metadata: {name: x}, spec: {accessModes: [ReadWriteOnce]}}}}]",
             &[
@@ -189,12 +206,19 @@ fn volumes_stay_what_they_stand_for_vol_2() {
     let plain = "hostPath: {path: /srv}";
     for (rule, old, new, expected) in [
         ("size", VOLUME.to_string(), with(VOLUME, "5Gi", "9Gi"), vec![]),
-        ("policy", VOLUME.into(), with(VOLUME, plain, "hostPath: {path: /srv}, persistentVolumeReclaimPolicy: Delete"), vec![]),
+        (
+            "policy",
+            VOLUME.into(),
+            with(VOLUME, plain, "hostPath: {path: /srv}, persistentVolumeReclaimPolicy: Delete"),
+            vec![],
+        ),
         (
             "place",
             VOLUME.into(),
             with(VOLUME, "/srv", "/etc"),
-            vec!["spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation"],
+            vec![
+                "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation",
+            ],
         ),
         ("affinity set later", VOLUME.into(), with(VOLUME, plain, &affinity("a")), vec![]),
     ] {
@@ -221,9 +245,14 @@ fn classes_keep_their_word_vol_2() {
             ),
             (
                 "provisioner: x\nvolumeBindingMode: Later",
-                &["volumeBindingMode: Unsupported value: \"Later\": supported values: \"Immediate\", \"WaitForFirstConsumer\""],
+                &[
+                    "volumeBindingMode: Unsupported value: \"Later\": supported values: \"Immediate\", \"WaitForFirstConsumer\"",
+                ],
             ),
-            ("provisioner: x\nparameters: {'': v}", &["parameters: Invalid value: \"\": field can not be empty."]),
+            (
+                "provisioner: x\nparameters: {'': v}",
+                &["parameters: Invalid value: \"\": field can not be empty."],
+            ),
             (
                 "provisioner: x\nallowedTopologies: [{matchLabelExpressions: [{key: z, values: []}, {key: w, values: [a, a]}]}]",
                 &[

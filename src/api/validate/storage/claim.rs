@@ -1,6 +1,8 @@
 //! Rules of claims: what one asks for stays, but it may grow.
 
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
+};
 
 use super::super::field::{FieldErrors, Path};
 use super::super::spec_diff::{self, differences};
@@ -9,8 +11,7 @@ use super::{BETA_CLASS, access_modes, class_name, volume_mode};
 use crate::object::quantity::{Amount, ResourceList};
 use crate::object::storage::{annotation, claim_phase};
 
-const FROZEN: &str =
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
 
 pub(in crate::api::validate) fn claim(errors: &mut FieldErrors, claim: &PersistentVolumeClaim) {
     let path = Path::root("spec");
@@ -70,7 +71,8 @@ pub(in crate::api::validate) fn claim_update(
 ) {
     claim(errors, new);
     let (Some(now), Some(before)) = (&new.spec, &old.spec) else { return };
-    let of_annotation = |claim: &PersistentVolumeClaim| annotation(&claim.metadata, BETA_CLASS).map(str::to_owned);
+    let of_annotation =
+        |claim: &PersistentVolumeClaim| annotation(&claim.metadata, BETA_CLASS).map(str::to_owned);
     let (mut allowed, mut base) = (now.clone(), before.clone());
     // A claim gets its volume once.
     if base.volume_name.as_deref().is_none_or(str::is_empty) {
@@ -90,7 +92,8 @@ pub(in crate::api::validate) fn claim_update(
     }
     if claim_phase(new) == "Bound" {
         let size = requests(before).and_then(|list| list.get("storage")).cloned();
-        if let (Some(list), Some(size)) = (allowed.resources.as_mut().and_then(|r| r.requests.as_mut()), size) {
+        if let (Some(list), Some(size)) = (allowed.resources.as_mut().and_then(|r| r.requests.as_mut()), size)
+        {
             list.insert("storage".into(), size);
         }
         if allowed.volume_attributes_class_name.is_some() {
@@ -137,7 +140,9 @@ fn shrunk(
 
 pub(in crate::api::validate) fn claim_status(errors: &mut FieldErrors, claim: &PersistentVolumeClaim) {
     let path = Path::root("status");
-    let Some(PersistentVolumeClaimStatus { capacity, allocated_resources, .. }) = &claim.status else { return };
+    let Some(PersistentVolumeClaimStatus { capacity, allocated_resources, .. }) = &claim.status else {
+        return;
+    };
     resources::amounts(errors, &path.child("capacity"), capacity.as_ref());
     resources::amounts(errors, &path.child("allocatedResources"), allocated_resources.as_ref());
 }

@@ -52,7 +52,7 @@ pub(in crate::api::validate) fn volume(errors: &mut FieldErrors, volume: &Persis
 
 fn capacity(errors: &mut FieldErrors, path: &Path<'_>, spec: &PersistentVolumeSpec) {
     let capacity = spec.capacity.as_ref();
-    if capacity.is_none_or(|list| list.is_empty()) {
+    if capacity.is_none_or(std::collections::BTreeMap::is_empty) {
         errors.required(path, "");
     }
     if capacity.is_none_or(|list| list.len() > 1 || !list.contains_key("storage")) {

@@ -95,10 +95,9 @@ fn decide_bound(view: &View<'_>) -> Step {
     match claim_ref(&volume) {
         None => Step::Bind(volume),
         Some(reference) if claim_uid(reference) == Some(claim.uid()) => Step::Bind(volume),
-        Some(_) => lost(
-            "ClaimMisbound",
-            "Two claims are bound to the same volume, this one is bound incorrectly",
-        ),
+        Some(_) => {
+            lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly")
+        }
     }
 }
 
@@ -125,10 +124,9 @@ fn decide_free(view: &View<'_>) -> Step {
                 "waiting for first consumer to be created before binding".to_string(),
             ),
             [pod] => normal("WaitForPodScheduled", format!("waiting for pod {pod} to be scheduled")),
-            pods => normal(
-                "WaitForPodScheduled",
-                format!("waiting for pods {} to be scheduled", pods.join(",")),
-            ),
+            pods => {
+                normal("WaitForPodScheduled", format!("waiting for pods {} to be scheduled", pods.join(",")))
+            }
         };
     }
     match (class, class_object) {
@@ -142,13 +140,11 @@ fn decide_free(view: &View<'_>) -> Step {
             message: format!("storageclass.storage.k8s.io \"{name}\" not found"),
         })),
         // Kubernetes' own provisioners have no code here, nor has the one that stands for none.
-        (Some(_), Some(class)) if class.provisioner.starts_with("kubernetes.io/") => {
-            Step::Wait(Some(Told {
-                type_: EventType::Warning,
-                reason: "ProvisioningFailed",
-                message: format!("no volume plugin matched name: {}", class.provisioner),
-            }))
-        }
+        (Some(_), Some(class)) if class.provisioner.starts_with("kubernetes.io/") => Step::Wait(Some(Told {
+            type_: EventType::Warning,
+            reason: "ProvisioningFailed",
+            message: format!("no volume plugin matched name: {}", class.provisioner),
+        })),
         (Some(_), Some(class)) => Step::Provision(class),
     }
 }
@@ -160,7 +156,8 @@ mod tests {
     use super::*;
 
     fn class(name: &str, mode: &str, provisioner: &str) -> Shared<StorageClass> {
-        let class = json!({"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode});
+        let class =
+            json!({"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode});
         Shared::from_value(serde_json::from_value(class).unwrap())
     }
 
@@ -190,8 +187,7 @@ mod tests {
         let none = json!(null);
         let lost = "ClaimLost";
         let first = "Normal WaitForFirstConsumer: waiting for first consumer to be created before binding";
-        let no_class =
-            "Normal FailedBinding: no persistent volumes available for this claim and no storage class is set";
+        let no_class = "Normal FailedBinding: no persistent volumes available for this claim and no storage class is set";
         for (rule, annotations, class_name, name, volumes, pods, default, expected) in [
             ("nothing there", &none, json!(""), "", vec![], vec![], "", no_class),
             ("no class named", &none, none.clone(), "", vec![], vec![], "", no_class),
@@ -202,20 +198,44 @@ mod tests {
             ("made on demand", &none, json!("now"), "", vec![], vec![], "", "provision now"),
             ("first consumer", &none, json!("late"), "", vec![], vec![], "", first),
             (
-                "one consumer", &none, json!("late"), "", vec![], vec!["p"], "",
+                "one consumer",
+                &none,
+                json!("late"),
+                "",
+                vec![],
+                vec!["p"],
+                "",
                 "Normal WaitForPodScheduled: waiting for pod p to be scheduled",
             ),
             (
-                "more consumers", &none, json!("late"), "", vec![], vec!["p", "q"], "",
+                "more consumers",
+                &none,
+                json!("late"),
+                "",
+                vec![],
+                vec!["p", "q"],
+                "",
                 "Normal WaitForPodScheduled: waiting for pods p,q to be scheduled",
             ),
             ("node chosen", &chosen, json!("late"), "", vec![], vec!["p"], "", "provision late"),
             (
-                "unknown class", &none, json!("gone"), "", vec![], vec![], "",
+                "unknown class",
+                &none,
+                json!("gone"),
+                "",
+                vec![],
+                vec![],
+                "",
                 "Warning ProvisioningFailed: storageclass.storage.k8s.io \"gone\" not found",
             ),
             (
-                "by hand only", &none, json!("hand"), "", vec![], vec![], "",
+                "by hand only",
+                &none,
+                json!("hand"),
+                "",
+                vec![],
+                vec![],
+                "",
                 "Warning ProvisioningFailed: no volume plugin matched name: kubernetes.io/no-provisioner",
             ),
             ("named, absent", &none, json!(""), "v", vec![], vec![], "", "wait"),
@@ -223,12 +243,27 @@ mod tests {
             ("named, kept for it", &none, json!("x"), "v", vec![volume("v", &mine)], vec![], "", "bind v"),
             ("named, another's", &none, json!(""), "v", vec![volume("v", &other)], vec![], "", "wait"),
             (
-                "named, unfit", &none, json!("now"), "v", vec![volume("v", &none)], vec![], "",
+                "named, unfit",
+                &none,
+                json!("now"),
+                "v",
+                vec![volume("v", &none)],
+                vec![],
+                "",
                 "Warning VolumeMismatch: Cannot bind to requested volume \"v\": storageClassName does not match",
             ),
             ("bound", &done, json!(""), "v", vec![volume("v", &mine)], vec![], "", "bind v"),
             ("bound, forgotten by it", &done, json!(""), "v", vec![volume("v", &none)], vec![], "", "bind v"),
-            ("bound, to another's", &done, json!(""), "v", vec![volume("v", &other)], vec![], "", "ClaimMisbound"),
+            (
+                "bound, to another's",
+                &done,
+                json!(""),
+                "v",
+                vec![volume("v", &other)],
+                vec![],
+                "",
+                "ClaimMisbound",
+            ),
             ("bound, volume gone", &done, json!(""), "v", vec![], vec![], "", lost),
             ("bound, name gone", &done, json!(""), "", vec![volume("v", &mine)], vec![], "", lost),
         ] {

@@ -47,10 +47,7 @@ fn decide(volume: &PersistentVolume) -> Reclaim {
         return Reclaim::Keep;
     }
     if policy == "Recycle" {
-        return Reclaim::Fail(
-            "VolumeFailedRecycle",
-            "No recycler plugin found for the volume!".to_string(),
-        );
+        return Reclaim::Fail("VolumeFailedRecycle", "No recycler plugin found for the volume!".to_string());
     }
     if policy != "Delete" {
         let message = "Volume has unrecognized PersistentVolumeReclaimPolicy".to_string();
@@ -62,14 +59,16 @@ fn decide(volume: &PersistentVolume) -> Reclaim {
     // Kubernetes' own host-path deleter takes nothing away but below /tmp; here a directory that a user made
     // is never removed.
     if let Some(source) = spec.and_then(|spec| spec.host_path.as_ref()) {
-        let message = format!("host_path deleter only supports /tmp/.+ but received provided {}", source.path);
+        let message =
+            format!("host_path deleter only supports /tmp/.+ but received provided {}", source.path);
         return Reclaim::Fail("VolumeFailedDelete", message);
     }
     if spec.is_some_and(|spec| spec.csi.is_some()) {
         return Reclaim::ByProvisioner;
     }
-    let message =
-        format!("error getting deleter volume plugin for volume \"{name}\": no deletable volume plugin matched");
+    let message = format!(
+        "error getting deleter volume plugin for volume \"{name}\": no deletable volume plugin matched"
+    );
     Reclaim::Fail("VolumeFailedDelete", message)
 }
 

@@ -29,10 +29,11 @@ impl Host {
         let own = own_file()?;
         if self.isolation.namespaces {
             let directory = Path::new(DIRECTORY);
-            shows.extend(names.into_iter().map(|name| Show {
-                read_only: true,
-                ..Show::new(own.clone(), directory.join(name))
-            }));
+            shows.extend(
+                names
+                    .into_iter()
+                    .map(|name| Show { read_only: true, ..Show::new(own.clone(), directory.join(name)) }),
+            );
             return Some(directory.to_path_buf());
         }
         let directory = self.dir.join("bin");

@@ -128,14 +128,22 @@ mod tests {
         for entry in [started("a", "2", 20), started("a", "1", 10), made("b"), ended("1"), made("a")] {
             assert!(journal.append(&entry), "not yet to be written anew");
         }
-        assert_eq!(shown(&kept::read(directory.path())), ["a: 1(3), 2", "b: "], "oldest first; ended ones stay");
+        assert_eq!(
+            shown(&kept::read(directory.path())),
+            ["a: 1(3), 2", "b: "],
+            "oldest first; ended ones stay"
+        );
 
         let mut file = File::options().append(true).open(directory.path().join(JOURNAL)).unwrap();
         file.write_all(br#"{"Exit":{"id":"2","exit":{"exit_co"#).unwrap();
         assert_eq!(shown(&kept::read(directory.path())), ["a: 1(3), 2", "b: "]);
         journal.behind = true;
         assert!(!journal.append(&entry(json!({"SandboxGone": "b"}))), "to be written anew");
-        assert_eq!(shown(&kept::read(directory.path())), ["a: 1(3), 2"], "a line after a torn one is one of its own");
+        assert_eq!(
+            shown(&kept::read(directory.path())),
+            ["a: 1(3), 2"],
+            "a line after a torn one is one of its own"
+        );
         journal.append(&entry(json!({"ContainerGone": "1"})));
         assert_eq!(shown(&kept::read(directory.path())), ["a: 2"]);
     }

@@ -168,4 +168,3 @@ fn write_journal(dir: &Path, pods: &[Rc<Pod>]) -> std::io::Result<Journal> {
 fn now() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
-

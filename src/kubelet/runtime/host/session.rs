@@ -6,8 +6,8 @@ use tokio::io::Interest;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use super::Host;
 use super::super::protocol::{self, Streams};
+use super::Host;
 use super::container::Container;
 use super::exec::Exec;
 use super::io::END_OF_FILE;

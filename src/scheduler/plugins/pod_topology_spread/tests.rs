@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::scheduler::spread::HOSTNAME;
-use crate::scheduler::test_objects::{node, pod_info};
+use crate::scheduler::test_objects::{node, pod_info, with};
 
 /// The page's cluster: zone A has node1 and node2, zone B node3 (and node4); pods `foo: bar` on them.
 fn cluster(nodes: &[(&str, &str)], pods: &[&str]) -> Snapshot {
@@ -23,13 +23,6 @@ fn cluster(nodes: &[(&str, &str)], pods: &[&str]) -> Snapshot {
     }
     snapshot.refresh();
     snapshot
-}
-
-fn with(mut value: Value, more: Value) -> Value {
-    if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
-        value.extend(more);
-    }
-    value
 }
 
 fn labelled(name: &str, spec: Value) -> PodInfo {

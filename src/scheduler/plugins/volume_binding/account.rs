@@ -1,6 +1,6 @@
 //! What was chosen for pods and the API does not show yet.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use crate::object::storage::{claim_ref, is_fully_bound};
 use crate::object::{Key, Uid};
@@ -38,7 +38,7 @@ pub(super) struct Account {
 #[derive(Debug, Default)]
 pub(super) struct Overview {
     /// Volumes that claims will get.
-    pub(super) taken: HashSet<String>,
+    pub(super) taken: BTreeSet<String>,
     /// The volume that a claim will get.
     pub(super) kept: HashMap<Key, String>,
     /// The node for which a claim's volume will be made.

@@ -1,16 +1,16 @@
 //! Whether a pod's volumes can be had on a node.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use parking_lot::Mutex;
 
 use super::account::{Account, Choice, Overview};
+use crate::object::Shared;
 use crate::object::storage::{
     NO_PROVISIONER, SELECTED_NODE, Seeker, annotation, claim_class, claim_size, find_match,
     is_reachable_from, provisions_for, volume_name,
 };
-use crate::object::Shared;
 use crate::scheduler::framework::NodeCheck;
 use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::reason::{Reason, Reasons, Refusal};
@@ -63,7 +63,7 @@ impl<'a> Volumes<'a> {
     /// What becomes of the waiting claims on this node; none when they cannot be served there.
     fn choose(&self, node: &Node, node_name: &str) -> Option<Choice> {
         let mut choice = Choice::default();
-        let mut taken: HashSet<String> = self.others.taken.clone();
+        let mut taken: BTreeSet<String> = self.others.taken.clone();
         for claim in &self.waiting {
             let key = claim.key();
             let selected = self.others.selected.get(&key).map(|name| &**name);
@@ -126,4 +126,3 @@ impl NodeCheck for Volumes<'_> {
         }
     }
 }
-

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use super::account::Choice;
 use crate::api::{Api, ApiError};
 use crate::object::storage::{
-    SELECTED_NODE, annotation, claim_ref, claim_uid, is_fully_bound, is_kept_for, is_reachable_from, keep_for,
-    volume_name,
+    SELECTED_NODE, annotation, claim_ref, claim_uid, is_fully_bound, is_kept_for, is_reachable_from,
+    keep_for, volume_name,
 };
 use crate::object::{Key, Kind, Shared};
 use crate::scheduler::framework::Binding;

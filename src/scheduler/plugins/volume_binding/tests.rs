@@ -31,7 +31,9 @@ fn cluster_with(profile: Profile) -> Cluster {
         ("hand", "WaitForFirstConsumer", "kubernetes.io/no-provisioner"),
         ("now", "Immediate", "podium.dev/directory"),
     ] {
-        cluster.class(&json!({"metadata": {"name": name}, "volumeBindingMode": mode, "provisioner": provisioner}));
+        cluster.class(
+            &json!({"metadata": {"name": name}, "volumeBindingMode": mode, "provisioner": provisioner}),
+        );
     }
     cluster
 }
@@ -54,14 +56,13 @@ fn a_claim_that_cannot_be_used_keeps_its_pod_waiting_sch_3() {
         (Some(lost), "persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"gone\""),
         (Some(of_class("c", "now")), "pod has unbound immediate PersistentVolumeClaims"),
         (Some(of_class("c", "")), "pod has unbound immediate PersistentVolumeClaims"),
-        (
-            Some(bound("gone")),
-            "2 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
-        ),
+        (Some(bound("gone")), "2 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
         (Some(of_class("c", "hand")), "2 node(s) didn't find available persistent volumes to bind"),
     ] {
         let mut cluster = cluster();
-        given.iter().for_each(|claim| cluster.claim(claim));
+        if let Some(claim) = &given {
+            cluster.claim(claim);
+        }
         cluster.pod("p", with_claim("c"));
         assert_eq!(cluster.step(), format!("p: 0/2 nodes are available: {told}. {NOT_HELPFUL}"));
     }
@@ -72,7 +73,10 @@ fn a_claim_that_cannot_be_used_keeps_its_pod_waiting_sch_3() {
     assert_eq!(cluster.step(), format!("p: 0/2 nodes are available: {waiting}. {NOT_HELPFUL}"));
     cluster.after(60).claim(&of_class("p-own", "late"));
     let told = cluster.step();
-    assert!(told.contains("PVC default/p-own was not created for pod default/p (pod is not owner)"), "{told}");
+    assert!(
+        told.contains("PVC default/p-own was not created for pod default/p (pod is not owner)"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -161,8 +165,11 @@ fn pods_without_claims_cost_nothing_and_bound_ones_anywhere_neither_sch_3() {
         cluster.pod(name, spec);
         cluster.step();
         let verdict = cluster.verdicts.lock().get(name).unwrap();
-        let asked: Vec<&str> =
-            verdict.table.rows().flat_map(|row| row.verdicts().map(|(p, _)| p.name()).collect::<Vec<_>>()).collect();
+        let asked: Vec<&str> = verdict
+            .table
+            .rows()
+            .flat_map(|row| row.verdicts().map(|(p, _)| p.name()).collect::<Vec<_>>())
+            .collect();
         assert!(!asked.contains(&"VolumeBinding"), "{name}: {asked:?}");
     }
 }
@@ -342,7 +349,9 @@ async fn a_pod_is_bound_after_its_claims_vol_2() {
     spec["volumes"].as_array_mut().unwrap().push(second);
     let pod = PodInfo::new(named_pod("p", spec));
     {
-        let PreFilter::Check(check) = plugin.pre_filter(&pod, &snapshot) else { panic!("it has something to say") };
+        let PreFilter::Check(check) = plugin.pre_filter(&pod, &snapshot) else {
+            panic!("it has something to say")
+        };
         check.check(&snapshot.nodes()[0]).unwrap();
     }
     plugin.reserve(&pod, &snapshot.nodes()[0]).unwrap();

@@ -178,6 +178,28 @@ async fn pods_that_ended_are_replaced_sts_1() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_keeps_failing_is_replaced_ever_more_slowly_sts_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<StatefulSet>(web(1, json!({})));
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        cluster.run().await;
+        let old = cluster.get::<Pod>("web-0");
+        cluster.fail(&old);
+        cluster.settle().await;
+        let mut waited = 0;
+        while cluster.get::<Pod>("web-0").uid() == old.uid() {
+            assert_eq!(pods(&cluster), "0:v1*");
+            cluster.pass(1).await;
+            waited += 1;
+        }
+        waits.push(waited);
+    }
+    assert!(waits[0] == 0 && waits.windows(2).all(|pair| pair[0] < pair[1]), "{waits:?}");
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_name_that_is_taken_is_waited_for_sts_3() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<Pod>(json!({"metadata": {"name": "web-0", "namespace": "default"},

@@ -1,0 +1,64 @@
+//! The scheduler through the API: what it says of pods that fit nowhere, as the console asks for it.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use podium::console::pending::verdict::{Advice, Answer, Verdict, ask};
+use podium::console::resource::{ObjectRef, Watched};
+use serde_json::json;
+
+use crate::instance::Home;
+
+fn reference(name: &str) -> ObjectRef {
+    ObjectRef { kind: Watched::Pods.kind(), namespace: Some("default".into()), name: name.into(), uid: None }
+}
+
+/// The verdict on a pod, once the scheduler has tried it.
+async fn verdict(client: &kube::Client, name: &str) -> Verdict {
+    let start = Instant::now();
+    loop {
+        match ask(client.clone(), &reference(name)).await {
+            Answer::Verdict(verdict) => return *verdict,
+            Answer::Untried if start.elapsed() < Duration::from_secs(30) => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_console_reads_the_verdict_that_the_api_serves_con_9_sch_9() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "3"]);
+    let client = instance.client().await;
+    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let huge: Pod = serde_json::from_value(json!({"metadata": {"name": "huge"}, "spec": {"containers": [
+        {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "4000"}}}]}}))
+    .unwrap();
+    assert_eq!(ask(client.clone(), &reference("huge")).await, Answer::Untried, "there is no such pod");
+    pods.create(&PostParams::default(), &huge).await.unwrap();
+
+    let verdict = verdict(&client, "huge").await;
+    assert!(
+        verdict.message.starts_with("0/3 nodes are available: 3 Insufficient cpu."),
+        "{}",
+        verdict.message
+    );
+    assert!(verdict.filters.iter().any(|filter| filter == "NodeResourcesFit"), "{:?}", verdict.filters);
+    assert_eq!(verdict.nodes.len(), 3);
+    for node in &verdict.nodes {
+        assert_eq!(node.refusals[0].plugin, "NodeResourcesFit");
+        assert_eq!(node.refusals[0].reasons, ["Insufficient cpu"]);
+        assert_eq!(node.scores.len(), verdict.scored_by.len());
+        assert!(verdict.total(node).is_some_and(|total| total > 0), "{node:?}");
+    }
+    // All three are alike: the advice is given once.
+    let [Advice { alike: 2, changes, .. }] = &verdict.advice[..] else { panic!("{:?}", verdict.advice) };
+    assert!(changes[0].starts_with("request at most "), "{changes:?}");
+    pods.delete("huge", &DeleteParams::default().grace_period(0)).await.unwrap();
+    assert_eq!(ask(client, &reference("huge")).await, Answer::Untried);
+    instance.stop();
+}
