@@ -103,6 +103,8 @@ fn count_files(dir: &Path) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn content(files: &[(&str, &str)]) -> Content {
