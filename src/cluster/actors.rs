@@ -34,6 +34,7 @@ pub(super) fn start(
         root_certificate: ca_pem.to_string(),
         volumes: Some(volumes),
         node_lifecycle: config.file.node_lifecycle.clone(),
+        terminated_pod_threshold: config.file.terminated_pod_threshold,
     };
     let mut scheduler_config = SchedulerConfig::default();
     if let Some(configuration) = &config.file.scheduler {

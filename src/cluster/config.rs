@@ -90,6 +90,8 @@ pub struct ConfigFile {
     pub eviction: EvictionConfig,
     /// How fast the pods of silent nodes are driven away.
     pub node_lifecycle: NodeLifecycleConfig,
+    /// How many pods that ended are kept; none = Kubernetes' 12 500, 0 = all.
+    pub terminated_pod_threshold: Option<usize>,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
     pub scheduler: Option<serde_json::Value>,
     /// Pods get namespaces of their own where the machine allows it; false never tries.
@@ -112,6 +114,7 @@ impl Default for ConfigFile {
             static_pod_path: None,
             eviction: EvictionConfig::default(),
             node_lifecycle: NodeLifecycleConfig::default(),
+            terminated_pod_threshold: None,
             scheduler: None,
             namespaces: true,
             cgroups: true,

@@ -25,6 +25,8 @@ pub struct Settings {
     pub root_certificate: String,
     /// How fast the pods of silent nodes are driven away.
     pub node_lifecycle: NodeLifecycleConfig,
+    /// How many pods that ended are kept: none = Kubernetes' 12 500, 0 = all.
+    pub terminated_pod_threshold: Option<usize>,
     /// Where volumes are made on demand; none = nowhere.
     pub volumes: Option<VolumeDirectory>,
 }

@@ -19,7 +19,7 @@ use crate::object::readiness::is_terminal;
 use crate::object::{Key, Kind, Shared, Uid};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
 
-/// Pods that ended are kept up to this number.
+/// Pods that ended are kept up to this number, unless the cluster says otherwise.
 const TERMINATED_THRESHOLD: usize = 12_500;
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
@@ -42,6 +42,7 @@ pub(super) fn start(context: &Context) {
         pods: context.caches.of(),
         nodes: context.caches.of(),
         terminated: Mutex::default(),
+        threshold: context.settings.terminated_pod_threshold.unwrap_or(TERMINATED_THRESHOLD),
         queue: queue.clone(),
     });
     let caches = vec![
@@ -57,6 +58,8 @@ struct PodGc {
     nodes: Cache<Node>,
     /// Pods that ended.
     terminated: Mutex<HashSet<Uid>>,
+    /// How many of them are kept; with 0 all are.
+    threshold: usize,
     queue: WorkQueue<Work>,
 }
 
@@ -74,7 +77,7 @@ impl Reconciler for PodGc {
                 if let Some(pod) =
                     self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_of(p).is_none())
                 {
-                    self.remove(&pod, "PodGC: node no longer exists")?;
+                    self.remove(&pod, "PodGC: terminating pod was never scheduled")?;
                 }
             }
             Work::Terminated => self.trim()?,
@@ -98,7 +101,7 @@ impl PodGc {
         }
         if is_terminal(pod) {
             let mut terminated = self.terminated.lock();
-            if terminated.insert(uid.to_string()) && terminated.len() > TERMINATED_THRESHOLD {
+            if terminated.insert(uid.to_string()) && self.threshold > 0 && terminated.len() > self.threshold {
                 self.queue.add(Work::Terminated);
             }
         }
@@ -153,7 +156,7 @@ impl PodGc {
     fn trim(&self) -> Result<(), ApiError> {
         let mut ended: Vec<Shared<Pod>> = self.pods.list();
         ended.retain(|pod| is_terminal(pod) && !is_terminating(&pod.metadata));
-        let over = ended.len().saturating_sub(TERMINATED_THRESHOLD);
+        let over = ended.len().saturating_sub(self.threshold);
         ended.sort_by_key(|pod| (pod.metadata.creation_timestamp.clone(), pod.key()));
         for pod in ended.iter().take(over) {
             self.remove(pod, "PodGC: too many terminated pods")?;

@@ -33,6 +33,8 @@ pub struct Observed {
     pub stop: Option<PodStop>,
     /// The control plane stops: what has ended for good leaves the node too, its object stays.
     pub shutdown: bool,
+    /// Containers have mounts of their own on this node.
+    pub own_mounts: bool,
     /// What its containers were given, and what they asked for since.
     pub resize: Resize,
 }

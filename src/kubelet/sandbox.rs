@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::node::NodeConfig;
 use super::runtime::{HostShares, SandboxSpec};
-use super::spec;
+use super::{spec, volumes};
 use crate::base::resolv_conf::ResolvConf;
 
 use resolv_conf::ClusterDns;
@@ -60,6 +60,7 @@ pub(super) fn spec(pod: &Pod, ip: IpAddr, node: &NodeConfig, services: &str) -> 
         name: text(&pod.metadata.name),
         hosts: Some(with_services(&own_hosts, services)),
         resolv_conf,
+        memory_volumes: volumes::memory_volumes(pod, &node.capacity, volumes::Owners::of(pod).group),
         share_process_namespace: spec.share_process_namespace == Some(true),
         host: HostShares {
             pid: spec.host_pid == Some(true),

@@ -22,6 +22,7 @@ pub(super) fn security(pod: &Pod, container: &Container) -> Security {
     let dropped = own.and_then(|s| s.capabilities.as_ref()?.drop.as_ref());
     Security {
         groups: groups.filter_map(|id| u32::try_from(*id).ok()).collect(),
+        no_image_groups: of_pod.and_then(|s| s.supplemental_groups_policy.as_deref()) == Some("Strict"),
         read_only_root: own.and_then(|s| s.read_only_root_filesystem) == Some(true),
         no_new_privileges: own.and_then(|s| s.allow_privilege_escalation) == Some(false),
         non_root: own.and_then(|s| s.run_as_non_root).or(of_pod.and_then(|s| s.run_as_non_root))
@@ -122,6 +123,7 @@ mod tests {
         assert_eq!(user(&pod, container), (Some(33), Some(7)));
         let expect = Security {
             groups: vec![5, 2000],
+            no_image_groups: false,
             read_only_root: true,
             no_new_privileges: true,
             non_root: true,

@@ -7,15 +7,18 @@
 mod atomic;
 mod claims;
 mod content;
+mod memory;
+mod ownership;
 mod paths;
 mod tokens;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume};
+use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume, VolumeMount};
 
 use super::environment;
 use super::node::Node;
@@ -29,6 +32,8 @@ use crate::object::{Key, Kind, Shared};
 use claims::{Backing, Check};
 pub use claims::user_of;
 pub use content::{Content, ContentSources, content};
+pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
+pub use ownership::Owners;
 pub use paths::{is_inside, join_inside};
 pub(super) use tokens::Tokens;
 
@@ -76,7 +81,7 @@ fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
     };
     // Ephemeral containers come later, and may not mount parts.
     let mut containers = spec::app_containers(pod).iter().chain(spec::init_containers(pod).map(|(_, init)| init));
-    is_from_api(volume) && !containers.any(in_part)
+    is_memory(volume) || (is_from_api(volume) && !containers.any(in_part))
 }
 
 /// A volume's directory below its pod's in memory.
@@ -123,6 +128,7 @@ pub(super) async fn prepare(
 ) -> Result<(), VolumeError> {
     // What was asked for and not given is not shown.
     let given = resize::allocated_pod(pod, &observed.resize);
+    let owners = Owners::of(pod);
     let first = observed.prepared != Prepared::Yes;
     let tokens = RefCell::new(tokens);
     let now = engine.clock.now();
@@ -146,6 +152,13 @@ pub(super) async fn prepare(
                 })
             },
         };
+        if let Some(source) = &volume.empty_dir {
+            memory::check_medium(source).map_err(|why| VolumeError::set_up(&volume.name, &why))?;
+            if memory.is_some() && is_memory(volume) {
+                // The sandbox brings it.
+                continue;
+            }
+        }
         let dir = match memory.filter(|_| lies_in_memory(pod, volume)) {
             Some(memory) => in_memory(&memory.reach(pod.uid()), &volume.name),
             None => volume_dir(node, pod, &volume.name),
@@ -154,7 +167,13 @@ pub(super) async fn prepare(
             // It has its volume until it ends, whatever becomes of the claim.
             Some(_) if !first => continue,
             Some(used) => Given::Claim(backing(engine, node, pod, &used)?),
-            None => content(volume, &sources).map_err(failed)?.map_or(Given::Nothing, Given::Content),
+            None => match content(volume, &sources).map_err(failed)? {
+                Some(mut content) => {
+                    content.belong_to(owners);
+                    Given::Content(content)
+                }
+                None => Given::Nothing,
+            },
         };
         work.push((volume.clone(), dir, given));
     }
@@ -168,7 +187,7 @@ pub(super) async fn prepare(
     let done = tokio::task::spawn_blocking(move || {
         // Its paths mean what they should as long as it is there.
         let _memory = memory;
-        work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given))
+        work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners))
     });
     done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
     if first { still_bound(engine, node, pod) } else { Ok(()) }
@@ -205,11 +224,11 @@ fn still_bound(engine: &Engine, node: &Node, pod: &Shared<Pod>) -> Result<(), Vo
     Ok(())
 }
 
-fn set_up(volume: &Volume, dir: &Path, given: &Given) -> Result<(), VolumeError> {
+fn set_up(volume: &Volume, dir: &Path, given: &Given, owners: Owners) -> Result<(), VolumeError> {
     let failed = |why: String| VolumeError::set_up(&volume.name, &why);
     let told = |error: io::Error| failed(format!("{}: {error}", dir.display()));
     match given {
-        Given::Content(content) => atomic::write(dir, content).map_err(told),
+        Given::Content(content) => atomic::write(dir, content, owners).map_err(told),
         Given::Claim(backing) => {
             claims::link(dir, &backing.path).map_err(told)?;
             let found = match &backing.check {
@@ -219,20 +238,27 @@ fn set_up(volume: &Volume, dir: &Path, given: &Given) -> Result<(), VolumeError>
             };
             found.map_err(|why| backing.unusable(why).told(&volume.name))
         }
-        Given::Nothing => on_machine(volume, dir).map_err(failed),
+        Given::Nothing => on_machine(volume, dir, owners).map_err(failed),
     }
 }
 
-fn on_machine(volume: &Volume, dir: &Path) -> Result<(), String> {
+fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String> {
     if let Some(source) = &volume.host_path {
         return host_path(source);
     }
     // The disks, shares and drivers of other machines: an empty directory would only pretend.
     let Some(source) = &volume.empty_dir else { return Err("no volume plugin matched".into()) };
+    if dir.exists() {
+        // Whatever its containers have made of it since.
+        return Ok(());
+    }
     let failed = |error: io::Error| format!("{}: {error}", dir.display());
     std::fs::create_dir_all(dir).map_err(failed)?;
-    let mode = source.mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(0o777);
-    set_mode(dir, mode).map_err(failed)
+    set_mode(dir, memory::mode(source)).map_err(failed)?;
+    match owners.group {
+        Some(group) => ownership::give(dir, group, ownership::WRITABLE_DIRECTORY).map_err(failed),
+        None => Ok(()),
+    }
 }
 
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
@@ -301,9 +327,17 @@ pub(super) fn mounts(
             .filter(|text| !text.is_empty())
             .map(|text| environment::expand(text, env))
             .or_else(|| mount.sub_path.clone().filter(|text| !text.is_empty()));
+        let in_memory = is_memory(volume) && node.runtime.memory().is_some();
+        let mut beneath = None;
         let host_path = match sub_path {
             None => root,
             Some(sub) if node.config.hollow => root.join(sub),
+            // Only its host can look into it.
+            Some(sub) if in_memory => {
+                let inside = join_inside(Path::new(""), &sub);
+                beneath = Some(inside.ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?);
+                root
+            }
             Some(sub) => sub_path_of(&root, &sub, volume.host_path.is_some()).map_err(|error| {
                 format!(
                     "failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
@@ -313,13 +347,37 @@ pub(super) fn mounts(
         };
         mounts.push(Mount {
             host_path,
+            sub_path: beneath,
             container_path: Path::new("/").join(&mount.mount_path),
             read_only: mount.read_only == Some(true)
                 || is_from_api(volume)
                 || used.is_some_and(|used| used.read_only),
+            recursive: recursively_read_only(node, mount)?,
         });
     }
     Ok(mounts)
+}
+
+/// Whether what is mounted inside the volume is to be read only, too (`recursiveReadOnly`).
+fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, String> {
+    let wanted = mount.recursive_read_only.as_deref();
+    if mount.read_only != Some(true) || !matches!(wanted, Some("Enabled" | "IfPossible")) {
+        return Ok(false);
+    }
+    let possible = node.config.hollow || has_namespaces(&node.runtime.isolation());
+    if !possible && wanted == Some("Enabled") {
+        return Err(format!(
+            "failed to resolve recursive read-only mode: volume \"{}\" requested recursive read-only mode, but it \
+             is not supported by the runtime",
+            mount.name
+        ));
+    }
+    Ok(possible)
+}
+
+/// Whether containers have mounts of their own, by what the runtime tells of itself.
+pub(super) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
+    isolation.get("podium.dev/namespaces").is_some_and(|kinds| kinds != "none")
 }
 
 /// A path below a volume, made as a directory where it is missing; one that leads out is refused (SEC-2).
@@ -426,6 +484,33 @@ mod tests {
             }
         }
         assert!(dir.path().join("new/deep").is_dir() && dir.path().join("fresh").is_file());
+    }
+
+    /// VOL-1, POD-16: an emptyDir has its mode and its group from the start, and keeps what its containers make of
+    /// them.
+    #[test]
+    fn an_empty_dir_is_its_groups_vol_1() {
+        use std::os::unix::fs::MetadataExt;
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root gives files away");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("v");
+        let volume: Volume =
+            serde_json::from_value(serde_json::json!({"name": "v", "emptyDir": {}})).unwrap();
+        let owners = Owners { group: Some(4711), user: None };
+        let about = || {
+            let about = std::fs::metadata(&place).unwrap();
+            (about.gid(), about.mode() & 0o7777)
+        };
+        set_up(&volume, &place, &Given::Nothing, owners).unwrap();
+        assert_eq!(about(), (4711, 0o2777));
+        std::fs::write(place.join("file"), "").unwrap();
+        assert_eq!(std::fs::metadata(place.join("file")).unwrap().gid(), 4711, "so is what is made in it");
+        set_mode(&place, 0o700).unwrap();
+        set_up(&volume, &place, &Given::Nothing, owners).unwrap();
+        assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
     }
 
     /// VOL-1, SEC-2: a subPath stays inside, also through links that a container made.

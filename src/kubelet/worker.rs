@@ -25,10 +25,10 @@ use super::node::{Closing, Node};
 use super::observed::{AttemptMemory, ContainerStop, PodStop, Prepared, StopCause};
 use super::plan::{self, Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
-use super::spec;
 use super::static_pods::is_static;
 use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState, revision};
+use super::{spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
 use crate::object::Shared;
@@ -157,6 +157,8 @@ impl Pass<'_> {
         }
         if !self.state.adopted {
             self.state.adopted = true;
+            self.state.observed.own_mounts =
+                self.node.config.hollow || volumes::has_namespaces(&self.node.runtime.isolation());
             if self.state.observed.sandbox_ready() {
                 // Its volumes were made before the sandbox was; what they show may have changed meanwhile.
                 self.state.observed.prepared = Prepared::Yes;

@@ -9,7 +9,7 @@ use super::error::{ManifestError, Position};
 use super::node::{self, Content, Node};
 use super::parse;
 use crate::base::nearest::nearest;
-use crate::object::{Kind, Object};
+use crate::object::{Kind, Object, ServedKind};
 
 /// One object of a manifest.
 #[derive(Clone, Debug)]
@@ -60,11 +60,16 @@ impl Document {
         }
     }
 
-    /// Its row of the Kind table; for a kind that is not in it, an error that names the nearest.
+    /// Its row of the Kind table; see [`Document::served`].
     pub fn kind(&self) -> Result<Kind, ManifestError> {
+        self.served().map(ServedKind::kind)
+    }
+
+    /// Its kind in the version it is written in; for a kind that is not known, an error that names the nearest.
+    pub fn served(&self) -> Result<ServedKind, ManifestError> {
         let (api_version, name) = (self.api_version(), self.kind_name());
-        if let Some(kind) = Kind::from_api_version(api_version, name) {
-            return Ok(kind);
+        if let Some(served) = ServedKind::from_api_version(api_version, name) {
+            return Ok(served);
         }
         if name.is_empty() {
             return Err(self.error("kind", "Required value: which kind of object is this?"));
@@ -90,8 +95,8 @@ impl Document {
 
     /// The typed object; a value of the wrong shape is told with its place.
     pub fn object(&self) -> Result<Object, ManifestError> {
-        let kind = self.kind()?;
-        Object::from_value(kind, self.value.clone()).map_err(|e| self.error("", e.to_string()))
+        let served = self.served()?;
+        Object::from_value(served.kind(), served.stored(self.value.clone())).map_err(|e| self.error("", e.to_string()))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::object::Kind;
 /// Sorts documents in the order of the Kind table, unknown kinds last; equals keep their order.
 pub fn in_apply_order(mut documents: Vec<Document>) -> Vec<Document> {
     documents.sort_by_key(|document| {
-        Kind::from_api_version(document.api_version(), document.kind_name()).map_or(usize::MAX, Kind::index)
+        document.kind().map_or(usize::MAX, Kind::index)
     });
     documents
 }

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 pub use super::kind::Body;
-use super::{Key, Kind, Revision, numbers};
+use super::{Key, Kind, Revision, ServedKind, numbers};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -207,8 +207,8 @@ impl Object {
     pub fn from_any_value(value: Value) -> Result<Self, DecodeError> {
         let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
         let (api_version, name) = (text("apiVersion"), text("kind"));
-        match Kind::from_api_version(&api_version, &name) {
-            Some(kind) => Self::from_value(kind, value),
+        match ServedKind::from_api_version(&api_version, &name) {
+            Some(served) => Self::from_value(served.kind(), served.stored(value)),
             None => Err(DecodeError::UnknownKind { api_version, name }),
         }
     }

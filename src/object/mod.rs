@@ -24,7 +24,9 @@ pub mod selector;
 pub mod storage;
 pub mod taint;
 pub mod time;
+mod versions;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};
 pub use kind::{Kind, KindInfo, Scope, Subresource};
+pub use versions::{OtherVersion, ServedKind};

@@ -272,7 +272,7 @@ mod tests {
         let list = |text: &str| ResourceList::from([("memory".to_string(), Quantity(text.into()))]);
         for (a, b, sum) in [
             ("0", "512Mi", "512Mi"),
-            ("512Mi", "512M", "1048870912"),
+            ("512Mi", "512M", "1024288Ki"),
             ("1G", "1Gi", "2073741824"),
             ("512Mi", "512Mi", "1Gi"),
             ("512Mi", "-512Mi", "0"),

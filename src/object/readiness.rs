@@ -72,6 +72,34 @@ pub fn availability(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Availa
     }
 }
 
+/// How many pods are ready and available, and when the next ready one becomes available.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Ready ones, available or not.
+    pub ready: i32,
+    /// Available ones.
+    pub available: i32,
+    /// The shortest time until a ready pod becomes available; none when nothing is waited for.
+    pub next_available: Option<Duration>,
+}
+
+impl Tally {
+    /// Counts one more pod.
+    pub fn count(&mut self, availability: Availability) {
+        match availability {
+            Availability::NotReady => {}
+            Availability::Available => {
+                self.ready += 1;
+                self.available += 1;
+            }
+            Availability::In(left) => {
+                self.ready += 1;
+                self.next_available = Some(self.next_available.map_or(left, |next| next.min(left)));
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -156,16 +156,8 @@ impl Recorder {
         let now = inner.api.clock().now();
         let time = inner.api.clock().time();
         let namespace = about.namespace.clone().filter(|n| !n.is_empty()).unwrap_or_else(|| "default".into());
-        let turn = {
-            let mut known = inner.known.lock();
-            known.turn += 1;
-            known.turn
-        };
-        // The time makes the name unique across restarts, the turn within one instant.
-        let stamp = now.as_nanosecond().wrapping_add(i128::from(turn));
-        let name = format!("{}.{stamp:x}", about.name.clone().unwrap_or_default());
         let event = Event {
-            metadata: ObjectMeta { name: Some(name), namespace: Some(namespace), ..ObjectMeta::default() },
+            metadata: ObjectMeta { namespace: Some(namespace), ..ObjectMeta::default() },
             involved_object: about,
             reason: Some(same.reason.clone()),
             message: Some(same.message.clone()),
@@ -178,7 +170,23 @@ impl Recorder {
             reporting_instance: inner.host.clone(),
             ..Event::default()
         };
-        let stored = inner.api.create_as(event)?;
+        let (stored, turn) = loop {
+            let turn = {
+                let mut known = inner.known.lock();
+                known.turn += 1;
+                known.turn
+            };
+            // The time makes the name unique across restarts, the turn within one instant. Another component
+            // may tell of the same object in the same instant: then the next turn is free.
+            let stamp = now.as_nanosecond().wrapping_add(i128::from(turn));
+            let mut event = event.clone();
+            let about = event.involved_object.name.clone().unwrap_or_default();
+            event.metadata.name = Some(format!("{about}.{stamp:x}"));
+            match inner.api.create_as(event) {
+                Err(error) if error.is_already_exists() => {}
+                outcome => break (outcome?, turn),
+            }
+        };
         let mut known = inner.known.lock();
         known.events.insert(same.clone(), (stored.key(), turn));
         if known.events.len() > REMEMBERED {
@@ -220,5 +228,17 @@ mod tests {
         told.sort();
         assert_eq!(told, [("slow".into(), 2, "Warning".into()), ("slower".into(), 1, "Warning".into())]);
         assert_eq!(api.count(Kind::Event), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_components_tell_of_one_object_at_one_instant_api_11() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        let meta = |name: &str| ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() };
+        let about = api.create_as(Namespace { metadata: meta("default"), ..Namespace::default() }).unwrap();
+        for component in ["one", "another", "a third"] {
+            Recorder::new(&api, component).normal(about.object(), "Told", component);
+        }
+        assert_eq!(api.count(Kind::Event), 3);
     }
 }

@@ -3,14 +3,13 @@
 //! Advice is found by looking at what was refused, not by trying: it names what stands in the way on a node,
 //! completely, and how much of it.
 
-use std::fmt;
-
 use k8s_openapi::api::core::v1::Taint;
 
 use super::framework::PluginId;
 use super::node_info::{NodeInfo, NodeName};
 use super::pod_info::PodInfo;
-use super::reason::{Reason, ResourceName};
+use super::reason::Reason;
+use super::remedy::Remedy;
 use super::snapshot::Snapshot;
 use super::verdict::{Row, VerdictTable};
 use crate::object::taint::untolerated;
@@ -29,110 +28,6 @@ pub struct Advice {
     pub alike: usize,
 }
 
-/// One change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    /// Take the cordon off.
-    Uncordon,
-    /// Remove the taint, or tolerate it.
-    RemoveTaint(String),
-    /// Pods that request this much of a resource must go, or the pod must request less.
-    Free(ResourceName, i64),
-    /// The node as a whole has too little: by so much, of so much.
-    Enlarge {
-        /// What there is too little of.
-        resource: ResourceName,
-        /// By how much.
-        missing: i64,
-        /// How much there is.
-        has: i64,
-    },
-    /// One of the node's pods must go: it takes no more of them.
-    RemoveAnyPod,
-    /// The pod that has this host port must go.
-    FreePort(i32),
-    /// The node needs these labels, which the pod's node selector asks for.
-    AddLabels(String),
-    /// The node's labels must meet the pod's affinity, or the other way round.
-    MeetNodeAffinity,
-    /// The constraint on this topology must allow this skew.
-    RaiseMaxSkew(String, i64),
-    /// The node needs a label that spreading goes by.
-    Label(String),
-    /// A pod that the affinity asks for must run in the node's domain of this topology.
-    BringSoughtPod(String),
-    /// The pods that shun the pod, or that it shuns, must leave the node's domain of this topology.
-    RemoveShunnedPods(String),
-    /// The pod names another node.
-    ChangeNodeName,
-}
-
-impl Remedy {
-    /// How hard it is to do: smaller is better.
-    fn effort(&self) -> u32 {
-        match self {
-            Self::Uncordon | Self::RaiseMaxSkew(..) => 1,
-            Self::RemoveTaint(_) | Self::Label(_) | Self::AddLabels(_) | Self::MeetNodeAffinity => 2,
-            Self::Free(..) | Self::RemoveAnyPod | Self::FreePort(_) => 3,
-            Self::BringSoughtPod(_) | Self::RemoveShunnedPods(_) | Self::ChangeNodeName => 4,
-            Self::Enlarge { .. } => 6,
-        }
-    }
-
-    /// How much of it, of things that have an amount.
-    fn amount(&self) -> i64 {
-        match self {
-            Self::Free(_, amount) | Self::RaiseMaxSkew(_, amount) => *amount,
-            Self::Enlarge { missing, .. } => *missing,
-            _ => 0,
-        }
-    }
-}
-
-/// As an operator would say it.
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Uncordon => f.write_str("uncordon it"),
-            Self::RemoveTaint(taint) => write!(f, "remove the taint {taint}, or tolerate it"),
-            Self::Free(resource, amount) => write!(f, "free {} {resource}", shown(resource, *amount)),
-            Self::Enlarge { resource, has, .. } => {
-                write!(f, "request at most {} {resource}: it has no more in all", shown(resource, *has))
-            }
-            Self::RemoveAnyPod => f.write_str("remove a pod: it takes no more of them"),
-            Self::FreePort(port) => write!(f, "free host port {port}"),
-            Self::AddLabels(labels) => write!(f, "label it {labels}"),
-            Self::MeetNodeAffinity => f.write_str("label it as the pod's node affinity asks"),
-            Self::RaiseMaxSkew(key, skew) => write!(f, "raise maxSkew of {key} to {skew}"),
-            Self::Label(key) => write!(f, "give it the label {key}"),
-            Self::BringSoughtPod(key) => write!(f, "run a pod that the affinity asks for in its {key}"),
-            Self::RemoveShunnedPods(key) => {
-                write!(f, "remove the pods that anti-affinity keeps apart from its {key}")
-            }
-            Self::ChangeNodeName => f.write_str("name this node in the pod's spec"),
-        }
-    }
-}
-
-fn shown(resource: &ResourceName, amount: i64) -> String {
-    match resource {
-        ResourceName::Cpu if amount % 1000 == 0 => format!("{}", amount / 1000),
-        ResourceName::Cpu => format!("{amount}m"),
-        ResourceName::Extended(_) => amount.to_string(),
-        _ => {
-            const MIB: i64 = 1 << 20;
-            const GIB: i64 = 1 << 30;
-            if amount % GIB == 0 && amount > 0 {
-                format!("{}Gi", amount / GIB)
-            } else if amount % MIB == 0 || amount > 10 * MIB {
-                format!("{}Mi", (amount + MIB - 1) / MIB)
-            } else {
-                amount.to_string()
-            }
-        }
-    }
-}
-
 /// The nodes that need the least, with what they need; nodes that need the same are told as one.
 pub fn advise(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<Advice> {
     let needs = |(position, row): (usize, Row<'_>)| {
@@ -141,8 +36,7 @@ pub fn advise(pod: &PodInfo, snapshot: &Snapshot, table: &VerdictTable) -> Vec<A
         let amount: i64 = changes.iter().map(Remedy::amount).sum();
         (!changes.is_empty()).then_some((effort, amount, position, changes))
     };
-    let mut found: Vec<(u32, i64, usize, Vec<Remedy>)> =
-        table.rows().enumerate().filter_map(needs).collect();
+    let mut found: Vec<(u32, i64, usize, Vec<Remedy>)> = table.rows().enumerate().filter_map(needs).collect();
     found.sort_unstable_by_key(|(effort, amount, position, _)| (*effort, *amount, *position));
     let mut kept: Vec<Advice> = Vec::new();
     for (_, _, position, changes) in found {
@@ -313,7 +207,10 @@ mod tests {
         // What holds for many nodes is said once.
         let nodes: Vec<_> = (0..40).map(|n| sized_node(&format!("n{n:02}"), "1")).collect();
         let mut cluster = Cluster::new(&nodes);
-        assert_eq!(advice(&mut cluster, asking("2")), ["n00 +39: request at most 1 cpu: it has no more in all"]);
+        assert_eq!(
+            advice(&mut cluster, asking("2")),
+            ["n00 +39: request at most 1 cpu: it has no more in all"]
+        );
     }
 
     #[test]

@@ -35,6 +35,7 @@ mod preemption_scenarios;
 pub mod profile;
 pub mod queue;
 pub mod reason;
+pub mod remedy;
 mod report;
 pub mod requests;
 mod run;

@@ -31,9 +31,8 @@ impl Default for Profile {
 impl Profile {
     /// These plugins, all at every extension point they know, with their default weights.
     pub fn of(plugins: Vec<Arc<dyn Plugin>>) -> Self {
-        let at = Point::ALL.map(|point| {
-            plugins.iter().filter(|plugin| plugin.points().contains(&point)).cloned().collect()
-        });
+        let at = Point::ALL
+            .map(|point| plugins.iter().filter(|plugin| plugin.points().contains(&point)).cloned().collect());
         let weighed = |plugin: Arc<dyn Plugin>| {
             let weight = plugin.id().default_weight();
             (weight > 0).then_some((plugin, weight))

@@ -1,8 +1,6 @@
-//! Verdicts: what every filter said of every node for one pod, and how the nodes scored: those that take the
-//! pod, or, where none does, all of them as if they did.
+//! Verdicts: what every filter said of every node for one pod, and how the nodes would score if they took it.
 //!
-//! Architecture Invariant: a table is made when a pod fits nowhere or when somebody asks, never for a pod
-//! that found its node.
+//! Architecture Invariant: a table is made when a pod fits nowhere, never for a pod that found its node.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -33,8 +31,8 @@ pub struct ScoreColumn {
     pub plugin: PluginId,
     /// How much its score counts.
     pub weight: i64,
-    /// By node position, of 100; None for nodes that were not scored.
-    pub scores: Vec<Option<u8>>,
+    /// By node position, of 100.
+    pub scores: Vec<u8>,
 }
 
 /// One node's row of the table.
@@ -66,17 +64,10 @@ impl<'t> Row<'t> {
         self.verdicts().find_map(|(plugin, refusal)| refusal.map(|r| (plugin, r)))
     }
 
-    /// The scores of the node, column by column of [`VerdictTable::scored_by`]; none when it was not scored.
+    /// The scores of the node, column by column of [`VerdictTable::scored_by`].
     pub fn scores(self) -> impl Iterator<Item = i64> {
         let position = self.position;
-        let score = move |column: &ScoreColumn| column.scores.get(position).copied().flatten().map(i64::from);
-        self.table.scores.iter().filter_map(score)
-    }
-
-    /// The weighted sum of the scores; none when the node was not scored.
-    pub fn total(self) -> Option<i64> {
-        let weights = self.table.scores.iter().map(|column| column.weight);
-        self.scores().zip(weights).map(|(score, weight)| score * weight).reduce(|sum, part| sum + part)
+        self.table.scores.iter().map(move |column| i64::from(column.scores[position]))
     }
 }
 

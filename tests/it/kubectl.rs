@@ -1,5 +1,7 @@
 //! The main story with an unmodified kubectl: roll out, break, undo, scale, drain, debug (API-6, DEP-2, DEP-4).
 
+mod stateful_sets;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;

@@ -7,4 +7,5 @@ mod limits;
 mod node;
 mod sandbox;
 mod sessions;
+mod volumes;
 mod web_server;

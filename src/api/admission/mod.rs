@@ -96,8 +96,8 @@ pub(super) fn charge<'a>(
     new: &Object,
     dry_run: bool,
 ) -> Result<Charge<'a>, ApiError> {
-    let same = old.is_some_and(|old| old.same_spec(new));
-    if !asks_for_more(part) || same || !is_enabled(api, RESOURCE_QUOTA) {
+    let asks = asks_for_more(part) && !old.is_some_and(|old| old.same_spec(new));
+    if !asks || !is_enabled(api, RESOURCE_QUOTA) {
         return Ok(Charge::default());
     }
     resource_quota::charge(api, old, new, dry_run)

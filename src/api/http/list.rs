@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::request::Query;
 use crate::api::{Api, ApiError};
 use crate::base::clock::Clock;
-use crate::object::{Kind, Object, Revision};
+use crate::object::{Object, Revision, ServedKind};
 
 /// Lists that are being paged through at once; the oldest is forgotten beyond that.
 const OPEN_LISTS: usize = 64;
@@ -58,7 +58,7 @@ impl Pages {
     pub(super) fn page(
         &self,
         api: &Api,
-        kind: Kind,
+        served: ServedKind,
         namespace: Option<&str>,
         query: &Query,
     ) -> Result<Page, ApiError> {
@@ -69,8 +69,8 @@ impl Pages {
             return Ok(self.cut(list.0, &list.1, token.id, token.start, limit));
         }
         check_revision(api, query)?;
-        let selection = query.selection(kind)?;
-        let snapshot = api.list(kind, namespace);
+        let selection = query.selection(served)?;
+        let snapshot = api.list(served.kind(), namespace);
         let objects: Vec<_> = if selection.is_everything() {
             snapshot.objects
         } else {
@@ -157,19 +157,19 @@ fn check_revision(api: &Api, query: &Query) -> Result<(), ApiError> {
 }
 
 /// The list's JSON, copied from the objects' own encodings.
-pub(super) fn encode(kind: Kind, page: &Page) -> Bytes {
-    let size: usize = page.objects.iter().map(|o| o.json().len() + 1).sum();
+pub(super) fn encode(served: ServedKind, page: &Page) -> Bytes {
+    let items: Vec<Bytes> = page.objects.iter().map(|object| served.json(object)).collect();
+    let size: usize = items.iter().map(|item| item.len() + 1).sum();
     let mut out = BytesMut::with_capacity(size + 256);
-    let info = kind.info();
-    let (name, version) = (info.name, info.api_version());
+    let (name, version) = (served.kind().info().name, served.api_version());
     out.put(format!("{{\"kind\":\"{name}List\",\"apiVersion\":\"{version}\",\"metadata\":").as_bytes());
     out.put(metadata(page).to_string().as_bytes());
     out.put(&b",\"items\":["[..]);
-    for (n, object) in page.objects.iter().enumerate() {
+    for (n, item) in items.iter().enumerate() {
         if n > 0 {
             out.put_u8(b',');
         }
-        out.put(object.json().as_ref());
+        out.put(item.as_ref());
     }
     out.put(&b"]}"[..]);
     out.freeze()

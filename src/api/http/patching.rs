@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::body;
 use crate::api::ApiError;
 use crate::api::patch::{PatchError, PatchTarget, PatchType, apply_patch};
-use crate::object::Kind;
+use crate::object::ServedKind;
 
 /// One patch, of one of the types that Kubernetes knows.
 pub(super) struct Patch {
@@ -23,8 +23,8 @@ impl Patch {
     }
 
     /// The patched object.
-    pub(super) fn apply(&self, kind: Kind, current: &Value) -> Result<Value, ApiError> {
-        Ok(apply_patch(kind, self.type_, current, &self.bytes)?)
+    pub(super) fn apply(&self, served: ServedKind, current: &Value) -> Result<Value, ApiError> {
+        Ok(apply_patch(served, self.type_, current, &self.bytes)?)
     }
 
     /// The patched scale of an object.

@@ -13,7 +13,7 @@ use super::table::IncludeObject;
 use super::verdicts::{self, VerdictTarget};
 use crate::api::{ApiError, Selection};
 use crate::object::selector::{Selector, parse_fields};
-use crate::object::{Key, Kind, Subresource};
+use crate::object::{Key, Kind, ServedKind, Subresource};
 
 /// What a path names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +33,18 @@ pub(super) enum Target {
 /// A collection, an object, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResourceTarget {
-    pub(super) kind: Kind,
+    /// The kind, in the version that the path has.
+    pub(super) served: ServedKind,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
     pub(super) subresource: Option<Subresource>,
 }
 
 impl ResourceTarget {
+    pub(super) fn kind(&self) -> Kind {
+        self.served.kind()
+    }
+
     /// The object's key; None for a collection.
     pub(super) fn key(&self) -> Option<Key> {
         self.name.as_ref().map(|name| Key::new(self.namespace.clone().unwrap_or_default(), name.clone()))
@@ -111,7 +116,8 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget,
         [plural, name, "proxy", ..] => (plural, Some(*name), Some("proxy")),
         _ => return Err(ApiError::NoSuchResource),
     };
-    let kind = Kind::from_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
+    let served = ServedKind::from_path(group, version, plural).ok_or(ApiError::NoSuchResource)?;
+    let kind = served.kind();
     if kind.namespaced() != namespace.is_some() && (namespace.is_some() || name.is_some()) {
         return Err(ApiError::NoSuchResource);
     }
@@ -121,7 +127,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget,
             Some(*kind.info().subresources.iter().find(|s| s.path() == sub).ok_or(ApiError::NoSuchResource)?)
         }
     };
-    Ok(ResourceTarget { kind, namespace, name: name.map(Into::into), subresource })
+    Ok(ResourceTarget { served, namespace, name: name.map(Into::into), subresource })
 }
 
 /// How a request wants to be answered, read before its body is.
@@ -217,11 +223,14 @@ impl Query {
     }
 
     /// The objects asked for by label and field selectors.
-    pub(super) fn selection(&self, kind: Kind) -> Result<Selection, ApiError> {
+    pub(super) fn selection(&self, served: ServedKind) -> Result<Selection, ApiError> {
         let bad = |e: crate::object::selector::SelectorError| ApiError::BadRequest(e.to_string());
         let labels = Selector::parse(self.get("labelSelector").unwrap_or("")).map_err(bad)?;
-        let fields = parse_fields(self.get("fieldSelector").unwrap_or("")).map_err(bad)?;
-        crate::api::select::check_fields(kind, &fields)?;
+        let mut fields = parse_fields(self.get("fieldSelector").unwrap_or("")).map_err(bad)?;
+        for field in &mut fields {
+            field.path = served.stored_field(std::mem::take(&mut field.path));
+        }
+        crate::api::select::check_fields(served.kind(), &fields)?;
         Ok(Selection { labels, fields })
     }
 }
@@ -238,7 +247,7 @@ mod tests {
     #[test]
     fn paths_name_what_kubernetes_paths_name_api_2() {
         let resource = |path: &str| match Target::parse(path) {
-            Ok(Target::Resource(t)) => Some((t.kind, t.namespace, t.name, t.subresource)),
+            Ok(Target::Resource(t)) => Some((t.kind(), t.namespace, t.name, t.subresource)),
             _ => None,
         };
         let text = |t: &str| Some(t.to_string());

@@ -18,7 +18,7 @@ use super::table::{self, IncludeObject, TableMeta};
 use super::{Server, body, list, logs, port_forward, proxy, sessions, watch};
 use crate::api::write::Part;
 use crate::api::{ApiError, Cause, DeleteOptions, Deleted, Propagation, WriteOptions};
-use crate::object::{Key, Kind, Object, Revision, Subresource};
+use crate::object::{Key, Kind, Object, Revision, ServedKind, Subresource};
 
 /// Answers a request about objects of a kind.
 pub(super) async fn answer(
@@ -34,7 +34,7 @@ pub(super) async fn answer(
         (None, None, Method::GET) => list_answer(server, &target, wanted),
         (None, None, Method::POST) => create(server, &target, request, wanted).await,
         (None, None, Method::DELETE) => delete_collection(server, &target, request, wanted).await,
-        (None, Some(key), Method::GET) => get(server, target.kind, &key, wanted),
+        (None, Some(key), Method::GET) => get(server, target.served, &key, wanted),
         (None, Some(key), Method::PUT) => replace(server, &target, &key, Part::Main, request, wanted).await,
         (None, Some(key), Method::PATCH) => patch(server, &target, &key, Part::Main, request, wanted).await,
         (None, Some(key), Method::DELETE) => delete(server, &target, &key, request, wanted).await,
@@ -63,7 +63,7 @@ async fn subresource(
     };
     if let Some(written) = written {
         return match method {
-            Method::GET => get(server, target.kind, key, wanted),
+            Method::GET => get(server, target.served, key, wanted),
             Method::PUT => replace(server, target, key, written, request, wanted).await,
             Method::PATCH => patch(server, target, key, written, request, wanted).await,
             _ => Err(not_allowed()),
@@ -71,7 +71,7 @@ async fn subresource(
     }
     match (part, method) {
         (Subresource::Scale, Method::GET) => {
-            Answer::json(StatusCode::OK, &server.api().scale(target.kind, key)?)
+            Answer::json(StatusCode::OK, &server.api().scale(target.kind(), key)?)
         }
         (Subresource::Scale, Method::PUT | Method::PATCH) => {
             change_scale(server, target, key, request, wanted).await
@@ -87,19 +87,25 @@ async fn subresource(
         (Subresource::PortForward, Method::GET | Method::POST) => {
             port_forward::answer(server, key, request, &wanted.query).await
         }
-        (Subresource::Proxy, _) => proxy::answer(server, target.kind, key, request).await,
+        (Subresource::Proxy, _) => proxy::answer(server, target.kind(), key, request).await,
         _ => Err(not_allowed()),
     }
 }
 
 /// One object in the form asked for.
-pub(super) fn encode_one(form: Form, include: IncludeObject, now: Timestamp, object: &Arc<Object>) -> Bytes {
+pub(super) fn encode_one(
+    served: ServedKind,
+    form: Form,
+    include: IncludeObject,
+    now: Timestamp,
+    object: &Arc<Object>,
+) -> Bytes {
     match form {
-        Form::Object => object.json().clone(),
+        Form::Object => served.json(object),
         Form::Table => {
             let metadata =
                 TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
-            table::table(object.kind(), [&**object], include, &metadata, now).into()
+            table::table(served, [&**object], include, &metadata, now).into()
         }
         Form::Metadata => {
             let mut value = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
@@ -109,21 +115,27 @@ pub(super) fn encode_one(form: Form, include: IncludeObject, now: Timestamp, obj
     }
 }
 
-fn answer_one(server: &Server, status: StatusCode, wanted: &Wanted, object: &Arc<Object>) -> Response {
+fn answer_one(
+    server: &Server,
+    served: ServedKind,
+    status: StatusCode,
+    wanted: &Wanted,
+    object: &Arc<Object>,
+) -> Response {
     let now = server.api().clock().now();
-    Answer::bytes(status, encode_one(wanted.form, wanted.query.include_object(), now, object))
+    Answer::bytes(status, encode_one(served, wanted.form, wanted.query.include_object(), now, object))
 }
 
-fn get(server: &Server, kind: Kind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
+fn get(server: &Server, served: ServedKind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
     list::not_older_than(server.api(), &wanted.query)?;
-    Ok(answer_one(server, StatusCode::OK, wanted, &server.api().get(kind, key)?))
+    Ok(answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?))
 }
 
 fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Result<Response, ApiError> {
     let page =
-        server.inner.pages.page(server.api(), target.kind, target.namespace.as_deref(), &wanted.query)?;
+        server.inner.pages.page(server.api(), target.served, target.namespace.as_deref(), &wanted.query)?;
     let bytes = match wanted.form {
-        Form::Object => list::encode(target.kind, &page),
+        Form::Object => list::encode(target.served, &page),
         Form::Table => {
             let metadata = TableMeta {
                 resource_version: page.revision.to_string(),
@@ -132,7 +144,7 @@ fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Res
             };
             let (include, now) = (wanted.query.include_object(), server.api().clock().now());
             let objects = page.objects.iter().map(|o| &**o);
-            table::table(target.kind, objects, include, &metadata, now).into()
+            table::table(target.served, objects, include, &metadata, now).into()
         }
         Form::Metadata => {
             let items: Vec<Value> = page
@@ -163,7 +175,7 @@ fn read_object(
     mut read: body::ReadValue,
     wanted: &Wanted,
 ) -> Result<(Object, Vec<String>), ApiError> {
-    let kind = target.kind;
+    let kind = target.kind();
     let info = kind.info();
     let Some(fields) = read.value.as_object_mut() else {
         return Err(ApiError::BadRequest(format!(
@@ -179,19 +191,19 @@ fn read_object(
         return Err(ApiError::BadRequest(format!(
             "{name} in version \"{api_version}\" cannot be handled as a {}: converting ({api_version}.{name}) to \
              ({}.{}): unknown conversion",
-            info.name, info.version, info.name
+            info.name, target.served.version(), info.name
         )));
     }
-    if !api_version.is_empty() && api_version != info.api_version() {
+    let expected = target.served.api_version();
+    if !api_version.is_empty() && api_version != expected {
         return Err(ApiError::BadRequest(format!(
-            "the API version in the data ({api_version}) does not match the expected API version ({})",
-            info.api_version()
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
-    fields.insert("apiVersion".into(), info.api_version().into());
+    fields.insert("apiVersion".into(), expected.into());
     fields.insert("kind".into(), info.name.into());
     place(target, fields)?;
-    let (object, warnings) = super::strict::object(kind, read, &wanted.query)?;
+    let (object, warnings) = super::strict::object(target.served, read, &wanted.query)?;
     Ok((object, warnings))
 }
 
@@ -230,14 +242,14 @@ async fn create(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    if target.kind.namespaced() && target.namespace.is_none() {
+    if target.kind().namespaced() && target.namespace.is_none() {
         return Err(not_allowed());
     }
     let options = write_options(wanted)?;
     let read = body::read_value(request).await?;
     let (object, warnings) = read_object(target, read, wanted)?;
     let stored = server.api().create(object, &options)?;
-    answer_written(server, StatusCode::CREATED, wanted, &options, &stored, &warnings).await
+    answer_written(server, target.served, StatusCode::CREATED, wanted, &options, &stored, &warnings).await
 }
 
 async fn replace(
@@ -251,8 +263,8 @@ async fn replace(
     let options = write_options(wanted)?;
     let read = body::read_value(request).await?;
     let (object, warnings) = read_object(target, read, wanted)?;
-    let stored = server.api().change(target.kind, key, part, &options, |_| Ok(object.clone()))?;
-    answer_written(server, StatusCode::OK, wanted, &options, &stored, &warnings).await
+    let stored = server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()))?;
+    answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored, &warnings).await
 }
 
 async fn patch(
@@ -266,19 +278,20 @@ async fn patch(
     let options = write_options(wanted)?;
     let patch = super::patching::Patch::read(request).await?;
     let mut warnings = Vec::new();
-    let stored = server.api().change(target.kind, key, part, &options, |current| {
-        let value = patch.apply(target.kind, &current.to_value())?;
+    let stored = server.api().change(target.kind(), key, part, &options, |current| {
+        let value = patch.apply(target.served, &target.served.value(current))?;
         let read = body::ReadValue { value, duplicates: Vec::new() };
         let (object, warned) = read_object(target, read, wanted)?;
         warnings = warned;
         Ok(object)
     })?;
-    answer_written(server, StatusCode::OK, wanted, &options, &stored, &warnings).await
+    answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored, &warnings).await
 }
 
 /// The object as it was stored, once it is durable, with what the client should know of it.
 async fn answer_written(
     server: &Server,
+    served: ServedKind,
     status: StatusCode,
     wanted: &Wanted,
     options: &WriteOptions,
@@ -286,7 +299,7 @@ async fn answer_written(
     warnings: &[String],
 ) -> Result<Response, ApiError> {
     server.settle(stored, options).await?;
-    Ok(Answer::warn(answer_one(server, status, wanted, stored), warnings))
+    Ok(Answer::warn(answer_one(server, served, status, wanted, stored), warnings))
 }
 
 /// Reads a request's deletion options, from its body or its query.
@@ -342,17 +355,17 @@ async fn delete(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    let (options, warnings) = with_default_propagation(target.kind, delete_options(request, wanted).await?);
-    let deleted = server.api().delete(target.kind, key, &options)?;
+    let (options, warnings) = with_default_propagation(target.kind(), delete_options(request, wanted).await?);
+    let deleted = server.api().delete(target.kind(), key, &options)?;
     let writes = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     server.settle(deleted.object(), &writes).await?;
     let answer = match deleted {
         // As Kubernetes: a pod is always shown as it was left.
-        Deleted::Removed(object) if target.kind != Kind::Pod => {
-            Answer::json(StatusCode::OK, &success(target.kind, &object))?
+        Deleted::Removed(object) if target.kind() != Kind::Pod => {
+            Answer::json(StatusCode::OK, &success(target.kind(), &object))?
         }
         Deleted::Removed(object) | Deleted::Terminating(object) => {
-            answer_one(server, StatusCode::OK, wanted, &object)
+            answer_one(server, target.served, StatusCode::OK, wanted, &object)
         }
     };
     Ok(Answer::warn(answer, &warnings))
@@ -395,16 +408,16 @@ async fn delete_collection(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    if target.kind.namespaced() && target.namespace.is_none() {
+    if target.kind().namespaced() && target.namespace.is_none() {
         return Err(not_allowed());
     }
-    let selection = wanted.query.selection(target.kind)?;
-    let (options, warnings) = with_default_propagation(target.kind, delete_options(request, wanted).await?);
+    let selection = wanted.query.selection(target.served)?;
+    let (options, warnings) = with_default_propagation(target.kind(), delete_options(request, wanted).await?);
     let deleted =
-        server.api().delete_collection(target.kind, target.namespace.as_deref(), &selection, &options)?;
+        server.api().delete_collection(target.kind(), target.namespace.as_deref(), &selection, &options)?;
     server.api().durable(server.api().revision()).await?;
     let page = list::Page { revision: server.api().revision(), objects: deleted, next: None, remaining: 0 };
-    Ok(Answer::warn(Answer::bytes(StatusCode::OK, list::encode(target.kind, &page)), &warnings))
+    Ok(Answer::warn(Answer::bytes(StatusCode::OK, list::encode(target.served, &page)), &warnings))
 }
 
 async fn change_scale(
@@ -420,10 +433,10 @@ async fn change_scale(
     };
     let scale = if request.method() == Method::PUT {
         let scale = decode(body::read_value(request).await?.value)?;
-        server.api().change_scale(target.kind, key, &options, |_| Ok(scale.clone()))?
+        server.api().change_scale(target.kind(), key, &options, |_| Ok(scale.clone()))?
     } else {
         let patch = super::patching::Patch::read(request).await?;
-        server.api().change_scale(target.kind, key, &options, |current| {
+        server.api().change_scale(target.kind(), key, &options, |current| {
             let current = serde_json::to_value(current).map_err(|e| ApiError::Internal(e.to_string()))?;
             decode(patch.apply_to_scale(&current)?)
         })?
@@ -495,7 +508,7 @@ async fn finalize(
             Ok(next)
         })?;
     server.settle(&stored, &WriteOptions::default()).await?;
-    Ok(answer_one(server, StatusCode::OK, wanted, &stored))
+    Ok(answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored))
 }
 
 impl Server {

@@ -4,14 +4,18 @@ use super::body::ReadValue;
 use super::request::Query;
 use crate::api::ApiError;
 use crate::api::schema::schema_check;
-use crate::object::{Kind, Object};
+use crate::object::{Object, ServedKind};
 
 /// The typed object, and what its author should hear.
-pub(super) fn object(kind: Kind, read: ReadValue, query: &Query) -> Result<(Object, Vec<String>), ApiError> {
-    let info = kind.info();
-    let report = schema_check(info.group, info.version, info.name, &read.value);
+pub(super) fn object(
+    served: ServedKind,
+    read: ReadValue,
+    query: &Query,
+) -> Result<(Object, Vec<String>), ApiError> {
+    let (kind, version) = (served.kind(), served.version());
+    let name = kind.info().name;
+    let report = schema_check(served.group(), version, name, &read.value);
     let unreadable = |reason: String| {
-        let (name, version) = (info.name, info.version);
         ApiError::BadRequest(format!(
             "{name} in version \"{version}\" cannot be handled as a {name}: {reason}"
         ))
@@ -40,6 +44,6 @@ pub(super) fn object(kind: Kind, read: ReadValue, query: &Query) -> Result<(Obje
             });
         }
     };
-    let object = Object::from_value(kind, read.value).map_err(|error| unreadable(error.to_string()))?;
+    let object = Object::from_value(kind, served.stored(read.value)).map_err(|error| unreadable(error.to_string()))?;
     Ok((object, warnings))
 }

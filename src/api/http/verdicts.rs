@@ -62,7 +62,7 @@ pub(super) fn answer(
             || ApiError::NotKnown { resource: PLURAL, group: GROUP, name: format!("{namespace}/{name}") };
         vec![verdict.ok_or_else(missing)?]
     } else {
-        let selection = wanted.query.selection(Kind::Pod)?;
+        let selection = wanted.query.selection(Kind::Pod.into())?;
         let pods = api.list_as::<Pod>(target.namespace.as_deref());
         let selected = pods.into_iter().filter(|pod| selection.matches(pod.object()));
         selected.filter_map(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?))).collect()
@@ -80,7 +80,8 @@ pub(super) fn answer(
 }
 
 fn summary(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
-    let told = |advice: &NodeAdvice| json!({"node": advice.node, "changes": advice.changes, "alike": advice.alike});
+    let told =
+        |advice: &NodeAdvice| json!({"node": advice.node, "changes": advice.changes, "alike": advice.alike});
     let advice: Vec<Value> = verdict.advice.iter().map(told).collect();
     json!({
         "kind": KIND, "apiVersion": format!("{GROUP}/{VERSION}"),

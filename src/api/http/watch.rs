@@ -19,7 +19,7 @@ use super::respond::Answer;
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
 use crate::base::clock::Clock;
-use crate::object::{Kind, Object, Revision};
+use crate::object::{Object, Revision, ServedKind};
 use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
 
 /// Encoded events waiting for a slow connection; the store's ring holds the rest.
@@ -32,8 +32,8 @@ pub(super) fn answer(
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
     let query = &wanted.query;
-    let kind = target.kind;
-    let mut selection = query.selection(kind)?;
+    let kind = target.kind();
+    let mut selection = query.selection(target.served)?;
     if let Some(name) = &target.name {
         selection.fields.push(crate::object::selector::FieldRequirement {
             path: "metadata.name".into(),
@@ -57,7 +57,7 @@ pub(super) fn answer(
         });
     }
     let view = View {
-        kind,
+        served: target.served,
         namespace: target.namespace.clone(),
         selection,
         form: wanted.form,
@@ -129,7 +129,7 @@ fn expired(error: &Expired) -> ApiError {
 
 /// What a watcher is shown, and how.
 struct View {
-    kind: Kind,
+    served: ServedKind,
     namespace: Option<String>,
     selection: Selection,
     form: Form,
@@ -157,12 +157,12 @@ impl View {
     }
 
     fn encode(&self, out: &mut BytesMut, type_: &str, object: &Arc<Object>) {
-        let body = super::resource::encode_one(self.form, self.include, self.clock.now(), object);
+        let body = super::resource::encode_one(self.served, self.form, self.include, self.clock.now(), object);
         put_event(out, type_, &body);
     }
 
     fn bookmark(&self, out: &mut BytesMut, revision: Revision, ends_initial: bool) {
-        let info = self.kind.info();
+        let (name, version) = (self.served.kind().info().name, self.served.api_version());
         let mut metadata =
             serde_json::json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if ends_initial {
@@ -170,7 +170,7 @@ impl View {
         }
         let object = match self.form {
             Form::Object => serde_json::json!({
-                "kind": info.name, "apiVersion": info.api_version(), "metadata": metadata}),
+                "kind": name, "apiVersion": version, "metadata": metadata}),
             Form::Metadata => serde_json::json!({
                 "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
             Form::Table => serde_json::json!({

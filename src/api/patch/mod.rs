@@ -65,6 +65,12 @@ pub struct PatchTarget<'a> {
     pub kind: &'a str,
 }
 
+impl From<crate::object::ServedKind> for PatchTarget<'static> {
+    fn from(served: crate::object::ServedKind) -> Self {
+        Self { group: served.group(), version: served.version(), kind: served.kind().info().name }
+    }
+}
+
 impl From<crate::object::Kind> for PatchTarget<'static> {
     fn from(kind: crate::object::Kind) -> Self {
         let info = kind.info();

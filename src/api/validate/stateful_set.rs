@@ -6,13 +6,25 @@ use k8s_openapi::api::apps::v1::{
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Volume};
 
 use super::field::{FieldErrors, Path, Shown, quote};
-use super::{names, workload};
+use super::{names, storage, workload};
 
 const FORBIDDEN_CHANGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
-/// A new set: what holds for all, and a service whose name can be part of the pods' own.
+/// A new set: what holds for all; claims that can be made, and a service whose name can be part of the pods'
+/// own.
 pub(super) fn create(errors: &mut FieldErrors, set: &StatefulSet) {
     stateful_set(errors, set);
+    let templates = Path::root("spec.volumeClaimTemplates");
+    for (i, claim) in set.spec.volume_claim_templates.iter().flatten().enumerate() {
+        let path = templates.index(i);
+        if claim.metadata.name.as_ref().is_none_or(String::is_empty) {
+            errors.required(&path.child("metadata.name"), "");
+        }
+        match &claim.spec {
+            Some(spec) => storage::claim_spec(errors, &path.child("spec"), spec),
+            None => errors.required(&path.child("spec"), ""),
+        }
+    }
     if let Some(service) = set.spec.service_name.as_ref().filter(|name| !name.is_empty()) {
         let path = Path::root("spec.serviceName");
         errors.invalid_each(&path, service, names::dns_1123_label(service));
@@ -46,12 +58,6 @@ fn stateful_set(errors: &mut FieldErrors, set: &StatefulSet) {
     workload::required_selector(errors, &path, &spec.selector, "statefulset");
     let template = with_claims(spec);
     workload::selector_and_template_of("StatefulSet", errors, &path, &spec.selector, Some(&template));
-    let templates = path.child("volumeClaimTemplates");
-    for (i, claim) in spec.volume_claim_templates.iter().flatten().enumerate() {
-        if claim.metadata.name.as_ref().is_none_or(String::is_empty) {
-            errors.required(&templates.index(i).child("metadata.name"), "");
-        }
-    }
 }
 
 /// The template as its pods will be: each claim is a volume, and replaces one of its name.

@@ -23,12 +23,8 @@ pub(super) const MONTHS: Bounds = Bounds {
     names: &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
     first_name: 1,
 };
-pub(super) const WEEKDAYS: Bounds = Bounds {
-    min: 0,
-    max: 6,
-    names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
-    first_name: 0,
-};
+pub(super) const WEEKDAYS: Bounds =
+    Bounds { min: 0, max: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"], first_name: 0 };
 
 /// All that the bounds allow, left open.
 pub(super) fn all(bounds: &Bounds) -> u64 {
@@ -103,7 +99,9 @@ fn number_or_name(text: &str, bounds: &Bounds) -> Result<u32, CronError> {
 /// A number that is not negative; beyond any bound it is only known to be large.
 fn number(text: &str) -> Result<u32, CronError> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let fault = |what: &str| CronError(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {what}"));
+    let fault = |what: &str| {
+        CronError(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {what}"))
+    };
     if digits.is_empty() || !digits.bytes().all(|c| c.is_ascii_digit()) {
         return Err(fault("invalid syntax"));
     }

@@ -110,7 +110,10 @@ mod tests {
             ),
             ("@fortnightly", "unrecognized descriptor: @fortnightly"),
             ("@every soon", "failed to parse duration @every soon: time: invalid duration \"soon\""),
-            ("TZ=Nowhere/City 0 0 * * *", "provided bad location Nowhere/City: unknown time zone Nowhere/City"),
+            (
+                "TZ=Nowhere/City 0 0 * * *",
+                "provided bad location Nowhere/City: unknown time zone Nowhere/City",
+            ),
         ] {
             assert_eq!(CronSchedule::parse(text).unwrap_err().to_string(), expected, "{text}");
         }

@@ -16,7 +16,7 @@ use super::args::{InstanceArgs, ManifestRequest};
 use super::serve::runtime;
 use crate::cluster::default_data_dir;
 use crate::manifest::{self, Document};
-use crate::object::Kind;
+use crate::object::ServedKind;
 
 /// The namespace of objects that name none.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
@@ -123,11 +123,11 @@ fn named_field(message: &str) -> &str {
 }
 
 /// The paths of an object: of its collection, and its own.
-fn paths(kind: Kind, namespace: &str, name: &str) -> (String, String) {
-    let info = kind.info();
-    let root = if info.group.is_empty() { "/api".to_string() } else { format!("/apis/{}", info.group) };
+fn paths(served: ServedKind, namespace: &str, name: &str) -> (String, String) {
+    let (info, group) = (served.kind().info(), served.group());
+    let root = if group.is_empty() { "/api".to_string() } else { format!("/apis/{group}") };
     let place = if info.namespaced() { format!("/namespaces/{namespace}") } else { String::new() };
-    let collection = format!("{root}/{}{place}/{}", info.version, info.plural);
+    let collection = format!("{root}/{}{place}/{}", served.version(), info.plural);
     let own = format!("{collection}/{name}");
     (collection, own)
 }
@@ -138,7 +138,7 @@ async fn apply_one(
     namespace: &str,
     mode: Mode,
 ) -> Result<&'static str, kube::Error> {
-    let Ok(kind) = document.kind() else { return Ok("skipped") };
+    let Ok(served) = document.served() else { return Ok("skipped") };
     let mut object = document.value.clone();
     let text = |object: &Value, pointer: &str| {
         object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_string()
@@ -146,7 +146,7 @@ async fn apply_one(
     let own_namespace = text(&object, "/metadata/namespace");
     let namespace = if own_namespace.is_empty() { namespace } else { &own_namespace };
     let name = text(&object, "/metadata/name");
-    let (collection, own) = paths(kind, namespace, &name);
+    let (collection, own) = paths(served, namespace, &name);
     let query = match mode {
         Mode::Write => "fieldManager=podium&fieldValidation=Strict",
         Mode::DryRun => "fieldManager=podium&fieldValidation=Strict&dryRun=All",
@@ -169,7 +169,7 @@ async fn apply_one(
                 .and_then(Value::as_str)
                 .and_then(|text| serde_json::from_str(text).ok())
                 .unwrap_or_else(|| json!({}));
-            let patch = removal::patch(kind, &last, &object);
+            let patch = removal::patch(served, &last, &object);
             let media_type = "application/strategic-merge-patch+json";
             let stored = send(client, Method::PATCH, &format!("{own}?{query}"), media_type, &patch).await?;
             let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
@@ -255,10 +255,10 @@ async fn delete_one(
     document: &Document,
     asked: &ManifestRequest,
 ) -> Result<bool, kube::Error> {
-    let Ok(kind) = document.kind() else { return Ok(false) };
+    let Ok(served) = document.served() else { return Ok(false) };
     let text = |pointer: &str| document.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let namespace = Some(text("/metadata/namespace")).filter(|n| !n.is_empty()).unwrap_or(&asked.namespace);
-    let (_, own) = paths(kind, namespace, text("/metadata/name"));
+    let (_, own) = paths(served, namespace, text("/metadata/name"));
     let path = if asked.dry_run { format!("{own}?dryRun=All") } else { own };
     match send(client, Method::DELETE, &path, "application/json", &json!({"propagationPolicy": "Background"}))
         .await

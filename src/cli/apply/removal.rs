@@ -6,12 +6,11 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::schema::{Shape, TypeId, graph};
-use crate::object::Kind;
+use crate::object::ServedKind;
 
 /// The new manifest as a strategic merge patch that also takes away what only the last one had.
-pub(super) fn patch(kind: Kind, last: &Value, new: &Value) -> Value {
-    let info = kind.info();
-    let root = graph().root(info.group, info.version, info.name);
+pub(super) fn patch(served: ServedKind, last: &Value, new: &Value) -> Value {
+    let root = graph().root(served.group(), served.version(), served.kind().info().name);
     let mut patch = new.clone();
     if let (Some(root), Value::Object(last), Value::Object(patch)) = (root, last, &mut patch) {
         remove_fields(&Shape::Object(root), last, patch);
@@ -68,6 +67,7 @@ fn remove_elements(element: &Shape, key: &str, old: &[Value], new: &mut Vec<Valu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::Kind;
     use crate::api::patch::{PatchType, apply_patch_value};
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
             "spec": {"paused": true, "replicas": 7, "template": {"spec": {"containers": [
                 {"name": "web", "image": "nginx:1", "args": ["x"], "imagePullPolicy": "Always"},
                 {"name": "old", "image": "o"}, {"name": "injected", "image": "i"}]}}}});
-        let patch = patch(Kind::Deployment, &last, &new);
+        let patch = patch(Kind::Deployment.into(), &last, &new);
         let result = apply_patch_value(Kind::Deployment, PatchType::StrategicMerge, &current, patch).unwrap();
         assert_eq!(
             result,

@@ -176,7 +176,11 @@ mod tests {
             .map(|row| match row {
                 Row::Group(group, _) => format!("{}× {}", group.nodes.len(), reasons(row.example(verdict))),
                 Row::Node(position, nested) => {
-                    format!("{}{}", if *nested == Nested::Yes { "  " } else { "" }, verdict.nodes[*position].name)
+                    format!(
+                        "{}{}",
+                        if *nested == Nested::Yes { "  " } else { "" },
+                        verdict.nodes[*position].name
+                    )
                 }
             })
             .collect()

@@ -39,7 +39,8 @@ pub fn told(pod: &Pod, events: &[&Event]) -> Option<Told> {
         times: count(event),
     });
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
-    let condition = conditions.into_iter().flatten().find(|c| c.type_ == "PodScheduled" && c.status != "True");
+    let condition =
+        conditions.into_iter().flatten().find(|c| c.type_ == "PodScheduled" && c.status != "True");
     let condition = condition.map(|condition| Told {
         message: condition.message.clone().unwrap_or_default(),
         source: "PodScheduled condition",
@@ -104,13 +105,22 @@ mod tests {
                 vec![(Some(2), "node(s) did not a, b and c")],
                 "",
             ),
-            ("no nodes available to schedule pods", None, vec![(None, "no nodes available to schedule pods")], ""),
+            (
+                "no nodes available to schedule pods",
+                None,
+                vec![(None, "no nodes available to schedule pods")],
+                "",
+            ),
             ("", None, vec![], ""),
         ] {
             let found = reasons(message);
             let listed: Vec<(Option<u64>, &str)> =
                 found.against.iter().map(|(number, reason)| (*number, reason.as_str())).collect();
-            assert_eq!((found.nodes, listed, found.preemption.as_str()), (nodes, against, preemption), "{message}");
+            assert_eq!(
+                (found.nodes, listed, found.preemption.as_str()),
+                (nodes, against, preemption),
+                "{message}"
+            );
         }
     }
 }

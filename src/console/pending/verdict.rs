@@ -158,7 +158,8 @@ mod tests {
     #[test]
     fn con_14_a_cluster_without_verdicts_is_told_from_a_pod_without_one() {
         let status = |code: u16, kind: Option<&str>| {
-            let details = kind.map(|kind| json!({"kind": kind, "group": "podium.dev", "name": "default/web"}));
+            let details =
+                kind.map(|kind| json!({"kind": kind, "group": "podium.dev", "name": "default/web"}));
             let status: Status = serde_json::from_value(json!({"status": "Failure", "message": "no",
                 "reason": "NotFound", "code": code, "details": details}))
             .expect("a status");

@@ -49,7 +49,8 @@ pub(super) fn lines(
 /// The reasons, each with how many of the nodes it is against.
 fn against(parts: &Reasons, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
-    let digits = parts.against.iter().filter_map(|(number, _)| *number).max().unwrap_or(0).to_string().width();
+    let digits =
+        parts.against.iter().filter_map(|(number, _)| *number).max().unwrap_or(0).to_string().width();
     let most = parts.nodes.unwrap_or(0).max(1);
     let mut lines = Vec::new();
     if parts.nodes.is_some() {

@@ -216,7 +216,8 @@ impl<'v> Columns<'v> {
         let scores = rows.iter().filter_map(|row| score(verdict, row)).map(|text| text.width());
         let score = scores.max().unwrap_or(0);
         let score = if score == 0 { 0 } else { score.max("SCORE".len()) + 1 };
-        let taken = |filters: &[(&str, &str)]| filters.iter().map(|(_, short)| short.width() + 1).sum::<usize>();
+        let taken =
+            |filters: &[(&str, &str)]| filters.iter().map(|(_, short)| short.width() + 1).sum::<usize>();
         let refused = |filter: &str| {
             verdict.nodes.iter().any(|node| node.refusals.iter().any(|refusal| refusal.plugin == filter))
         };
@@ -272,7 +273,8 @@ fn draw_table(
     frame.render_widget(Line::styled(heads, theme.table.header), Rect { height: 1, ..area });
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if rows.is_empty() {
-        let text = if pending.query.is_empty() { "there are no nodes" } else { "no node and no reason matches" };
+        let text =
+            if pending.query.is_empty() { "there are no nodes" } else { "no node and no reason matches" };
         return frame.render_widget(Line::styled(text, theme.body.dim), body);
     }
     let shown = window(pending, rows.len(), place, usize::from(body.height));
@@ -337,7 +339,8 @@ fn row_line(
     let mut spans = vec![Span::styled(pad(&name, columns.name), ground(theme.body.text))];
     for (filter, short) in &columns.filters {
         let refused = node.refusals.iter().any(|refusal| refusal.plugin == *filter);
-        let (glyph, style) = if refused { ("✖", theme.status.failed) } else { ("✔", theme.status.running) };
+        let (glyph, style) =
+            if refused { ("✖", theme.status.failed) } else { ("✔", theme.status.running) };
         let before = short.width() / 2;
         spans.push(Span::styled(" ".repeat(before), ground(Style::default())));
         spans.push(Span::styled(glyph, on(style)));

@@ -117,12 +117,9 @@ mod tests {
             job("f1", "Failed", Some("01:00")),
             job("runs", "Suspended", Some("00:00")),
         ];
-        for (limits, expected) in [
-            ((3, 1), "s1 f1"),
-            ((0, 0), "s1 s2 s3 never f1 f2"),
-            ((9, 9), ""),
-            ((1, 2), "s1 s2 s3"),
-        ] {
+        for (limits, expected) in
+            [((3, 1), "s1 f1"), ((0, 0), "s1 s2 s3 never f1 f2"), ((9, 9), ""), ((1, 2), "s1 s2 s3")]
+        {
             let cron_job = cron_job(limits);
             let going: Vec<&str> = beyond_history(&cron_job, &jobs).iter().map(|j| j.name()).collect();
             assert_eq!(going.join(" "), expected, "{limits:?}");

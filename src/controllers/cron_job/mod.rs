@@ -3,10 +3,10 @@
 //! Nothing is polled: a CronJob is looked at when it or one of its Jobs changes, and at its next time. A
 //! Job's name says the time it is for, so that a controller that comes back never makes it twice.
 
+mod active;
 mod jobs;
 mod schedule;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,16 +15,14 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
 
 use super::context::Context;
-use crate::api::{
-    Api, ApiError, Change, ChangeKind, DeleteOptions, Part, Propagation, WriteOptions,
-};
+use crate::api::{Api, ApiError, Change, ChangeKind, Part, WriteOptions};
 use crate::base::clock::time;
 use crate::base::cron::CronSchedule;
 use crate::base::time_zone::time_zone;
-use crate::object::job::{COMPLETE, finished};
 use crate::object::owner::{controller_of, is_controlled_by, is_terminating};
-use crate::object::{Key, Kind, Object, Shared};
+use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
+use active::is_active;
 use schedule::Times;
 
 /// Starts the controller.
@@ -176,45 +174,6 @@ impl CronJobs {
         Ok(next)
     }
 
-    /// Notes which Jobs have ended, gone missing, or come from elsewhere.
-    fn follow_jobs(&self, cron_job: &Shared<CronJob>, jobs: &[Shared<Job>], status: &mut CronJobStatus) {
-        for job in jobs {
-            let active = is_active(status, job.uid());
-            match finished(job) {
-                None if !active => self.recorder.warning(
-                    cron_job.object(),
-                    "UnexpectedJob",
-                    format!("Saw a job that the controller did not create or forgot: {}", job.name()),
-                ),
-                Some(end) if active => {
-                    remove(status, job.uid());
-                    let message = format!("Saw completed job: {}, condition: {}", job.name(), end.type_);
-                    self.recorder.normal(cron_job.object(), "SawCompletedJob", message);
-                }
-                _ => {}
-            }
-            let success = finished(job).filter(|end| end.type_ == COMPLETE);
-            let at = success.and_then(|_| job.status.as_ref()?.completion_time.clone());
-            if at.as_ref().map(|t| t.0) > status.last_successful_time.as_ref().map(|t| t.0) {
-                status.last_successful_time = at;
-            }
-        }
-        let seen: HashSet<&str> = jobs.iter().map(|job| job.uid()).collect();
-        for reference in status.active.clone().unwrap_or_default() {
-            let (uid, name) = (reference.uid.unwrap_or_default(), reference.name.unwrap_or_default());
-            // What the cache has not shown yet is there all the same.
-            let there = || {
-                let job = self.api.get(Kind::Job, &Key::new(cron_job.namespace(), name.as_str()));
-                job.is_ok_and(|job| job.uid() == uid)
-            };
-            if !seen.contains(uid.as_str()) && !there() {
-                remove(status, &uid);
-                let message = format!("Active job went missing: {name}");
-                self.recorder.normal(cron_job.object(), "MissingJob", message);
-            }
-        }
-    }
-
     /// Whether a Job may be made for a time that has come.
     fn may_start(
         &self,
@@ -289,58 +248,6 @@ impl CronJobs {
         Ok(())
     }
 
-    /// Ends the Jobs that still run.
-    fn remove_active(
-        &self,
-        cron_job: &Shared<CronJob>,
-        status: &mut CronJobStatus,
-    ) -> Result<(), ApiError> {
-        for reference in status.active.clone().unwrap_or_default() {
-            let key = Key::new(cron_job.namespace(), reference.name.unwrap_or_default());
-            if let Ok(job) = self.api.get_as::<Job>(&key) {
-                self.delete_job(cron_job, &job, status)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes finished Jobs beyond the history's limits.
-    fn clean_up(&self, cron_job: &Shared<CronJob>, jobs: &[Shared<Job>], status: &mut CronJobStatus) {
-        for job in jobs::beyond_history(cron_job, jobs) {
-            if !is_terminating(&job.metadata) {
-                // Told as an event; it is tried again with the next change.
-                let _ = self.delete_job(cron_job, job, status);
-            }
-        }
-    }
-
-    fn delete_job(
-        &self,
-        cron_job: &Shared<CronJob>,
-        job: &Shared<Job>,
-        status: &mut CronJobStatus,
-    ) -> Result<(), ApiError> {
-        let this = DeleteOptions {
-            propagation: Some(Propagation::Background),
-            ..DeleteOptions::uid(job.uid())
-        };
-        match self.api.delete(Kind::Job, &job.key(), &this) {
-            Ok(_) => {
-                let message = format!("Deleted job {}", job.name());
-                self.recorder.normal(cron_job.object(), "SuccessfulDelete", message);
-            }
-            // Gone already.
-            Err(error) if error.is_not_found() => {}
-            Err(error) => {
-                let message = format!("Deleted job: {error}");
-                self.recorder.warning(cron_job.object(), "FailedDelete", message);
-                return Err(error);
-            }
-        }
-        remove(status, job.uid());
-        Ok(())
-    }
-
     fn write_status(&self, cron_job: &Shared<CronJob>, mut status: CronJobStatus) -> Result<(), ApiError> {
         status.active = status.active.filter(|active| !active.is_empty());
         if cron_job.status.clone().unwrap_or_default() == status {
@@ -352,15 +259,5 @@ impl CronJobs {
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
-    }
-}
-
-fn is_active(status: &CronJobStatus, uid: &str) -> bool {
-    status.active.iter().flatten().any(|job| job.uid.as_deref() == Some(uid))
-}
-
-fn remove(status: &mut CronJobStatus, uid: &str) {
-    if let Some(active) = &mut status.active {
-        active.retain(|job| job.uid.as_deref() != Some(uid));
     }
 }

@@ -153,7 +153,13 @@ mod tests {
             ("30 6-16/4 * * 1-5", None, None, "24T12:00:00", "24T10:30:00 then 9000"),
             ("0 0 1 * *", None, None, "30T23:00:00", "nothing then 3600"),
             ("@every 1h30m", None, None, "21T05:00:00", "21T04:30:00 then 3600"),
-            ("0 0 31 2 *", None, None, "22T00:00:00", "time difference between two schedules is less than 1 second then never"),
+            (
+                "0 0 31 2 *",
+                None,
+                None,
+                "22T00:00:00",
+                "time difference between two schedules is less than 1 second then never",
+            ),
         ] {
             let now_and_last = (schedule, last, deadline, now);
             assert_eq!(told(schedule, start, last, deadline, now), expected, "{now_and_last:?}");

@@ -1,23 +1,24 @@
 //! PodDisruptionBudgets: how many of their pods may be disrupted now (PDB-1).
 
+mod scale;
 mod status;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 
 use super::context::Context;
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
-use crate::object::owner::{controller_of, is_terminating};
+use crate::object::owner::is_terminating;
 use crate::object::readiness::is_ready;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use scale::Asked;
 use status::{Disrupted, Expected};
 
 /// Starts the controller.
@@ -27,8 +28,6 @@ pub(super) fn start(context: &Context) {
         api: context.api.clone(),
         budgets: context.caches.of(),
         pods: context.caches.of(),
-        sets: context.caches.of(),
-        deployments: context.caches.of(),
         recorder: Recorder::new(&context.api, "controllermanager"),
         queue: queue.clone(),
     });
@@ -37,6 +36,8 @@ pub(super) fn start(context: &Context) {
         context.follow::<Pod, _>(&controller, DisruptionController::pod_changed),
         context.follow::<ReplicaSet, _>(&controller, DisruptionController::owner_changed),
         context.follow::<Deployment, _>(&controller, DisruptionController::owner_changed),
+        context.follow::<StatefulSet, _>(&controller, DisruptionController::owner_changed),
+        context.follow::<ReplicationController, _>(&controller, DisruptionController::owner_changed),
     ];
     context.run(controller, queue, caches);
 }
@@ -45,23 +46,8 @@ struct DisruptionController {
     api: Api,
     budgets: Cache<PodDisruptionBudget>,
     pods: Cache<Pod>,
-    sets: Cache<ReplicaSet>,
-    deployments: Cache<Deployment>,
     recorder: Recorder,
     queue: WorkQueue<Key>,
-}
-
-/// What the owners of a budget's pods ask for together.
-#[derive(Debug, PartialEq, Eq)]
-enum Scale {
-    Known {
-        replicas: i32,
-        unmanaged: bool,
-    },
-    /// A pod's controller has no scale.
-    Unknown {
-        pod: String,
-    },
 }
 
 impl Reconciler for DisruptionController {
@@ -126,26 +112,15 @@ impl DisruptionController {
         }
     }
 
-    fn expected(
-        &self,
-        budget: &Shared<PodDisruptionBudget>,
-        pods: &[Shared<Pod>],
-    ) -> Result<Expected, String> {
+    fn expected(&self, budget: &Shared<PodDisruptionBudget>, pods: &[Shared<Pod>]) -> Result<Expected, String> {
         let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
-        let scale = if status::needs_scale(budget) {
-            self.scale(pods)
-        } else {
-            Scale::Known { replicas: 0, unmanaged: false }
-        };
-        let told = match scale {
-            Scale::Unknown { pod } => Err(format!("found no controllers for pod \"{pod}\"")),
-            Scale::Known { replicas, unmanaged } => {
-                if unmanaged {
-                    self.warn_of_unmanaged(budget);
-                }
-                status::expected(budget, count, replicas).map_err(|error| error.to_string())
+        let asked = if status::needs_scale(budget) { scale::asked(&self.api, pods) } else { Ok(Asked::default()) };
+        let told = asked.map_err(|error| error.to_string()).and_then(|asked| {
+            if asked.unmanaged {
+                self.warn_of_unmanaged(budget);
             }
-        };
+            status::expected(budget, count, asked.replicas).map_err(|error| error.to_string())
+        });
         if let Err(message) = &told {
             let message = format!("Failed to calculate the number of expected pods: {message}");
             self.recorder.warning(budget.object(), "CalculateExpectedPodCountFailed", message);
@@ -165,38 +140,6 @@ impl DisruptionController {
                  integer value."
             ),
         );
-    }
-
-    /// Each owner is asked once, however many pods it has here.
-    fn scale(&self, pods: &[Shared<Pod>]) -> Scale {
-        let (mut asked, mut replicas, mut unmanaged) = (HashSet::new(), 0, false);
-        for pod in pods {
-            let Some(controller) = controller_of(&pod.metadata) else {
-                unmanaged = true;
-                continue;
-            };
-            if !asked.insert(controller.uid.clone()) {
-                continue;
-            }
-            let set = self.sets.get(&Key::new(pod.namespace(), controller.name.as_str()));
-            let Some(set) = set.filter(|s| controller.kind == "ReplicaSet" && s.uid() == controller.uid)
-            else {
-                return Scale::Unknown { pod: pod.name().to_string() };
-            };
-            let Some(of_set) = controller_of(&set.metadata).filter(|r| r.kind == "Deployment") else {
-                replicas += set.spec.replicas.unwrap_or(1);
-                continue;
-            };
-            let deployment = self.deployments.get(&Key::new(pod.namespace(), of_set.name.as_str()));
-            match deployment.filter(|d| d.uid() == of_set.uid) {
-                Some(deployment) if asked.insert(of_set.uid.clone()) => {
-                    replicas += deployment.spec.replicas.unwrap_or(1);
-                }
-                Some(_) => {}
-                None => return Scale::Unknown { pod: pod.name().to_string() },
-            }
-        }
-        Scale::Known { replicas, unmanaged }
     }
 
     fn tell(

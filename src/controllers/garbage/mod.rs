@@ -16,7 +16,7 @@ use crate::api::{
     Api, ApiError, DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Part, Propagation, WriteOptions,
 };
 use crate::object::owner::is_terminating;
-use crate::object::{Key, Kind, Object, Uid};
+use crate::object::{Key, Kind, Object, ServedKind, Uid};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
 use graph::{Graph, Place};
 
@@ -139,7 +139,8 @@ impl Collector {
 
     /// Looks an owner up where the reference puts it: in the object's own namespace, or in none.
     fn look_up(&self, object: &Object, reference: &OwnerReference) -> Owner {
-        let Some(kind) = Kind::from_api_version(&reference.api_version, &reference.kind) else {
+        let served = ServedKind::from_api_version(&reference.api_version, &reference.kind);
+        let Some(kind) = served.map(ServedKind::kind) else {
             return Owner::Unknown;
         };
         if kind.namespaced() && object.namespace().is_empty() {

@@ -110,15 +110,22 @@ mod tests {
     #[test]
     fn a_pod_ended_when_its_last_container_did_job_1() {
         let time = |second: i64| json!(at(second));
-        let container = |state: serde_json::Value| json!({"name": "c", "image": "", "imageID": "",
-            "ready": false, "restartCount": 0, "state": state});
-        let ended = |second: i64| container(json!({"terminated": {"exitCode": 1, "finishedAt": time(second)}}));
+        let container = |state: serde_json::Value| {
+            json!({"name": "c", "image": "", "imageID": "",
+            "ready": false, "restartCount": 0, "state": state})
+        };
+        let ended =
+            |second: i64| container(json!({"terminated": {"exitCode": 1, "finishedAt": time(second)}}));
         let running = container(json!({"running": {}}));
         let unready = json!([{"type": "Ready", "status": "False", "lastTransitionTime": time(7)}]);
         let going = json!({"creationTimestamp": time(1), "deletionTimestamp": time(40),
             "deletionGracePeriodSeconds": 30});
         for (meta, status, expected) in [
-            (json!({}), json!({"containerStatuses": [ended(5), ended(9), ended(3)], "conditions": unready}), 9),
+            (
+                json!({}),
+                json!({"containerStatuses": [ended(5), ended(9), ended(3)], "conditions": unready}),
+                9,
+            ),
             (json!({}), json!({"containerStatuses": [ended(5), running], "conditions": unready}), 7),
             (going, json!({"containerStatuses": [running]}), 10),
             (json!({"creationTimestamp": time(1)}), json!({}), 1),

@@ -27,9 +27,8 @@ fn ensure(
         last_probe_time: Some(time(now)),
         last_transition_time: Some(time(now)),
     };
-    let same = |c: &JobCondition| {
-        c.status == next.status && c.reason == next.reason && c.message == next.message
-    };
+    let same =
+        |c: &JobCondition| c.status == next.status && c.reason == next.reason && c.message == next.message;
     let changed = match conditions.iter_mut().find(|c| c.type_ == type_) {
         Some(condition) if same(condition) => false,
         Some(condition) => {

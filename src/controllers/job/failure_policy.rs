@@ -104,8 +104,10 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_fits_decides_job_1() {
-        let ended = |name: &str, code: i32| json!({"name": name, "image": "", "imageID": "", "ready": false,
-            "restartCount": 0, "state": {"terminated": {"exitCode": code}}});
+        let ended = |name: &str, code: i32| {
+            json!({"name": name, "image": "", "imageID": "", "ready": false,
+            "restartCount": 0, "state": {"terminated": {"exitCode": code}}})
+        };
         let running = json!({"name": "main", "image": "", "imageID": "", "ready": true, "restartCount": 0,
             "state": {"running": {}}});
         let condition = |type_: &str, status: &str| json!([{"type": type_, "status": status}]);
@@ -116,7 +118,9 @@ mod tests {
                 json!([ended("main", 42)]),
                 none.clone(),
                 none.clone(),
-                fail("Container main for pod default/p failed with exit code 42 matching FailJob rule at index 0"),
+                fail(
+                    "Container main for pod default/p failed with exit code 42 matching FailJob rule at index 0",
+                ),
             ),
             (json!([ended("other", 42)]), none.clone(), none.clone(), Meaning::Count),
             (json!([ended("main", 1)]), none.clone(), condition("DisruptionTarget", "True"), Meaning::Ignore),

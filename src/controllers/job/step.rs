@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::back_off::{BackOff, ended_at, remaining};
 use super::super::replica_set::rank::first_to_go;
+use super::back_off::{BackOff, ended_at, remaining};
 use super::tally::{Tally, failures};
 use super::view::{View, count};
 use crate::base::backoff::BackoffPolicy;
 use crate::object::Shared;
+use crate::object::completion_indexes::CompletionIndexes;
 use crate::object::job::is_suspended;
 
 /// Pods made or asked to go in one turn; the rest follows when those were seen.
@@ -62,7 +63,8 @@ fn wanted(view: &View<'_>, tally: &Tally<'_>, active: i32) -> i32 {
         None if tally.succeeded > 0 => active,
         None => parallelism,
         Some(completions) => {
-            let failed = tally.indexes.as_ref().and_then(|i| i.failed.as_ref()).map_or(0, |f| f.len());
+            let failed =
+                tally.indexes.as_ref().and_then(|i| i.failed.as_ref()).map_or(0, CompletionIndexes::len);
             (completions - tally.succeeded - failed).clamp(0, parallelism)
         }
     }
@@ -103,7 +105,10 @@ fn surplus(view: &View<'_>, at_least: i32) -> Vec<Shared<Pod>> {
     let mut by_index: BTreeMap<Option<i32>, Vec<Shared<Pod>>> = BTreeMap::new();
     for member in view.active() {
         if member.held && view.can_count(member) {
-            by_index.entry(member.index.filter(|_| view.indexes().is_some())).or_default().push(member.pod.clone());
+            by_index
+                .entry(member.index.filter(|_| view.indexes().is_some()))
+                .or_default()
+                .push(member.pod.clone());
         } else {
             useless.push(member.pod.clone());
         }

@@ -63,9 +63,7 @@ impl<'a> Tally<'a> {
 impl<'a> IndexTally<'a> {
     fn of(view: &View<'a>, indexes: i32) -> Self {
         let status = view.job.status.as_ref();
-        let read = |text: Option<&String>| {
-            CompletionIndexes::read(text.map_or("", String::as_str), indexes)
-        };
+        let read = |text: Option<&String>| CompletionIndexes::read(text.map_or("", String::as_str), indexes);
         let countable = || view.members.iter().filter(|m| m.held && view.can_count(m));
         let completed_before = read(status.and_then(|s| s.completed_indexes.as_ref()));
         let mut completed = completed_before.clone();

@@ -62,9 +62,7 @@ pub(super) fn note(
                 }
                 _ => {}
             }
-        } else if failed
-            && countable
-            && meaning(view.spec.pod_failure_policy.as_ref(), &member.pod).counts()
+        } else if failed && countable && meaning(view.spec.pod_failure_policy.as_ref(), &member.pod).counts()
         {
             uncounted.failed.get_or_insert_default().push(uid);
         }
@@ -90,7 +88,8 @@ fn may_release(view: &View<'_>, tally: &Tally<'_>, ending: Option<&Ending>, memb
 /// Turns the notes on pods that have no finalizer any more into counts.
 pub(super) fn count_released(status: &mut JobStatus, held: &HashSet<String>) {
     let uncounted = status.uncounted_terminated_pods.get_or_insert_with(UncountedTerminatedPods::default);
-    let counters = [(&mut uncounted.succeeded, &mut status.succeeded), (&mut uncounted.failed, &mut status.failed)];
+    let counters =
+        [(&mut uncounted.succeeded, &mut status.succeeded), (&mut uncounted.failed, &mut status.failed)];
     for (uids, counter) in counters {
         let Some(noted) = uids else { continue };
         let before = noted.len();

@@ -80,9 +80,8 @@ fn past_deadline(view: &View<'_>) -> Option<Ending> {
 
 fn past_limit(view: &View<'_>, tally: &Tally<'_>) -> Option<Ending> {
     let limit = view.spec.backoff_limit.unwrap_or(6);
-    (tally.failed > limit || restarted_too_often(view, limit)).then(|| {
-        Ending::failure("BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    })
+    (tally.failed > limit || restarted_too_often(view, limit))
+        .then(|| Ending::failure("BackoffLimitExceeded", "Job has reached the specified backoff limit"))
 }
 
 /// Containers that are restarted in place count as the Job's failures.

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::kind::Replicated;
 use crate::base::clock::time;
 use crate::object::Shared;
-use crate::object::readiness::{Availability, availability};
+use crate::object::readiness::{Tally, availability};
 use crate::object::selector::Selector;
 
 const REPLICA_FAILURE: &str = "ReplicaFailure";
@@ -42,33 +42,22 @@ pub(super) fn count(
     let template = set.template().and_then(|t| t.metadata.as_ref()?.labels.as_ref());
     let template = template.map_or_else(Selector::everything, Selector::from_labels);
     let min_ready_seconds = set.min_ready_seconds();
-    let (mut labelled, mut ready, mut available) = (0, 0, 0);
-    let mut next_available: Option<Duration> = None;
+    let (mut labelled, mut tally) = (0, Tally::default());
     for pod in active {
         labelled += i32::from(template.matches(pod.metadata.labels.as_ref()));
-        match availability(pod, min_ready_seconds, now) {
-            Availability::NotReady => {}
-            Availability::Available => {
-                ready += 1;
-                available += 1;
-            }
-            Availability::In(left) => {
-                ready += 1;
-                next_available = Some(next_available.map_or(left, |next| next.min(left)));
-            }
-        }
+        tally.count(availability(pod, min_ready_seconds, now));
     }
     let some = |n: i32| (n != 0).then_some(n);
     let status = ReplicaSetStatus {
         replicas: i32::try_from(active.len()).unwrap_or(i32::MAX),
         fully_labeled_replicas: some(labelled),
-        ready_replicas: some(ready),
-        available_replicas: some(available),
+        ready_replicas: some(tally.ready),
+        available_replicas: some(tally.available),
         terminating_replicas: Some(i32::try_from(terminating).unwrap_or(i32::MAX)),
         observed_generation: set.metadata().generation,
         conditions: conditions(previous, failure, now),
     };
-    Counted { status, next_available }
+    Counted { status, next_available: tally.next_available }
 }
 
 /// The conditions with ReplicaFailure as it is now; while it lasts the first failure stands.

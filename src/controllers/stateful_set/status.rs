@@ -10,7 +10,7 @@ use super::identity::revision_of;
 use super::plan::{Ask, Update};
 use crate::object::Shared;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{Availability, availability, phase};
+use crate::object::readiness::{Tally, availability, phase};
 
 /// The names of the revisions that count, and how often a name was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,21 +49,10 @@ pub(super) fn count(
     now: Timestamp,
 ) -> Counted {
     let min_ready_seconds = set.spec.min_ready_seconds.unwrap_or(0);
-    let (mut ready, mut available, mut current, mut updated) = (0, 0, 0, 0);
-    let mut next_available: Option<Duration> = None;
+    let (mut current, mut updated, mut tally) = (0, 0, Tally::default());
     for pod in pods {
         if phase(pod) == "Running" {
-            match availability(pod, min_ready_seconds, now) {
-                Availability::NotReady => {}
-                Availability::Available => {
-                    ready += 1;
-                    available += 1;
-                }
-                Availability::In(left) => {
-                    ready += 1;
-                    next_available = Some(next_available.map_or(left, |next| next.min(left)));
-                }
-            }
+            tally.count(availability(pod, min_ready_seconds, now));
         }
         if !is_terminating(&pod.metadata) {
             let revision = revision_of(pod);
@@ -74,14 +63,14 @@ pub(super) fn count(
     let replicas = i32::try_from(pods.len()).unwrap_or(i32::MAX);
     let wanted = set.spec.replicas.unwrap_or(1);
     let rolls = matches!(Ask::of(set).update, Update::Rolling { .. });
-    let complete = rolls && [replicas, ready, updated].iter().all(|count| *count == wanted);
+    let complete = rolls && [replicas, tally.ready, updated].iter().all(|count| *count == wanted);
     let current_revision = if complete { &revisions.update } else { &revisions.current };
     let some = |n: i32| (n != 0).then_some(n);
     let name = |name: &String| Some(name.clone()).filter(|n| !n.is_empty());
     let status = StatefulSetStatus {
         replicas,
-        ready_replicas: some(ready),
-        available_replicas: Some(available),
+        ready_replicas: some(tally.ready),
+        available_replicas: Some(tally.available),
         current_replicas: some(if complete { updated } else { current }),
         updated_replicas: some(updated),
         current_revision: name(current_revision),
@@ -90,7 +79,7 @@ pub(super) fn count(
         observed_generation: set.metadata.generation,
         conditions: set.status.as_ref().and_then(|s| s.conditions.clone()),
     };
-    Counted { status, next_available }
+    Counted { status, next_available: tally.next_available }
 }
 
 #[cfg(test)]

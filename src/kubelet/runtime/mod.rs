@@ -56,6 +56,9 @@ pub struct SandboxSpec {
     /// Which of the machine's namespaces it uses instead of its own.
     #[serde(default)]
     pub host: HostShares,
+    /// Its volumes in memory.
+    #[serde(default)]
+    pub memory_volumes: Vec<MemoryVolume>,
     /// Lines of the pod's `/etc/resolv.conf`; none keeps the machine's own.
     pub resolv_conf: Option<String>,
     /// Lines of the pod's `/etc/hosts`; none keeps the machine's own.
@@ -78,6 +81,9 @@ pub struct HostShares {
 pub struct Security {
     /// Further groups (`supplementalGroups`, `fsGroup`), where permitted.
     pub groups: Vec<u32>,
+    /// Not those that the image's `/etc/group` gives its user (`supplementalGroupsPolicy: Strict`).
+    #[serde(default)]
+    pub no_image_groups: bool,
     /// Nothing but volumes may be written (`readOnlyRootFilesystem`), where there are namespaces.
     pub read_only_root: bool,
     /// No program gains rights by being executed (`allowPrivilegeEscalation: false`).
@@ -89,14 +95,41 @@ pub struct Security {
 }
 
 /// A directory or file of the node shown to a container.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Mount {
     /// The path on the machine.
     pub host_path: PathBuf,
+    /// What of it is shown, looked up in it by the host: links lead nowhere else.
+    #[serde(default)]
+    pub sub_path: Option<PathBuf>,
     /// The path the container should see; always absolute.
     pub container_path: PathBuf,
     /// The container must not write it.
     pub read_only: bool,
+    /// Nor what is mounted inside it.
+    #[serde(default)]
+    pub recursive: bool,
+}
+
+impl Mount {
+    /// The path on the machine of what is shown.
+    pub fn source(&self) -> PathBuf {
+        self.sub_path.as_ref().map_or_else(|| self.host_path.clone(), |inside| self.host_path.join(inside))
+    }
+}
+
+/// A directory in memory that the containers of a pod share (emptyDir of medium Memory), where there are
+/// namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct MemoryVolume {
+    /// The volume's name: it lies at `volumes/NAME` below the pod's directory in memory.
+    pub name: String,
+    /// It holds no more than this.
+    pub size_bytes: Option<u64>,
+    /// Its directory's mode.
+    pub mode: u32,
+    /// Its directory's group.
+    pub group: Option<u32>,
 }
 
 /// One attempt at running a container, fully resolved: no reference to the API is left in it.
@@ -120,6 +153,9 @@ pub struct ContainerSpec {
     pub working_dir: Option<PathBuf>,
     /// Volumes at their mount paths.
     pub mounts: Vec<Mount>,
+    /// The pod's volumes in memory that only this container writes: they count as its memory.
+    #[serde(default)]
+    pub memory_volumes: Vec<String>,
     /// Keep standard input open for attach.
     pub stdin: bool,
     /// Close standard input after the first attached client leaves.

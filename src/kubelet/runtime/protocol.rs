@@ -151,6 +151,7 @@ pub(super) enum Answer {
 
 /// One frame from the host on a control connection.
 #[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from the socket")]
 pub(super) enum FromHost {
     Answer { id: u64, result: Result<Answer, RuntimeError> },
     PodChanged(PodUid),

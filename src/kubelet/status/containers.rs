@@ -136,7 +136,7 @@ impl View<'_> {
             last_state: last.map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
             resources: self.actuated(role, container, record),
             allocated_resources: self.given(role, container).and_then(|r| r.requests.clone()),
-            volume_mounts: mounts(container),
+            volume_mounts: mounts(container, self.observed.own_mounts),
             stop_signal: container.lifecycle.as_ref().and_then(|l| l.stop_signal.clone()),
             ..ContainerStatus::default()
         }
@@ -329,13 +329,19 @@ pub(super) fn shorten_messages(status: &mut PodStatus) {
 }
 
 /// What the container finds mounted.
-fn mounts(container: &Container) -> Option<Vec<VolumeMountStatus>> {
+fn mounts(container: &Container, own_mounts: bool) -> Option<Vec<VolumeMountStatus>> {
     let mounts = container.volume_mounts.as_ref().filter(|mounts| !mounts.is_empty())?;
     let shown = mounts.iter().map(|mount| VolumeMountStatus {
         mount_path: mount.mount_path.clone(),
         name: mount.name.clone(),
         read_only: mount.read_only.filter(|read_only| *read_only),
-        recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".into()),
+        recursive_read_only: (mount.read_only == Some(true)).then(|| {
+            match mount.recursive_read_only.as_deref() {
+                Some("Enabled") => "Enabled".into(),
+                Some("IfPossible") if own_mounts => "Enabled".into(),
+                _ => "Disabled".into(),
+            }
+        }),
         ..VolumeMountStatus::default()
     });
     Some(shown.collect())

@@ -22,6 +22,7 @@ fn pod(spec: Value) -> Pod {
 /// A sandbox in which each named container runs (no code) or has ended with one.
 fn observed(pod: &Pod, containers: &[(&str, Option<i32>)]) -> Observed {
     let spec = SandboxSpec {
+        memory_volumes: Vec::new(),
         pod_uid: "u".into(),
         namespace: "n".into(),
         name: "p".into(),

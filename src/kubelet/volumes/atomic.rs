@@ -4,18 +4,22 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, lchown, symlink};
 use std::path::Path;
 
 use super::Content;
+use super::ownership::{self, Owners};
 
 const DATA: &str = "..data";
 const NEXT: &str = "..data_tmp";
 
 /// Makes `dir` show exactly `content`; does nothing when it already does.
-pub(super) fn write(dir: &Path, content: &Content) -> io::Result<()> {
+pub(super) fn write(dir: &Path, content: &Content, owners: Owners) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755))?;
+    if let Some(group) = owners.group {
+        ownership::give(dir, group, ownership::READABLE_DIRECTORY)?;
+    }
     if shows(dir, content) {
         return Ok(());
     }
@@ -32,6 +36,12 @@ pub(super) fn write(dir: &Path, content: &Content) -> io::Result<()> {
         file.write_all(bytes)?;
         // The umask must not take away what the mode says.
         file.set_permissions(fs::Permissions::from_mode(*mode))?;
+    }
+    if let Some(group) = owners.group {
+        ownership::give_tree(&store, group)?;
+    }
+    for path in content.tokens.iter().filter(|_| owners.user.is_some()) {
+        lchown(store.join(path), owners.user, None)?;
     }
     let _ = fs::remove_file(dir.join(NEXT));
     symlink(&fresh, dir.join(NEXT))?;
@@ -96,7 +106,10 @@ mod tests {
     use super::*;
 
     fn content(files: &[(&str, &str)]) -> Content {
-        Content { files: files.iter().map(|(p, b)| ((*p).into(), (b.as_bytes().to_vec(), 0o640))).collect() }
+        Content {
+            files: files.iter().map(|(p, b)| ((*p).into(), (b.as_bytes().to_vec(), 0o640))).collect(),
+            ..Content::default()
+        }
     }
 
     fn visible(dir: &Path) -> Vec<String> {
@@ -113,16 +126,44 @@ mod tests {
     fn an_update_swaps_everything_at_once_vol_1() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("v");
-        write(&dir, &content(&[("a", "1"), ("d/e", "2")])).unwrap();
+        write(&dir, &content(&[("a", "1"), ("d/e", "2")]), Owners::default()).unwrap();
         assert_eq!(visible(&dir), ["a", "d"]);
         assert_eq!(fs::read_to_string(dir.join("d/e")).unwrap(), "2");
         assert_eq!(fs::metadata(dir.join("a")).unwrap().permissions().mode() & 0o777, 0o640);
         let before = fs::read_link(dir.join(DATA)).unwrap();
-        write(&dir, &content(&[("a", "1"), ("d/e", "2")])).unwrap();
+        write(&dir, &content(&[("a", "1"), ("d/e", "2")]), Owners::default()).unwrap();
         assert_eq!(fs::read_link(dir.join(DATA)).unwrap(), before, "unchanged content is not written");
-        write(&dir, &content(&[("a", "9"), ("b", "3")])).unwrap();
+        write(&dir, &content(&[("a", "9"), ("b", "3")]), Owners::default()).unwrap();
         assert_eq!(visible(&dir), ["a", "b"]);
         assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "9");
         assert!(!dir.join(before).exists(), "the old content is gone");
+    }
+
+    /// POD-16: whatever `fsGroup` says reads everything, and what is new in the volume is its, too.
+    #[test]
+    fn files_belong_to_the_group() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root gives files away");
+            return;
+        }
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().join("v");
+        let owners = Owners { group: Some(4711), user: Some(4712) };
+        let mut content = content(&[("d/a", "1"), ("token", "2")]);
+        content.tokens.insert("token".into());
+        content.belong_to(owners);
+        write(&dir, &content, owners).unwrap();
+        let about = |path: &str| {
+            let about = fs::metadata(dir.join(path)).unwrap();
+            (about.uid(), about.gid(), about.mode() & 0o7777)
+        };
+        assert_eq!(about("."), (0, 4711, 0o2755));
+        assert_eq!(about("d"), (0, 4711, 0o2755));
+        assert_eq!(about("d/a"), (0, 4711, 0o640));
+        assert_eq!(about("token"), (4712, 4711, 0o640));
+        let before = fs::read_link(dir.join(DATA)).unwrap();
+        write(&dir, &content, owners).unwrap();
+        assert_eq!(fs::read_link(dir.join(DATA)).unwrap(), before, "unchanged content is not written");
     }
 }

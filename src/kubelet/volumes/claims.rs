@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::{
 
 use super::VolumeError;
 use crate::api::Api;
+use crate::kubelet::spec;
 use crate::object::owner::is_terminating;
 use crate::object::storage::{
     ClaimUse, claim_phase, claim_ref, claim_uid, claims_of, is_made_for, is_reachable_from, volume_name,
@@ -110,7 +111,19 @@ pub(super) fn backing(
             claim.uid()
         )));
     }
+    if is_a_device(pod, used.volume) {
+        return Err(Unusable::Claim(format!(
+            "volume {} has volumeMode Filesystem, but is specified in volumeDevices",
+            used.volume
+        )));
+    }
     source(&volume, &here(api, node))
+}
+
+/// Whether a container wants the volume as a block device, which a directory is not.
+fn is_a_device(pod: &Pod, volume: &str) -> bool {
+    spec::all_containers(pod)
+        .any(|(_, container)| container.volume_devices.iter().flatten().any(|device| device.name == volume))
 }
 
 /// This node's object; without one the volume's affinity is not known to be met.

@@ -1,6 +1,6 @@
 //! What a volume from API objects holds: files by relative path, with their modes. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::{
@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::join_inside;
+use super::ownership::{Owners, READABLE_FILE};
 use crate::kubelet::environment::{field_value, resource_value};
 use crate::kubelet::spec;
 use crate::object::Shared;
@@ -19,6 +20,8 @@ use crate::object::quantity::ResourceList;
 pub struct Content {
     /// Bytes and mode of each.
     pub files: BTreeMap<String, (Vec<u8>, u32)>,
+    /// Which of them are tokens.
+    pub tokens: BTreeSet<String>,
 }
 
 /// Where contents come from.
@@ -75,7 +78,8 @@ pub fn content(volume: &Volume, sources: &ContentSources<'_>) -> Result<Option<C
                 content.add_keys(&name, data, part.items.as_deref(), mode, part.optional)?;
             }
             if let Some(part) = &part.service_account_token {
-                content.add(&part.path, (sources.token)(part)?.into_bytes(), mode)?;
+                let path = content.add(&part.path, (sources.token)(part)?.into_bytes(), mode)?;
+                content.tokens.insert(path);
             }
             if let Some(part) = &part.downward_api {
                 content.add_downward(sources, part.items.as_deref().unwrap_or_default(), mode)?;
@@ -126,13 +130,27 @@ fn secret(sources: &ContentSources<'_>, name: &str, optional: Option<bool>) -> R
 }
 
 impl Content {
-    fn add(&mut self, path: &str, bytes: Vec<u8>, mode: u32) -> Result<(), String> {
+    /// Gives the files the modes that go with their owners: a token is its owner's alone, a group may read all.
+    pub fn belong_to(&mut self, owners: Owners) {
+        for (path, (_, mode)) in &mut self.files {
+            if owners != Owners::default() && self.tokens.contains(path) {
+                *mode = 0o600;
+            }
+            if owners.group.is_some() {
+                *mode |= READABLE_FILE;
+            }
+        }
+    }
+
+    /// Adds a file and gives the path that it has in the volume.
+    fn add(&mut self, path: &str, bytes: Vec<u8>, mode: u32) -> Result<String, String> {
         let clean = join_inside(std::path::Path::new(""), path)
             .and_then(|p| p.to_str().map(str::to_string))
             .filter(|p| !p.is_empty() && !p.starts_with(".."))
             .ok_or_else(|| format!("invalid path \"{path}\": must be relative and must not contain '..'"))?;
-        self.files.insert(clean, (bytes, mode));
-        Ok(())
+        self.tokens.remove(&clean);
+        self.files.insert(clean.clone(), (bytes, mode));
+        Ok(clean)
     }
 
     fn add_keys(
@@ -236,6 +254,23 @@ mod tests {
             .iter()
             .map(|(path, (bytes, mode))| format!("{path}={}:{mode:o}", String::from_utf8_lossy(bytes)));
         Ok(shown.collect::<Vec<_>>().join(" "))
+    }
+
+    /// POD-16, as Kubernetes: a group reads everything, a token is nobody else's.
+    #[test]
+    fn modes_follow_the_owners() {
+        let modes = |owners| {
+            let file = |mode| (Vec::new(), mode);
+            let mut content = Content {
+                files: [("key".into(), file(0o400)), ("token".into(), file(0o644))].into(),
+                tokens: ["token".to_string()].into(),
+            };
+            content.belong_to(owners);
+            [content.files["key"].1, content.files["token"].1]
+        };
+        assert_eq!(modes(Owners::default()), [0o400, 0o644]);
+        assert_eq!(modes(Owners { group: Some(7), user: None }), [0o440, 0o640]);
+        assert_eq!(modes(Owners { group: None, user: Some(5) }), [0o400, 0o600]);
     }
 
     #[test]

@@ -108,10 +108,20 @@ impl Pass<'_> {
         } else if !self.node.config.hollow {
             // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
             let isolation = self.node.runtime.isolation();
-            let namespaces = isolation.get("podium.dev/namespaces").is_some_and(|n| n != "none");
+            let namespaces = volumes::has_namespaces(&isolation);
             let abilities = security::Abilities { uid: rustix::process::geteuid().as_raw(), namespaces };
             for text in security::ignored(&self.pod, abilities) {
                 self.event(EventType::Warning, "SecurityContextIgnored", text);
+            }
+            let volumes = spec::spec(&self.pod).volumes.iter().flatten();
+            let on_disk: Vec<_> = volumes.filter(|v| volumes::is_memory(v)).map(|v| v.name.as_str()).collect();
+            if !on_disk.is_empty() && self.state.memory.is_none() {
+                let message = format!(
+                    "emptyDir volumes of medium Memory lie on disk here, without their size being held: {} (this \
+                     node's containers have no mounts of their own)",
+                    on_disk.join(", ")
+                );
+                self.event(EventType::Warning, "MemoryMediumIgnored", message);
             }
         }
         let services = service_names::lines_for(self.engine, self.node, self.pod.namespace());

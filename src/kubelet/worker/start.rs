@@ -156,6 +156,7 @@ impl Pass<'_> {
             args: expand(&container.args),
             working_dir: container.working_dir.clone().filter(|d| !d.is_empty()).map(PathBuf::from),
             mounts,
+            memory_volumes: volumes::memory_of_container(&self.pod, container),
             stdin: container.stdin == Some(true),
             stdin_once: container.stdin_once == Some(true),
             tty: container.tty == Some(true),

@@ -74,7 +74,9 @@ pub fn best_match<'a, V: Deref<Target = PersistentVolume>>(
     delayed: bool,
 ) -> Option<&'a V> {
     let mut by_access: BTreeMap<(usize, Vec<&str>), Vec<&'a V>> = BTreeMap::new();
-    for volume in volumes.iter().filter(|volume| allows_access(volume, claim)) {
+    // Most volumes are somebody else's: these are passed over first.
+    let free = |volume: &&'a V| claim_ref(volume).is_none() || is_kept_for(volume, claim);
+    for volume in volumes.iter().filter(free).filter(|volume| allows_access(volume, claim)) {
         let mut modes = access_modes(volume);
         modes.sort_unstable();
         modes.dedup();

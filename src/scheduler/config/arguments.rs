@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{NodeAffinity, TopologySpreadConstraint};
+use k8s_openapi::api::core::v1::NodeAffinity;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::ConfigError;
 use super::names::{Named, known, named};
+use super::spread_arguments;
 use crate::object::node_selector::RequiredNodes;
 use crate::scheduler::default_spread::DefaultConstraints;
 use crate::scheduler::framework::{Plugin, PluginId};
@@ -115,14 +116,6 @@ struct AffinityArgs {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SpreadArgs {
-    #[serde(default)]
-    default_constraints: Vec<TopologySpreadConstraint>,
-    defaulting_type: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct PreemptionArgs {
     min_candidate_nodes_percentage: Option<i64>,
     min_candidate_nodes_absolute: Option<i64>,
@@ -172,7 +165,9 @@ impl Arguments {
                 self.affinity.ignore_preferred_of_existing =
                     args.ignore_preferred_terms_of_existing_pods.unwrap_or(false);
             }
-            Some(Named::Plugin(PluginId::PodTopologySpread)) => self.spread(&parse(args, &at)?, &at)?,
+            Some(Named::Plugin(PluginId::PodTopologySpread)) => {
+                self.default_constraints = spread_arguments::read(&parse(args, &at)?, &at)?;
+            }
             Some(Named::Plugin(PluginId::DefaultPreemption)) => self.preemption(&parse(args, &at)?, &at)?,
             Some(Named::Plugin(PluginId::NodeAffinity)) => {
                 let args: NodeAffinityArgs = parse(args, &at)?;
@@ -228,58 +223,6 @@ impl Arguments {
         }
         if matches!(strategy, Strategy::RequestedToCapacityRatio(_)) {
             self.fit.strategy = shape(&args.shape, &format!("{at}.shape"))?;
-        }
-        Ok(())
-    }
-
-    fn spread(&mut self, args: &SpreadArgs, at: &str) -> Result<(), ConfigError> {
-        let listed = !args.default_constraints.is_empty();
-        self.default_constraints = match args.defaulting_type.as_deref() {
-            // Before there was a type, giving constraints was enough.
-            None if listed => DefaultConstraints::list(args.default_constraints.clone()),
-            None | Some("System") => DefaultConstraints::system(),
-            Some("List") => DefaultConstraints::list(args.default_constraints.clone()),
-            Some(other) => {
-                let message =
-                    format!("Unsupported value: \"{other}\": supported values: \"List\", \"System\"");
-                return Err(ConfigError::new(format!("{at}.defaultingType"), message));
-            }
-        };
-        if listed && args.defaulting_type.as_deref() == Some("System") {
-            let message =
-                "Invalid value: when .defaultConstraints are not empty, .defaultingType must be \"List\"";
-            return Err(ConfigError::new(format!("{at}.defaultingType"), message));
-        }
-        let mut seen = std::collections::HashSet::new();
-        for (n, constraint) in args.default_constraints.iter().enumerate() {
-            let at = format!("{at}.defaultConstraints[{n}]");
-            if constraint.max_skew <= 0 {
-                let message = format!("Invalid value: {}: must be greater than zero", constraint.max_skew);
-                return Err(ConfigError::new(format!("{at}.maxSkew"), message));
-            }
-            if constraint.topology_key.is_empty() {
-                return Err(ConfigError::new(
-                    format!("{at}.topologyKey"),
-                    "Required value: can not be empty",
-                ));
-            }
-            if !["DoNotSchedule", "ScheduleAnyway"].contains(&constraint.when_unsatisfiable.as_str()) {
-                let message = format!(
-                    "Unsupported value: \"{}\": supported values: \"DoNotSchedule\", \"ScheduleAnyway\"",
-                    constraint.when_unsatisfiable
-                );
-                return Err(ConfigError::new(format!("{at}.whenUnsatisfiable"), message));
-            }
-            if constraint.label_selector.is_some() {
-                let message =
-                    "Forbidden: constraint must not define a selector, as they deduced for each pod";
-                return Err(ConfigError::new(format!("{at}.labelSelector"), message));
-            }
-            let pair = (constraint.topology_key.clone(), constraint.when_unsatisfiable.clone());
-            if !seen.insert(pair.clone()) {
-                let message = format!("Duplicate value: \"{{{}, {}}}\"", pair.0, pair.1);
-                return Err(ConfigError::new(at, message));
-            }
         }
         Ok(())
     }

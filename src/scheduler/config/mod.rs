@@ -7,6 +7,7 @@
 mod arguments;
 mod names;
 mod points;
+mod spread_arguments;
 
 use serde::Deserialize;
 use serde_json::Value;

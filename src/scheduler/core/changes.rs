@@ -75,7 +75,8 @@ impl Core {
             return None;
         }
         let known = self.queue.get(pod.uid()).cloned();
-        let same = known.as_ref().is_some_and(|known| known.decides_like(&pod) && !is_terminating(&pod.metadata));
+        let same =
+            known.as_ref().is_some_and(|known| known.decides_like(&pod) && !is_terminating(&pod.metadata));
         if same && known.as_ref().is_some_and(|known| known.nominated_node() == nominated_node(&pod)) {
             return None;
         }

@@ -120,7 +120,10 @@ fn what_was_set_aside_is_given_back_whoever_refuses_sch_2() {
     ] {
         cluster.pod(name, asking("1"));
         assert_eq!(cluster.step(), told);
-        assert_eq!(account.lock().drain(..).collect::<Vec<_>>(), [format!("+{name} a"), format!("-{name} a")]);
+        assert_eq!(
+            account.lock().drain(..).collect::<Vec<_>>(),
+            [format!("+{name} a"), format!("-{name} a")]
+        );
         assert!(cluster.core.snapshot().placed(name).is_none());
         cluster.core.pod_gone(name, cluster.now);
     }
@@ -188,10 +191,7 @@ fn a_binding_that_has_to_wait_is_tried_at_each_news_and_given_up_in_time_sch_2()
     let (attempt, node) = step(&mut cluster).expect("there is news");
     cluster.core.bind_later(attempt, node, ten, cluster.now);
     assert_eq!(cluster.core.next_wake(), Some(ten), "the first time counts");
-    assert_eq!(
-        cluster.after(4).step(),
-        "plain: binding rejected: timed out waiting for what the pod needs"
-    );
+    assert_eq!(cluster.after(4).step(), "plain: binding rejected: timed out waiting for what the pod needs");
     assert_eq!(*account.lock(), ["+plain a", "-plain a"]);
     assert_eq!(cluster.after(1).step(), "plain -> a");
 }

@@ -171,9 +171,8 @@ fn what_cannot_help_wakes_nobody_sch_1() {
 #[test]
 fn gated_foreign_and_terminating_pods_are_left_alone_sch_1() {
     let mut cluster = Cluster::new(&[sized_node("a", "2")]);
-    let gated = cluster
-        .core
-        .pod_changed(named_pod("p", json!({"schedulingGates": [{"name": "g"}]})), cluster.now);
+    let gated =
+        cluster.core.pod_changed(named_pod("p", json!({"schedulingGates": [{"name": "g"}]})), cluster.now);
     assert_eq!(gated.unwrap().message, "Scheduling is blocked due to non-empty scheduling gates");
     cluster.pod("foreign", json!({"schedulerName": "mine"}));
     let mut going = (*named_pod("going", json!({}))).clone();

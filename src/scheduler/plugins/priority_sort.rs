@@ -17,9 +17,6 @@ impl Plugin for PrioritySort {
 
     fn queue_order(&self, pod: &PodInfo) -> QueueOrder {
         let created = pod.pod.metadata.creation_timestamp.as_ref();
-        QueueOrder {
-            priority: Reverse(pod.priority),
-            since: created.map_or(Timestamp::MIN, |time| time.0),
-        }
+        QueueOrder { priority: Reverse(pod.priority), since: created.map_or(Timestamp::MIN, |time| time.0) }
     }
 }

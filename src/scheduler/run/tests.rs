@@ -26,7 +26,11 @@ impl Cluster {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
         let tasks = Tasks::new();
-        let scheduler = Scheduler::new(&api, &Caches::new(&api, &tasks), SchedulerConfig { profiles: vec![profile], seed: 0 });
+        let scheduler = Scheduler::new(
+            &api,
+            &Caches::new(&api, &tasks),
+            SchedulerConfig { profiles: vec![profile], seed: 0 },
+        );
         scheduler.run(&tasks);
         let cluster = Self { api, scheduler };
         cluster.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}));
@@ -236,7 +240,10 @@ fn with_pre_bind(before: fn(&Binding<'_>) -> Result<PreBind, BindError>) -> Prof
 async fn a_node_that_goes_between_filter_and_bind_gets_no_pod_sch_1() {
     let profile = with_pre_bind(|binding| {
         if binding.node == "a" {
-            binding.api.delete(Kind::Node, &Key::new("", "a"), &DeleteOptions::default()).expect("it is there");
+            binding
+                .api
+                .delete(Kind::Node, &Key::new("", "a"), &DeleteOptions::default())
+                .expect("it is there");
         }
         Ok(PreBind::Ready)
     });
@@ -247,10 +254,11 @@ async fn a_node_that_goes_between_filter_and_bind_gets_no_pod_sch_1() {
     assert_eq!(cluster.node_of("p"), None, "no pod is bound to what is not there");
     assert_eq!(cluster.events("p")[0].0, "FailedScheduling");
     assert_eq!(cluster.condition("p").unwrap().reason.as_deref(), Some("SchedulerError"));
-    cluster.until("it was tried again", |c| {
-        c.condition("p").unwrap().message.as_deref() == Some("no nodes available to schedule pods")
-    })
-    .await;
+    cluster
+        .until("it was tried again", |c| {
+            c.condition("p").unwrap().message.as_deref() == Some("no nodes available to schedule pods")
+        })
+        .await;
     cluster.create(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "b"}}));
     cluster.resize("b", "1");
     cluster.until("p bound", |c| c.node_of("p").as_deref() == Some("b")).await;

@@ -116,10 +116,12 @@ fn con_9_thousands_of_nodes_are_grouped_by_reason_and_open() {
         .collect();
     answer(
         &mut stage,
-        verdict(json!({"attemptedAt": ago(1), "message": "", "filters": ["TaintToleration", "NodeResourcesFit"],
+        verdict(
+            json!({"attemptedAt": ago(1), "message": "", "filters": ["TaintToleration", "NodeResourcesFit"],
             "advice": [{"node": "n0000", "changes": ["request at most 1 cpu"], "alike": 4989}],
             "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
-            "nodes": nodes})),
+            "nodes": nodes}),
+        ),
     );
     shows(
         &stage.screen(),
@@ -152,7 +154,8 @@ fn con_9_another_attempt_is_seen_at_once() {
     let asks = |jobs: &[Job]| jobs.iter().filter(|job| matches!(job, Job::Start(_))).count();
     let mut told = event(9, "Warning", "Pod/waiting", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
     told["involvedObject"]["namespace"] = json!("shop");
-    let delta = |event: Value| Message::Feed(Delta::Events(vec![Change::Applied(objects([event]).remove(0))]));
+    let delta =
+        |event: Value| Message::Feed(Delta::Events(vec![Change::Applied(objects([event]).remove(0))]));
     assert_eq!(asks(&stage.send(delta(told))), 1);
     let other = event(10, "Warning", "Pod/other", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
     assert_eq!(asks(&stage.send(delta(other))), 0, "another pod's attempt");

@@ -230,6 +230,13 @@ impl Cluster {
     }
 }
 
+/// Runs one random play on a virtual clock of its own.
+pub(crate) fn on_virtual_time(play: impl Future<Output = ()>) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(play);
+}
+
 /// A Deployment of `app=NAME` pods with absolute bounds.
 pub(crate) fn deployment(name: &str, replicas: i32, surge: i32, unavailable: i32) -> Value {
     json!({"metadata": {"name": name, "namespace": "default"},

@@ -14,7 +14,7 @@ use podium::store::{ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::cluster::{Cluster, NO_NODES};
+use super::cluster::{Cluster, NO_NODES, on_virtual_time};
 use super::daemon_sets::{daemon_set, node, set_image};
 
 const NODES: usize = 4;
@@ -212,11 +212,6 @@ proptest! {
         (surge, unavailable) in prop_oneof![Just((0, 1)), Just((0, 2)), Just((1, 0)), Just((2, 0))],
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(play(surge, unavailable, steps));
+        on_virtual_time(play(surge, unavailable, steps));
     }
 }

@@ -1,5 +1,7 @@
 //! The controllers, by scenario, on virtual time.
 
+mod autoscaling;
+mod budgets;
 mod cluster;
 mod cron_jobs;
 mod daemon_rollouts;
@@ -9,8 +11,9 @@ mod housekeeping;
 mod job_counts;
 mod jobs;
 mod nodes;
-mod replication;
+mod pod_garbage;
 mod quotas;
+mod replication;
 mod rollouts;
 mod stateful_sets;
 mod volumes;

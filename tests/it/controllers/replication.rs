@@ -1,7 +1,7 @@
 //! ReplicationControllers, and what ReplicaSets have in common with them.
 
 use k8s_openapi::api::apps::v1::ReplicaSet;
-use k8s_openapi::api::core::v1::{Pod, ReplicationController};
+use k8s_openapi::api::core::v1::{Pod, ReplicationController, ResourceQuota};
 use podium::api::{DeleteOptions, Propagation};
 use podium::object::owner::controller_of;
 use podium::object::{Kind, Shared, Typed};
@@ -160,6 +160,33 @@ async fn what_cannot_be_made_fails_once_a_turn_and_stands_in_the_status_rs_1() {
         assert_eq!((cluster.pods().len(), told()), (50, Value::Null));
         cluster.stop().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_quota_stands_in_the_status_in_its_own_words_rs_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<ResourceQuota>(json!({"metadata": {"name": "few", "namespace": "default"},
+        "spec": {"hard": {"pods": "2"}}}));
+    cluster.settle().await;
+    cluster.create::<ReplicaSet>(frontend(4));
+    cluster.run().await;
+    assert_eq!(names(&cluster).len(), 2);
+    let condition = status::<ReplicaSet>(&cluster, "frontend")["conditions"][0].clone();
+    assert_eq!((&condition["type"], &condition["reason"]), (&json!("ReplicaFailure"), &json!("FailedCreate")));
+    let message = condition["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2"),
+        "{message}"
+    );
+    cluster.change::<ResourceQuota>("few", |quota| {
+        let hard = quota.spec.as_mut().unwrap().hard.as_mut().unwrap();
+        hard.insert("pods".into(), k8s_openapi::apimachinery::pkg::api::resource::Quantity("4".into()));
+    });
+    cluster.pass(1000).await;
+    cluster.run().await;
+    assert_eq!(names(&cluster).len(), 4);
+    assert_eq!(status::<ReplicaSet>(&cluster, "frontend")["conditions"], Value::Null);
+    cluster.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

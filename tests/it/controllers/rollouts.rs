@@ -11,7 +11,7 @@ use podium::object::{Kind, Object, Revision};
 use podium::store::{Change, ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
 
-use super::cluster::{Cluster, NO_NODES, deployment, key, set_image};
+use super::cluster::{Cluster, NO_NODES, deployment, key, on_virtual_time, set_image};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -219,11 +219,6 @@ proptest! {
         (surge, unavailable) in prop_oneof![Just((1, 0)), Just((0, 1)), Just((2, 1)), Just((3, 2))],
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(play(surge, unavailable, steps));
+        on_virtual_time(play(surge, unavailable, steps));
     }
 }

@@ -49,6 +49,13 @@ async fn asking_ends_a_plain_program_and_killing_ends_a_deaf_one() {
         let exit = node.exit(&plain.id).await;
         assert_eq!((exit.exit_code, exit.signal), (143, Some(15)));
 
+        // `lifecycle.stopSignal` goes before the image's.
+        let spec = shell("own", "trap 'echo asked; exit 7' USR1; echo ready; while :; do sleep 0.01; done");
+        let own = node.start(ContainerSpec { stop_signal: Some(libc::SIGUSR1), ..spec }).await;
+        node.log_has(&own.id, "ready").await;
+        node.runtime.terminate_container(&own.id).await.unwrap();
+        assert_eq!(node.exit(&own.id).await.exit_code, 7);
+
         let deaf = node.start(shell("b", "trap '' TERM; echo ready; while :; do sleep 1000; done")).await;
         node.log_has(&deaf.id, "ready").await;
         node.runtime.terminate_container(&deaf.id).await.unwrap();

@@ -143,6 +143,7 @@ pub(crate) fn left_in(directory: &Path) -> BTreeSet<i32> {
 
 pub(crate) fn sandbox(uid: &str) -> SandboxSpec {
     SandboxSpec {
+        memory_volumes: Vec::new(),
         pod_uid: uid.to_owned(),
         namespace: "default".to_owned(),
         name: "web-1".to_owned(),
@@ -166,6 +167,7 @@ pub(crate) fn shell(name: &str, script: &str) -> ContainerSpec {
         env: Vec::new(),
         working_dir: None,
         mounts: Vec::new(),
+        memory_volumes: Vec::new(),
         stdin: false,
         stdin_once: false,
         tty: false,

@@ -18,7 +18,7 @@ async fn a_pod_sees_its_own_machine() {
     std::fs::create_dir(&volume).unwrap();
     std::fs::write(volume.join("key"), "value").unwrap();
     let mount =
-        |path: &str, read_only| Mount { host_path: volume.clone(), container_path: path.into(), read_only };
+        |path: &str, read_only| Mount { host_path: volume.clone(), container_path: path.into(), read_only, ..Mount::default() };
     let script = "hostname; echo pids $(ls /proc | grep -c '^[0-9]'); cat /data/a/b/key /usr/share/podium-x/key; echo; \
                   touch /data/a/b/new; touch /usr/share/podium-x/no || echo readonly; \
                   echo bye > /dev/termination-log; touch /tmp/here /here; pwd; ls /dev/shm >/dev/null && echo fine";
@@ -94,7 +94,7 @@ async fn a_read_only_root_cannot_be_written() {
     spec.security.read_only_root = true;
     spec.working_dir = Some("/app/here".into());
     spec.mounts =
-        vec![Mount { host_path: volume.clone(), container_path: "/data/deep".into(), read_only: false }];
+        vec![Mount { host_path: volume.clone(), container_path: "/data/deep".into(), ..Mount::default() }];
     let record = node.start(spec).await;
     let exit = node.exit(&record.id).await;
     let log = node.log(&record.id).await;

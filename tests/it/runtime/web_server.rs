@@ -66,6 +66,7 @@ async fn nginx_is_built_in() {
             host_path: volume.clone(),
             container_path: "/usr/share/nginx/html".into(),
             read_only: true,
+            ..Mount::default()
         }];
         let own = node.start(spec).await;
         assert!(request(address, &get("/")).await.starts_with("HTTP/1.1 403"));
@@ -75,4 +76,83 @@ async fn nginx_is_built_in() {
         node.exit(&own.id).await;
         node.shutdown().await;
     }
+}
+
+/// IMG-2, POD-7: asked to end, the built-in nginx answers whoever has connected, also those it has not looked at
+/// yet, lets downloads finish, and takes nobody new; SIGTERM ends it at once.
+#[tokio::test]
+async fn nginx_ends_after_those_who_have_connected() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    const BIG: usize = 40_000_000;
+    let mut node = Node::new(true).await;
+    let volume = node.directory.path().join("html");
+    std::fs::create_dir(&volume).unwrap();
+    std::fs::write(volume.join("index.html"), "page").unwrap();
+    std::fs::write(volume.join("big"), vec![b'x'; BIG]).unwrap();
+    let root = rustix::process::geteuid().is_root();
+    let ip = format!("127.9.{}.73", std::process::id() % 250);
+    let address: std::net::SocketAddr = format!("{ip}:{}", if root { 80 } else { 8080 }).parse().unwrap();
+    let spec = ContainerSpec {
+        command: Vec::new(),
+        image: "nginx:1.27".to_owned(),
+        env: vec![
+            ("POD_IP".to_owned(), ip.clone()),
+            ("PODIUM_UNPRIVILEGED_PORT_START".to_owned(), if root { "0" } else { "1024" }.to_owned()),
+        ],
+        mounts: vec![Mount {
+            host_path: volume.clone(),
+            container_path: "/usr/share/nginx/html".into(),
+            read_only: true,
+            ..Mount::default()
+        }],
+        ..shell("web", "")
+    };
+    let web = node.start(spec.clone()).await;
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert!(request(address, &get("/")).await.ends_with("page"));
+
+    let mut download = tokio::net::TcpStream::connect(address).await.unwrap();
+    download.write_all(get("/big").as_bytes()).await.unwrap();
+    let mut begin = [0; 1000];
+    download.read_exact(&mut begin).await.unwrap();
+    // While it cannot look, others connect and ask; the signal comes before it looks again.
+    let pid = rustix::process::Pid::from_raw(web.pid.unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..20 {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(get("/").as_bytes()).await.unwrap();
+        waiting.push(stream);
+    }
+    node.runtime.terminate_container(&web.id).await.unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    for mut stream in waiting {
+        let mut answer = String::new();
+        soon("an answer", stream.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("page"), "{answer}");
+    }
+    soon("the door to close", async {
+        while tokio::net::TcpStream::connect(address).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert!(node.record(&web.id).await.exit.is_none(), "somebody still downloads");
+    let mut rest = Vec::new();
+    soon("the download", download.read_to_end(&mut rest)).await.unwrap();
+    assert!(rest.len() + begin.len() > BIG, "{}", rest.len());
+    assert_eq!(node.exit(&web.id).await.exit_code, 0);
+
+    let fast = ContainerSpec { attempt: 1, stop_signal: Some(libc::SIGTERM), ..spec };
+    let web = node.start(fast).await;
+    assert!(request(address, &get("/")).await.ends_with("page"));
+    let mut download = tokio::net::TcpStream::connect(address).await.unwrap();
+    download.write_all(get("/big").as_bytes()).await.unwrap();
+    download.read_exact(&mut begin).await.unwrap();
+    node.runtime.terminate_container(&web.id).await.unwrap();
+    assert_eq!(node.exit(&web.id).await.exit_code, 0);
+    let mut rest = Vec::new();
+    let _ = download.read_to_end(&mut rest).await;
+    assert!(rest.len() < BIG - 1000, "cut off");
+    node.shutdown().await;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::object::{Kind, KindInfo, Subresource};
+use crate::object::{Kind, ServedKind, Subresource};
 
 /// One group and version with all its resources.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pod
 pub(in crate::api::http) fn served() -> &'static [Served] {
     static SERVED: OnceLock<Vec<Served>> = OnceLock::new();
     SERVED.get_or_init(|| {
-        let stored = Kind::ALL.iter().map(|kind| stored(kind.info()));
+        let stored = ServedKind::all().map(stored);
         let reviews = REVIEWS.iter().map(|(group, version, plural, kind)| Resource {
             group,
             version,
@@ -134,10 +134,11 @@ pub(in crate::api::http) fn served() -> &'static [Served] {
     })
 }
 
-fn stored(info: &'static KindInfo) -> Resource {
+fn stored(served: ServedKind) -> Resource {
+    let info = served.kind().info();
     Resource {
-        group: info.group,
-        version: info.version,
+        group: served.group(),
+        version: served.version(),
         kind: info.name,
         plural: info.plural,
         singular: info.singular,
@@ -145,27 +146,27 @@ fn stored(info: &'static KindInfo) -> Resource {
         short_names: info.short_names,
         categories: info.categories,
         verbs: if info.kind == Kind::Namespace { NAMESPACE_VERBS } else { VERBS },
-        parts: info.subresources.iter().map(|part| subresource(info, *part)).collect(),
+        parts: info.subresources.iter().map(|part| subresource(served, *part)).collect(),
     }
 }
 
-fn subresource(of: &'static KindInfo, part: Subresource) -> ResourcePart {
+fn subresource(of: ServedKind, part: Subresource) -> ResourcePart {
     const STREAM: &[&str] = &["create", "get"];
     const PROXY: &[&str] = &["create", "delete", "get", "patch", "update"];
     let (group, version, kind, verbs): (_, _, _, &'static [&'static str]) = match part {
         Subresource::Status | Subresource::EphemeralContainers | Subresource::Resize => {
-            (of.group, of.version, of.name, CHANGE)
+            (of.group(), of.version(), of.kind().info().name, CHANGE)
         }
         Subresource::Scale => ("autoscaling", "v1", "Scale", CHANGE),
         Subresource::Eviction => ("policy", "v1", "Eviction", CREATE),
         Subresource::Binding => ("", "v1", "Binding", CREATE),
         Subresource::Token => ("authentication.k8s.io", "v1", "TokenRequest", CREATE),
-        Subresource::Log => (of.group, of.version, of.name, &["get"]),
-        Subresource::Finalize => (of.group, of.version, of.name, &["update"]),
+        Subresource::Log => (of.group(), of.version(), of.kind().info().name, &["get"]),
+        Subresource::Finalize => (of.group(), of.version(), of.kind().info().name, &["update"]),
         Subresource::Exec => ("", "v1", "PodExecOptions", STREAM),
         Subresource::Attach => ("", "v1", "PodAttachOptions", STREAM),
         Subresource::PortForward => ("", "v1", "PodPortForwardOptions", STREAM),
-        Subresource::Proxy if of.kind == Kind::Pod => ("", "v1", "PodProxyOptions", PROXY),
+        Subresource::Proxy if of.kind() == Kind::Pod => ("", "v1", "PodProxyOptions", PROXY),
         Subresource::Proxy => ("", "v1", "ServiceProxyOptions", PROXY),
     };
     ResourcePart { name: part.path(), group, version, kind, verbs }

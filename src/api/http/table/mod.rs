@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 pub use columns::Column;
 
-use crate::object::{Kind, Object};
+use crate::object::{Kind, Object, ServedKind};
 
 /// What a row carries of its object: the `includeObject` parameter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub fn cells(object: &Object, now: Timestamp) -> Vec<Value> {
 
 /// A table of objects of one kind, encoded as JSON.
 pub fn table<'a>(
-    kind: Kind,
+    served: ServedKind,
     objects: impl IntoIterator<Item = &'a Object>,
     include: IncludeObject,
     metadata: &TableMeta,
@@ -107,16 +107,19 @@ pub fn table<'a>(
         .map(|object| Row {
             cells: rows::cells(object, now),
             conditions: rows::condition(object),
-            object: match include {
-                IncludeObject::None => None,
-                IncludeObject::Metadata => partial(object).map(Cow::Owned),
-                IncludeObject::Object => {
+            object: match (include, served) {
+                (IncludeObject::None, _) => None,
+                (IncludeObject::Metadata, _) => partial(object).map(Cow::Owned),
+                (IncludeObject::Object, ServedKind::Stored(_)) => {
                     serde_json::from_slice::<&RawValue>(object.json()).ok().map(Cow::Borrowed)
+                }
+                (IncludeObject::Object, ServedKind::Other(_)) => {
+                    serde_json::value::to_raw_value(&served.value(object)).ok().map(Cow::Owned)
                 }
             },
         })
         .collect();
-    let column_definitions = columns::of(kind);
+    let column_definitions = columns::of(served.kind());
     let table = Table { kind: "Table", api_version: "meta.k8s.io/v1", metadata, column_definitions, rows };
     serde_json::to_vec(&table).expect("cells are JSON values")
 }

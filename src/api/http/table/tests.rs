@@ -145,6 +145,7 @@ fn every_kind_has_a_cell_a_column_api_6() {
             "n|pods: 3/10, requests.cpu: 1/2|limits.cpu: 0/4|30m",
         ),
         (Kind::LimitRange, json!({"spec": {"limits": []}}), "n|2026-01-01T00:30:00Z"),
+        (Kind::PodPreset, json!({}), "n|2026-01-01T00:30:00Z"),
         (
             Kind::StorageClass,
             json!({"provisioner": "p", "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate", "metadata": {"name": "n",
@@ -184,7 +185,7 @@ fn a_row_carries_what_was_asked_for_api_6() {
         "spec": {"containers": []}, "status": {"phase": "Succeeded"}}));
     let metadata = TableMeta { resource_version: "7".into(), ..TableMeta::default() };
     let made = |include| -> Value {
-        let bytes = table(Kind::Pod, [&pod], include, &metadata, now());
+        let bytes = table(Kind::Pod.into(), [&pod], include, &metadata, now());
         serde_json::from_slice(&bytes).expect("JSON")
     };
     let partial = made(IncludeObject::Metadata);

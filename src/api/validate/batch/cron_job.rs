@@ -10,8 +10,7 @@ use crate::base::time_zone::time_zone;
 /// A Job's name is that of its CronJob, a hyphen and ten digits.
 const MAX_NAME: usize = 52;
 
-const EXPLICIT: &str =
-    "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+const EXPLICIT: &str = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
 
 pub(in super::super) fn create(errors: &mut FieldErrors, cron_job: &CronJob) {
     spec(errors, &cron_job.spec, None);
@@ -31,7 +30,8 @@ fn spec(errors: &mut FieldErrors, spec: &CronJobSpec, old: Option<&CronJobSpec>)
     schedule(errors, &path.child("schedule"), spec, old);
     let seconds = spec.starting_deadline_seconds.unwrap_or(0);
     errors.non_negative(&path.child("startingDeadlineSeconds"), seconds);
-    if let Some(zone) = spec.time_zone.as_ref().filter(|z| old.is_none_or(|o| o.time_zone.as_ref() != Some(z)))
+    if let Some(zone) =
+        spec.time_zone.as_ref().filter(|z| old.is_none_or(|o| o.time_zone.as_ref() != Some(z)))
     {
         named_zone(errors, &path.child("timeZone"), zone);
     }

@@ -35,10 +35,8 @@ pub(super) fn check(errors: &mut FieldErrors, path: &Path<'_>, policy: &PodFailu
         let conditions = rule.on_pod_conditions.as_deref().unwrap_or_default();
         pod_conditions(errors, &path.child("onPodConditions"), conditions);
         match (rule.on_exit_codes.is_some(), conditions.is_empty()) {
-            (true, false) => errors.invalid_itself(
-                &path,
-                "specifying both OnExitCodes and OnPodConditions is not supported",
-            ),
+            (true, false) => errors
+                .invalid_itself(&path, "specifying both OnExitCodes and OnPodConditions is not supported"),
             (false, true) => {
                 errors.invalid_itself(&path, "specifying one of OnExitCodes and OnPodConditions is required");
             }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -77,8 +78,7 @@ fn generated_selector(errors: &mut FieldErrors, job: &Job, spec: &JobSpec) {
     let path = Path::root("spec.template.metadata.labels");
     let [uid_label, old_uid_label] = CONTROLLER_UID_LABELS;
     let [name_label, old_name_label] = JOB_NAME_LABELS;
-    let expected =
-        [(old_uid_label, &uid), (old_name_label, &name), (uid_label, &uid), (name_label, &name)];
+    let expected = [(old_uid_label, &uid), (old_name_label, &name), (uid_label, &uid), (name_label, &name)];
     for (label, value) in expected {
         match labels.get(label) {
             None => errors.required(&path.key(label), format!("must be '{value}'")),
@@ -253,7 +253,7 @@ fn movable(new: &PodTemplateSpec, old: &PodTemplateSpec) -> PodTemplateSpec {
     let meta = new.metadata.clone().unwrap_or_default();
     let allowed_meta = allowed.metadata.get_or_insert_default();
     (allowed_meta.labels, allowed_meta.annotations) = (meta.labels, meta.annotations);
-    if new.metadata.is_none() && *allowed_meta == k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta::default() {
+    if new.metadata.is_none() && *allowed_meta == ObjectMeta::default() {
         allowed.metadata = None;
     }
     let (Some(new), Some(spec)) = (&new.spec, allowed.spec.as_mut()) else { return allowed };

@@ -172,9 +172,8 @@ fn finished(errors: &mut FieldErrors, path: &Path<'_>, new: &Job, status: &JobSt
         errors.required(&path.child("startTime"), "startTime is required for finished job");
     }
     let uncounted = status.uncounted_terminated_pods.as_ref();
-    let left = uncounted.is_some_and(|u| {
-        u.succeeded.iter().flatten().chain(u.failed.iter().flatten()).next().is_some()
-    });
+    let left = uncounted
+        .is_some_and(|u| u.succeeded.iter().flatten().chain(u.failed.iter().flatten()).next().is_some());
     if left && (ended || status.uncounted_terminated_pods != before.uncounted_terminated_pods) {
         errors.invalid(
             &path.child("uncountedTerminatedPods"),

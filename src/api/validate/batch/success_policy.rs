@@ -30,10 +30,13 @@ fn rule(errors: &mut FieldErrors, path: &Path<'_>, rule: &SuccessPolicyRule, com
         if text.len() > MAX_INDEXES_BYTES {
             errors.too_long(&path, MAX_INDEXES_BYTES);
         }
-        CompletionIndexes::parse(text, completions).map(|indexes| indexes.len()).unwrap_or_else(|wrong| {
-            errors.invalid(&path, text, format!("error parsing succeededIndexes: {wrong}"));
-            0
-        })
+        match CompletionIndexes::parse(text, completions) {
+            Ok(indexes) => indexes.len(),
+            Err(wrong) => {
+                errors.invalid(&path, text, format!("error parsing succeededIndexes: {wrong}"));
+                0
+            }
+        }
     });
     let Some(count) = rule.succeeded_count else { return };
     let path = path.child("succeededCount");

@@ -75,7 +75,9 @@ fn a_jobs_numbers_fit_its_completion_mode_job_1() {
         ),
         (
             "podReplacementPolicy: Never",
-            &["podReplacementPolicy: Unsupported value: \"Never\": supported values: \"Failed\", \"TerminatingOrFailed\""],
+            &[
+                "podReplacementPolicy: Unsupported value: \"Never\": supported values: \"Failed\", \"TerminatingOrFailed\"",
+            ],
         ),
         (
             "managedBy: me",
@@ -83,7 +85,11 @@ fn a_jobs_numbers_fit_its_completion_mode_job_1() {
         ),
         ("managedBy: acme.io/foo", &[]),
     ]);
-    let long = format!("metadata: {{name: {}}}\n{}", "x".repeat(61), with("completionMode: Indexed\ncompletions: 12"));
+    let long = format!(
+        "metadata: {{name: {}}}\n{}",
+        "x".repeat(61),
+        with("completionMode: Indexed\ncompletions: 12")
+    );
     assert_eq!(
         shown(&validate_create(&job(&long))),
         [format!(
@@ -105,12 +111,25 @@ fn jobs_run_to_an_end_and_have_a_selector_of_their_own_job_1() {
         assert_eq!(shown(&validate_create(&job(&with_policy(policy)))), expected, "{policy}");
     }
     let labelled = |selector: &str, labels: &str| {
-        job(&format!("spec:\n  {selector}\n  template: {{metadata: {{labels: {labels}}}, spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}]}}}}"))
+        job(&format!(
+            "spec:\n  {selector}\n  template: {{metadata: {{labels: {labels}}}, spec: {{restartPolicy: Never, containers: [{{name: c, image: i}}]}}}}"
+        ))
     };
-    assert_eq!(shown(&validate_create(&labelled("manualSelector: true\n  selector: {matchLabels: {a: b}}", "{a: b}"))), [""; 0]);
     assert_eq!(
-        shown(&validate_create(&labelled("manualSelector: true\n  selector: {matchLabels: {a: b}}", "{a: c}"))),
-        ["spec.template.metadata.labels: Invalid value: map[string]string{\"a\":\"c\"}: `selector` does not match template `labels`"]
+        shown(&validate_create(&labelled(
+            "manualSelector: true\n  selector: {matchLabels: {a: b}}",
+            "{a: b}"
+        ))),
+        [""; 0]
+    );
+    assert_eq!(
+        shown(&validate_create(&labelled(
+            "manualSelector: true\n  selector: {matchLabels: {a: b}}",
+            "{a: c}"
+        ))),
+        [
+            "spec.template.metadata.labels: Invalid value: map[string]string{\"a\":\"c\"}: `selector` does not match template `labels`"
+        ]
     );
     assert_eq!(
         shown(&validate_create(&labelled("manualSelector: true", "{a: c}")))[0],
@@ -118,7 +137,10 @@ fn jobs_run_to_an_end_and_have_a_selector_of_their_own_job_1() {
     );
     let wrong = shown(&validate_create(&labelled("", "{job-name: other}")));
     assert_eq!(wrong.len(), 1, "{wrong:?}");
-    assert!(wrong[0].starts_with("spec.template.metadata.labels[job-name]: Invalid value: map[string]string{"), "{wrong:?}");
+    assert!(
+        wrong[0].starts_with("spec.template.metadata.labels[job-name]: Invalid value: map[string]string{"),
+        "{wrong:?}"
+    );
     assert!(wrong[0].ends_with(": must be 'x'"), "{wrong:?}");
     let wrong = shown(&validate_create(&labelled("selector: {matchLabels: {a: b}}", "{a: b}")));
     assert_eq!(wrong.len(), 1, "{wrong:?}");
@@ -149,7 +171,8 @@ fn a_new_job_gets_its_selector_and_labels_job_1() {
     }
     let queue = job(&format!("spec: {{parallelism: 3, {SPEC}}}")).to_value();
     assert_eq!(queue["spec"]["completions"], Value::Null, "a work queue has no number");
-    let cron = object(Kind::CronJob, &format!("spec: {{schedule: '@daily', jobTemplate: {{spec: {{{SPEC}}}}}}}"));
+    let cron =
+        object(Kind::CronJob, &format!("spec: {{schedule: '@daily', jobTemplate: {{spec: {{{SPEC}}}}}}}"));
     let spec = &cron.to_value()["spec"];
     assert_eq!(spec["jobTemplate"]["spec"]["backoffLimit"], Value::Null, "the Job itself gets it");
     assert_eq!(spec["jobTemplate"]["spec"]["template"]["spec"]["dnsPolicy"], "ClusterFirst");
@@ -168,16 +191,22 @@ fn pod_failure_policies_have_rules_job_1() {
         ("{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}", vec![]),
         (
             "{action: FailJob}",
-            vec![format!("{rule}: Invalid value: specifying one of OnExitCodes and OnPodConditions is required")],
+            vec![format!(
+                "{rule}: Invalid value: specifying one of OnExitCodes and OnPodConditions is required"
+            )],
         ),
         (
             "{action: FailJob, onExitCodes: {operator: In, values: [1]}, onPodConditions: [{type: A}]}",
-            vec![format!("{rule}: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported")],
+            vec![format!(
+                "{rule}: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported"
+            )],
         ),
         (
             "{action: '', onExitCodes: {operator: '', values: []}}",
             vec![
-                format!("{rule}.action: Required value: valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]"),
+                format!(
+                    "{rule}.action: Required value: valid values: [\"Count\" \"FailIndex\" \"FailJob\" \"Ignore\"]"
+                ),
                 format!("{rule}.onExitCodes.operator: Required value: valid values: [\"In\" \"NotIn\"]"),
                 format!("{rule}.onExitCodes.values: Invalid value: []: at least one value is required"),
             ],
@@ -185,24 +214,36 @@ fn pod_failure_policies_have_rules_job_1() {
         (
             "{action: Explode, onExitCodes: {containerName: z, operator: Like, values: [3, 3, 1]}}",
             vec![
-                format!("{rule}.action: Unsupported value: \"Explode\": supported values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\""),
-                format!("{rule}.onExitCodes.operator: Unsupported value: \"Like\": supported values: \"In\", \"NotIn\""),
-                format!("{rule}.onExitCodes.containerName: Invalid value: \"z\": must be one of the container or initContainer names in the pod template"),
+                format!(
+                    "{rule}.action: Unsupported value: \"Explode\": supported values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\""
+                ),
+                format!(
+                    "{rule}.onExitCodes.operator: Unsupported value: \"Like\": supported values: \"In\", \"NotIn\""
+                ),
+                format!(
+                    "{rule}.onExitCodes.containerName: Invalid value: \"z\": must be one of the container or initContainer names in the pod template"
+                ),
                 format!("{rule}.onExitCodes.values[1]: Duplicate value: 3"),
                 format!("{rule}.onExitCodes.values: Invalid value: [3,3,1]: must be ordered"),
             ],
         ),
         (
             "{action: Count, onExitCodes: {containerName: i, operator: In, values: [0, 1]}}",
-            vec![format!("{rule}.onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator")],
+            vec![format!(
+                "{rule}.onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator"
+            )],
         ),
         (
             "{action: FailIndex, onExitCodes: {operator: In, values: [1]}}",
-            vec![format!("{rule}.action: Invalid value: \"FailIndex\": requires the backoffLimitPerIndex to be set")],
+            vec![format!(
+                "{rule}.action: Invalid value: \"FailIndex\": requires the backoffLimitPerIndex to be set"
+            )],
         ),
         (
             "{action: Count, onPodConditions: [{type: A, status: Maybe}]}",
-            vec![format!("{rule}.onPodConditions[0].status: Unsupported value: \"Maybe\": supported values: \"False\", \"True\", \"Unknown\"")],
+            vec![format!(
+                "{rule}.onPodConditions[0].status: Unsupported value: \"Maybe\": supported values: \"False\", \"True\", \"Unknown\""
+            )],
         ),
     ] {
         let errors = shown(&validate_create(&job(&with(&policy(text)))));
@@ -227,21 +268,31 @@ fn success_policies_have_rules_job_1() {
         ("{rules: [{succeededCount: 1, succeededIndexes: '0,2-4'}, {succeededCount: 5}]}", vec![]),
         (
             "{rules: []}",
-            vec![format!("{at}: Required value: at least one rules must be specified when the successPolicy is specified")],
+            vec![format!(
+                "{at}: Required value: at least one rules must be specified when the successPolicy is specified"
+            )],
         ),
         (
             "{rules: [{}]}",
-            vec![format!("{at}[0]: Required value: at least one of succeededCount or succeededIndexes must be specified")],
+            vec![format!(
+                "{at}[0]: Required value: at least one of succeededCount or succeededIndexes must be specified"
+            )],
         ),
         (
             "{rules: [{succeededIndexes: invalid-format}]}",
-            vec![format!("{at}[0].succeededIndexes: Invalid value: \"invalid-format\": error parsing succeededIndexes: cannot convert string to integer for index: \"invalid\"")],
+            vec![format!(
+                "{at}[0].succeededIndexes: Invalid value: \"invalid-format\": error parsing succeededIndexes: cannot convert string to integer for index: \"invalid\""
+            )],
         ),
         (
             "{rules: [{succeededCount: 6}, {succeededCount: 4, succeededIndexes: 0-2}]}",
             vec![
-                format!("{at}[0].succeededCount: Invalid value: 6: must be less than or equal to 5 (the number of specified completions)"),
-                format!("{at}[1].succeededCount: Invalid value: 4: must be less than or equal to 3 (the number of indexes in the specified succeededIndexes field)"),
+                format!(
+                    "{at}[0].succeededCount: Invalid value: 6: must be less than or equal to 5 (the number of specified completions)"
+                ),
+                format!(
+                    "{at}[1].succeededCount: Invalid value: 4: must be less than or equal to 3 (the number of indexes in the specified succeededIndexes field)"
+                ),
             ],
         ),
     ] {
@@ -259,26 +310,43 @@ fn success_policies_have_rules_job_1() {
 fn job_change(old: &str, status: &str, new: &str) -> Vec<String> {
     let mut before = job(&with(old));
     let status = from_yaml(status).unwrap();
-    before.get_mut::<k8s_openapi::api::batch::v1::Job>().unwrap().status = serde_json::from_value(status).unwrap();
+    before.get_mut::<k8s_openapi::api::batch::v1::Job>().unwrap().status =
+        serde_json::from_value(status).unwrap();
     shown(&validate_update(&job(&with(new)), &before))
 }
 
 #[test]
 fn what_a_job_is_cannot_be_changed_job_1_api_5() {
     let indexed = "completionMode: Indexed\ncompletions: 3\nparallelism: 3";
-    let immutable = |field: &str, value: &str| vec![format!("spec.{field}: Invalid value: {value}: field is immutable")];
+    let immutable =
+        |field: &str, value: &str| vec![format!("spec.{field}: Invalid value: {value}: field is immutable")];
     for (old, new, expected) in [
-        ("parallelism: 2\ncompletions: 2", "parallelism: 1\ncompletions: 2\nsuspend: true\nbackoffLimit: 1\nactiveDeadlineSeconds: 5\nttlSecondsAfterFinished: 1", vec![]),
+        (
+            "parallelism: 2\ncompletions: 2",
+            "parallelism: 1\ncompletions: 2\nsuspend: true\nbackoffLimit: 1\nactiveDeadlineSeconds: 5\nttlSecondsAfterFinished: 1",
+            vec![],
+        ),
         ("completions: 2", "completions: 3", immutable("completions", "3")),
         (indexed, "completionMode: Indexed\ncompletions: 5\nparallelism: 5", vec![]),
         (
             indexed,
             "completionMode: Indexed\ncompletions: 5\nparallelism: 3",
-            vec!["spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism".into()],
+            vec![
+                "spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism"
+                    .into(),
+            ],
         ),
-        ("completions: 2", "completions: 2\ncompletionMode: Indexed", immutable("completionMode", "\"Indexed\"")),
+        (
+            "completions: 2",
+            "completions: 2\ncompletionMode: Indexed",
+            immutable("completionMode", "\"Indexed\""),
+        ),
         ("", "managedBy: acme.io/foo", immutable("managedBy", "\"acme.io/foo\"")),
-        (indexed, "completionMode: Indexed\ncompletions: 3\nparallelism: 3\nbackoffLimitPerIndex: 2", immutable("backoffLimitPerIndex", "2")),
+        (
+            indexed,
+            "completionMode: Indexed\ncompletions: 3\nparallelism: 3\nbackoffLimitPerIndex: 2",
+            immutable("backoffLimitPerIndex", "2"),
+        ),
         (
             indexed,
             "completionMode: Indexed\ncompletions: 3\nparallelism: 3\nsuccessPolicy: {rules: [{succeededCount: 1}]}",
@@ -344,7 +412,9 @@ fn a_jobs_status_moves_only_forward_job_1() {
         (
             "{}".into(),
             format!("{{{start}, conditions: [{}]}}", condition("Failed")),
-            vec!["conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition"],
+            vec![
+                "conditions: Invalid value: cannot set Failed=True condition without the FailureTarget=true condition",
+            ],
         ),
         (
             "{}".into(),
@@ -382,7 +452,11 @@ fn a_jobs_status_moves_only_forward_job_1() {
                 "failedIndexes: Invalid value: \"1,0\": failedIndexes and completedIndexes overlap at index: 0",
             ],
         ),
-        (format!("{{{start}}}"), "{}".into(), vec!["startTime: Required value: startTime cannot be removed for unsuspended job"]),
+        (
+            format!("{{{start}}}"),
+            "{}".into(),
+            vec!["startTime: Required value: startTime cannot be removed for unsuspended job"],
+        ),
         (
             format!("{{{start}, conditions: [{}]}}", condition("Suspended")),
             "{startTime: '2026-11-21T02:00:00Z'}".into(),
@@ -397,7 +471,8 @@ fn a_jobs_status_moves_only_forward_job_1() {
 fn cron_jobs_have_a_schedule_and_a_zone_cj_1() {
     let cron = |rest: &str| format!("spec:\n  jobTemplate: {{spec: {{{SPEC}}}}}\n  {rest}");
     let zone = |zone: &str| format!("schedule: '* * * * *'\n  timeZone: {zone}");
-    let unknown = |zone: &str| vec![format!("spec.timeZone: Invalid value: \"{zone}\": unknown time zone {zone}")];
+    let unknown =
+        |zone: &str| vec![format!("spec.timeZone: Invalid value: \"{zone}\": unknown time zone {zone}")];
     for (rest, expected) in [
         ("schedule: '*/5 * * * ?'\n  timeZone: Europe/Rome".to_string(), vec![]),
         ("schedule: '@every 1h30m'".into(), vec![]),
@@ -436,7 +511,9 @@ fn cron_jobs_have_a_schedule_and_a_zone_cj_1() {
     ] {
         assert_eq!(shown(&validate_create(&object(Kind::CronJob, &cron(&rest)))), expected, "{rest}");
     }
-    let name = |letters: usize| format!("metadata: {{name: {}}}\n{}", "x".repeat(letters), cron("schedule: '@daily'"));
+    let name = |letters: usize| {
+        format!("metadata: {{name: {}}}\n{}", "x".repeat(letters), cron("schedule: '@daily'"))
+    };
     check(Kind::CronJob, &[(&name(52), &[])]);
     let long = "x".repeat(53);
     let expected = format!("metadata.name: Invalid value: \"{long}\": must be no more than 52 characters");

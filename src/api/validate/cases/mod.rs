@@ -6,6 +6,7 @@ mod config;
 mod container;
 mod daemon_set;
 mod hostile;
+mod limits;
 mod metadata;
 mod pod_resize;
 mod pod_spec;

@@ -76,8 +76,16 @@ fn stateful_sets_have_rules_api_8() {
             ),
             // A claim is a volume of the pods, in place of one of its name.
             (
-                "spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {volumes: [{name: www, emptyDir: {}}], containers: [{name: c, image: i, volumeMounts: [{name: www, mountPath: /w}, {name: log, mountPath: /l}]}]}}, volumeClaimTemplates: [{metadata: {name: www}, spec: {}}]}",
+                "spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {volumes: [{name: www, emptyDir: {}}], containers: [{name: c, image: i, volumeMounts: [{name: www, mountPath: /w}, {name: log, mountPath: /l}]}]}}, volumeClaimTemplates: [{metadata: {name: www}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}",
                 &["spec.template.spec.containers[0].volumeMounts[1].name: Not found: \"log\""],
+            ),
+            (
+                &set("volumeClaimTemplates: [{spec: {accessModes: [Often], resources: {requests: {storage: 0}}}}]"),
+                &[
+                    "spec.volumeClaimTemplates[0].metadata.name: Required value",
+                    "spec.volumeClaimTemplates[0].spec.accessModes: Unsupported value: \"Often\": supported values: \"ReadOnlyMany\", \"ReadWriteMany\", \"ReadWriteOnce\", \"ReadWriteOncePod\"",
+                    "spec.volumeClaimTemplates[0].spec.resources[storage]: Invalid value: \"0\": must be greater than zero",
+                ],
             ),
         ],
     );

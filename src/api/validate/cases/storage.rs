@@ -225,7 +225,7 @@ fn classes_keep_their_word_vol_2() {
             ),
             ("provisioner: x\nparameters: {'': v}", &["parameters: Invalid value: \"\": field can not be empty."]),
             (
-                "provisioner: x\nallowedTopologies: [{matchLabelExpressions: [{key: z, values: []}, {key: y, values: [a, a]}]}]",
+                "provisioner: x\nallowedTopologies: [{matchLabelExpressions: [{key: z, values: []}, {key: w, values: [a, a]}]}]",
                 &[
                     "allowedTopologies[0].matchLabelExpressions[0].values: Required value",
                     "allowedTopologies[0].matchLabelExpressions[1].values[1]: Duplicate value: \"a\"",

@@ -14,7 +14,7 @@ use crate::reconcile::EventType;
 pub(super) struct View<'a> {
     pub(super) claim: &'a Shared<PersistentVolumeClaim>,
     /// All volumes.
-    pub(super) volumes: &'a [Shared<PersistentVolume>],
+    pub(super) volumes: &'a dyn Fn() -> Vec<Shared<PersistentVolume>>,
     /// The volume of a name.
     pub(super) volume: &'a dyn Fn(&str) -> Option<Shared<PersistentVolume>>,
     /// The class of a name.
@@ -108,7 +108,7 @@ fn decide_free(view: &View<'_>) -> Step {
     let class = Some(claim_class(claim)).filter(|name| !name.is_empty());
     let class_object = class.and_then(|name| (view.class)(name));
     let delayed = class_object.as_ref().is_some_and(|class| waits_for_consumer(class));
-    if let Some(volume) = best_match(claim, view.volumes, delayed) {
+    if let Some(volume) = best_match(claim, &(view.volumes)(), delayed) {
         return Step::Bind(volume.clone());
     }
     if !names_class(claim)
@@ -243,7 +243,7 @@ mod tests {
             let of_name = |name: &str| classes.iter().find(|c| c.name() == name).cloned();
             let view = View {
                 claim: &Shared::from_value(serde_json::from_value(claim).unwrap()),
-                volumes: &volumes,
+                volumes: &|| volumes.clone(),
                 volume: &|name| volumes.iter().find(|v| v.name() == name).cloned(),
                 class: &of_name,
                 default_class: &|| of_name(default),

@@ -152,7 +152,7 @@ impl Binder {
         let class = |name: &str| self.api.get_as(&Key::new("", name)).ok();
         let view = claim::View {
             claim,
-            volumes: &self.api.list_as(None),
+            volumes: &|| self.api.list_as(None),
             volume: &volume,
             class: &class,
             default_class: &|| default_class(self.api.list_as(None)),

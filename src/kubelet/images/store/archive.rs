@@ -12,8 +12,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flate2::read::MultiGzDecoder;
-
+use super::compression::{self, Compression};
 use super::load::{Input, Limits, LoadError};
 
 /// Headers, long names and attributes of one entry take no more than this.
@@ -35,25 +34,6 @@ enum Member {
     },
     /// Old `docker save` links a layer that two images share.
     Link(String),
-}
-
-/// How a stream is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compression {
-    None,
-    Gzip,
-    Zstd,
-}
-
-impl Compression {
-    /// By the first bytes.
-    pub(super) fn of(begin: &[u8]) -> Self {
-        match begin {
-            [0x1f, 0x8b, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
-            _ => Self::None,
-        }
-    }
 }
 
 impl Archive {
@@ -165,15 +145,10 @@ fn plain(name: &str, base: &str) -> String {
     parts.join("/")
 }
 
-/// Copies a stream to a file of no name, taking gzip off.
+/// Copies a stream to a file of no name, without its compression.
 fn write_down(stream: Box<dyn Read>, spool: &Path, limits: &Limits) -> Result<File, LoadError> {
-    let mut stream = BufReader::new(stream);
-    let begin = io::BufRead::fill_buf(&mut stream).map_err(LoadError::io("the archive".into()))?;
-    let mut stream: Box<dyn Read> = match Compression::of(begin) {
-        Compression::None => Box::new(stream),
-        Compression::Gzip => Box::new(MultiGzDecoder::new(stream)),
-        Compression::Zstd => return Err(LoadError::zstd("the archive")),
-    };
+    let at = LoadError::io("the archive".into());
+    let mut stream = compression::plain(BufReader::new(stream)).map_err(at)?;
     let path = spool.join("archive");
     let mut file = File::options()
         .read(true)

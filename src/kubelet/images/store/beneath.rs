@@ -79,6 +79,14 @@ impl Beneath {
         }
     }
 
+    /// Whatever is inside at this path; a directory is made when there is nothing.
+    pub(in crate::kubelet) fn any(&self, path: &Path) -> io::Result<OwnedFd> {
+        match self.open(path, OFlags::PATH) {
+            Err(Errno::NOENT) => self.directory(path),
+            opened => Ok(opened?),
+        }
+    }
+
     /// A file inside, made when it is not there; a link that leads nowhere makes room for it.
     pub(in crate::kubelet) fn file(&self, path: &Path) -> io::Result<OwnedFd> {
         match self.open(path, OFlags::PATH) {

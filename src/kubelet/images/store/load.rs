@@ -96,9 +96,6 @@ pub enum LoadError {
     /// It is for other machines only.
     #[error("{0}")]
     Platform(String),
-    /// Something this program cannot read.
-    #[error("{0}")]
-    Unsupported(String),
     /// The name it should get is none.
     #[error("{name:?} is no image name: {error}")]
     Name {
@@ -131,13 +128,6 @@ impl LoadError {
 
     pub(super) fn unsafe_path(layer: &str, path: &Path, reason: &'static str) -> Self {
         Self::Unsafe { layer: layer.into(), path: path.display().to_string(), reason }
-    }
-
-    pub(super) fn zstd(what: &str) -> Self {
-        Self::Unsupported(format!(
-            "{what} is compressed with zstd, which is not read here: save the image with gzip or without \
-             compression (skopeo copy --dest-compress-format gzip, docker buildx --output compression=gzip)"
-        ))
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod archive;
 mod beneath;
+mod compression;
 mod formats;
 mod layer;
 mod load;

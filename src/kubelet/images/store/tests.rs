@@ -57,6 +57,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
 /// An archive in the making: members by name.
 #[derive(Default)]
 struct Members(Vec<(String, Vec<u8>)>);
@@ -111,16 +115,27 @@ fn docker(names: &[&str], layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
     members.tar()
 }
 
+/// How layers are packed.
+type Packer = fn(&[u8]) -> Vec<u8>;
+
 /// An OCI manifest with gzip layers; gives its descriptor.
 fn oci_image(members: &mut Members, layers: &[Vec<u8>], config: &Value) -> Value {
+    oci_image_packed_by(gzip, members, layers, config)
+}
+
+fn oci_image_packed_by(pack: Packer, members: &mut Members, layers: &[Vec<u8>], config: &Value) -> Value {
     let config = members.blob(configuration(layers, config));
-    let layers: Vec<Value> = layers.iter().map(|layer| members.blob(gzip(layer))).collect();
+    let layers: Vec<Value> = layers.iter().map(|layer| members.blob(pack(layer))).collect();
     members.blob(json!({"schemaVersion": 2, "config": config, "layers": layers}).to_string())
 }
 
 fn oci(name: &str, layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
+    oci_packed_by(gzip, name, layers, config)
+}
+
+fn oci_packed_by(pack: Packer, name: &str, layers: &[Vec<u8>], config: &Value) -> Vec<u8> {
     let mut members = Members::default();
-    let mut manifest = oci_image(&mut members, layers, config);
+    let mut manifest = oci_image_packed_by(pack, &mut members, layers, config);
     manifest["annotations"] = json!({"org.opencontainers.image.ref.name": name});
     members.add("index.json", json!({"manifests": [manifest]}).to_string());
     members.add("oci-layout", "{\"imageLayoutVersion\": \"1.0.0\"}");
@@ -233,6 +248,8 @@ fn layers_lie_over_each_other_img_3() {
         (gzip(&docker(&["me/app:v1"], &layers(), &run_config())), "docker, gzip"),
         (oci("me/app:v1", &layers(), &run_config()), "oci"),
         (gzip(&oci("me/app:v1", &layers(), &run_config())), "oci, gzip"),
+        (zstd(&docker(&["me/app:v1"], &layers(), &run_config())), "docker, zstd"),
+        (oci_packed_by(zstd, "me/app:v1", &layers(), &run_config()), "oci, layers of zstd"),
     ] {
         let scene = Scene::new();
         let loaded = scene.load(&archive).unwrap();
@@ -433,9 +450,12 @@ fn too_much_is_refused_img_3() {
     for limits in table {
         let scene = Scene::new();
         let archive = docker(&["big:1"], std::slice::from_ref(&layer), &json!({}));
-        let error = scene.load_as(&gzip(&archive), &limited(limits)).unwrap_err();
-        assert!(matches!(error, LoadError::TooLarge(_)), "{error}");
-        assert!(scene.lies().is_empty());
+        let oci = oci_packed_by(zstd, "big:1", std::slice::from_ref(&layer), &json!({}));
+        for archive in [gzip(&archive), zstd(&archive), oci] {
+            let error = scene.load_as(&archive, &limited(limits.clone())).unwrap_err();
+            assert!(matches!(error, LoadError::TooLarge(_)), "{error}");
+            assert!(scene.lies().is_empty());
+        }
     }
     // A name of many megabytes is not read into memory.
     let mut long = Header::new_gnu();
@@ -465,14 +485,15 @@ fn what_is_damaged_is_refused_img_3() {
         let error = scene.load(&archive).unwrap_err();
         assert!(matches!(error, LoadError::Digest { .. }), "{error}");
     }
-    let mut zstd = Members::default();
-    zstd.add("manifest.json", b"[]".to_vec());
+    let mut empty = Members::default();
+    empty.add("manifest.json", b"[]".to_vec());
     let table: Vec<(Vec<u8>, &str)> = vec![
         (Vec::new(), "neither a manifest.json"),
         (b"hello, I am no archive".to_vec(), "not an image archive"),
         (good[..good.len() / 2].to_vec(), ""),
         (gzip(&good)[..1000].to_vec(), "cannot be read to its end"),
-        (zstd.tar(), "it holds no image"),
+        (zstd(&good)[..1000].to_vec(), "cannot be read to its end"),
+        (empty.tar(), "it holds no image"),
         ([0x28, 0xb5, 0x2f, 0xfd, 0, 0].to_vec(), "zstd"),
         (docker(&["app:1"], &[vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0]], &json!({})), "zstd"),
     ];

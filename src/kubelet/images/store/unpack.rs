@@ -7,13 +7,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::rc::Rc;
 
-use flate2::read::MultiGzDecoder;
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest, Sha256};
 
 use super::StoredImage;
-use super::archive::{Archive, Compression};
+use super::archive::Archive;
 use super::beneath::Beneath;
+use super::compression;
 use super::formats::{Packed, PackedLayer};
 use super::layer::Unpacking;
 use super::load::{LoadError, LoadOptions};
@@ -62,13 +62,8 @@ fn unpack_layer(
 ) -> Result<(), LoadError> {
     let name = layer.diff_id.as_str();
     let (packed, packed_sum) = Summed::new(archive.reader(&layer.member)?);
-    let mut packed = BufReader::with_capacity(1 << 17, packed);
-    let begin = io::BufRead::fill_buf(&mut packed).map_err(LoadError::io(layer.member.clone()))?;
-    let plain: Box<dyn Read> = match Compression::of(begin) {
-        Compression::None => Box::new(packed),
-        Compression::Gzip => Box::new(MultiGzDecoder::new(packed)),
-        Compression::Zstd => return Err(LoadError::zstd(&format!("layer {name}"))),
-    };
+    let packed = BufReader::with_capacity(1 << 17, packed);
+    let plain = compression::plain(packed).map_err(LoadError::io(layer.member.clone()))?;
     let (mut plain, plain_sum) = Summed::new(plain);
     unpacking.layer(&mut plain, name)?;
     // The rest counts too: padding, and whatever stands after the end.

@@ -108,8 +108,6 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let running = GracefulShutdown::new();
     let local = tokio::task::LocalSet::new();
     let accept = async {
-        // Moved in: the listener closes as soon as no more is accepted.
-        let listener = listener;
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => connect(&server, stream, peer, &running),
@@ -132,10 +130,34 @@ pub(super) async fn serve(flavour: &Flavour) -> io::Result<()> {
     let how = if graceful { "gracefully shutting down" } else { "exiting" };
     log::notice(flavour, &format!("signal {name} received, {how}"));
     if graceful {
-        // Whoever is still downloading after this is cut off.
-        let _ = local.run_until(tokio::time::timeout(DRAIN, running.shutdown())).await;
+        let rest = async {
+            take_waiting(&server, listener, &running)?;
+            // Whoever is still downloading after this is cut off.
+            let _ = tokio::time::timeout(DRAIN, running.shutdown()).await;
+            Ok(())
+        };
+        return local.run_until(rest).await;
     }
     Ok(())
+}
+
+/// Takes those who have connected already and were not looked at yet: to them the server is there, and closing
+/// the listener would cut them off. Then nobody gets in any more.
+fn take_waiting(server: &Rc<Server>, listener: TcpListener, running: &GracefulShutdown) -> io::Result<()> {
+    let listener = listener.into_std()?;
+    loop {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                stream.set_nonblocking(true)?;
+                connect(server, TcpStream::from_std(stream)?, peer, running);
+            }
+            // They went away again.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Nobody waits; or no descriptors are left, and then there is nothing to be done for them.
+            Err(_) => return Ok(()),
+        }
+    }
 }
 
 fn connect(server: &Rc<Server>, stream: TcpStream, peer: SocketAddr, running: &GracefulShutdown) {

@@ -20,6 +20,7 @@ fn runtime(config: HollowConfig) -> HollowRuntime {
 
 fn sandbox(uid: &str) -> SandboxSpec {
     SandboxSpec {
+        memory_volumes: Vec::new(),
         pod_uid: uid.to_owned(),
         namespace: "default".to_owned(),
         name: uid.to_owned(),
@@ -43,6 +44,7 @@ fn container(uid: &str, attempt: u32, image: &str) -> ContainerSpec {
         env: Vec::new(),
         working_dir: None,
         mounts: Vec::new(),
+        memory_volumes: Vec::new(),
         stdin: false,
         stdin_once: false,
         tty: false,

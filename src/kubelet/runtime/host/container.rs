@@ -19,7 +19,7 @@ use super::io::Streams;
 use super::keeper::Keeper;
 use super::pod::{Init, remove_directory};
 use super::reaper::Ended;
-use super::{Host, os, process_tree};
+use super::{Host, memory_volumes, os, process_tree};
 
 /// One attempt at running a container.
 pub(super) struct Container {
@@ -169,11 +169,17 @@ impl Container {
         let kernel_does = self.group.get().is_some_and(Group::limits_memory);
         let limit = self.memory_limit.get().filter(|_| self.is_running() && !kernel_does);
         let Some(limit) = limit else { return false };
-        if process_tree::memory_of_tree(&self.roots()) > limit {
+        if process_tree::memory_of_tree(&self.roots()) + self.memory_in_volumes() > limit {
             self.out_of_memory.set(true);
             self.kill();
         }
         true
+    }
+
+    /// What lies in the pod's volumes in memory that only it writes: where the kernel counts, it counts that too.
+    pub(super) fn memory_in_volumes(&self) -> u64 {
+        let names = &self.launch.spec.memory_volumes;
+        self.private.parent().map_or(0, |pod| memory_volumes::bytes(pod, names))
     }
 
     /// Resolves once every process is dead and the exit is recorded.

@@ -95,7 +95,7 @@ pub(super) fn account(
     let effective = uid.unwrap_or(own_uid);
     let entry = lines().find(|line| line[2].parse() == Ok(effective));
     let home = entry.as_ref().map_or_else(|| PathBuf::from("/"), |line| PathBuf::from(line[5]));
-    let group_of_user = entry.and_then(|line| line[3].parse().ok());
+    let group_of_user = entry.as_ref().and_then(|line| line[3].parse().ok());
     if effective == 0 && launch.spec.security.non_root {
         let what = if launch.spec.run_as_user.is_some() {
             "container's runAsUser breaks non-root policy"
@@ -104,18 +104,64 @@ pub(super) fn account(
         };
         return Err(RuntimeError::InvalidConfig(what.to_owned()));
     }
-    let asked = uid.is_some() || gid.is_some() || !launch.spec.security.groups.is_empty();
+    // Of an image with files of its own even root is another: it has the image's groups, not this machine's.
+    let asked = uid.is_some()
+        || gid.is_some()
+        || !launch.spec.security.groups.is_empty()
+        || launch.image_root.is_some();
     if own_uid != 0 || !asked {
         return Ok(Account { user: None, home });
     }
     let gid = gid.or(group_of_user).unwrap_or(0);
-    let groups = launch.spec.security.groups.clone();
+    let mut groups = launch.spec.security.groups.clone();
+    if let Some(entry) = entry.filter(|_| !launch.spec.security.no_image_groups) {
+        let further = groups_of(entry[0], group);
+        groups.extend(further.into_iter().filter(|number| !launch.spec.security.groups.contains(number)));
+    }
     Ok(Account { user: Some(User { uid: effective, gid, groups }), home })
+}
+
+/// The groups that a group file gives a user beside its own.
+fn groups_of(user: &str, group: &str) -> Vec<u32> {
+    let number = |line: &str| {
+        let mut fields = line.split(':').skip(2);
+        let number = fields.next()?.parse().ok()?;
+        fields.next()?.split(',').any(|member| member.trim() == user).then_some(number)
+    };
+    group.lines().filter_map(number).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kubelet::runtime::Security;
+
+    /// POD-16, IMG-3: a user has the groups of its image, unless the pod wants only its own.
+    #[test]
+    fn a_user_has_the_images_groups_too() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\napp:x:1000:1000:App:/srv:/bin/sh\n";
+        let group = "root:x:0:root\ntape:x:26:app,root\nwheel:x:10:root\nstaff:x:50: app\nbad:x:x:app\n";
+        let of = |user: Option<u32>, strict: bool, own_uid: u32| {
+            let mut launch: Launch = serde_json::from_value(serde_json::json!({
+                "spec": {"pod_uid": "p", "name": "c", "attempt": 0, "image": "i", "command": [], "args": [], "env": [],
+                    "mounts": [], "stdin": false, "stdin_once": false, "tty": false, "termination_message_path": "/t"},
+                "image_id": "", "argv": [], "image_env": [], "working_dir": "/", "stop_signal": 15, "programs": [],
+                "directories": [], "host_view": false, "image_root": "/image"}))
+            .unwrap();
+            launch.spec.run_as_user = user;
+            launch.spec.security =
+                Security { groups: vec![26, 7], no_image_groups: strict, ..Security::default() };
+            account(&launch, passwd, group, own_uid)
+                .unwrap()
+                .user
+                .map(|user| (user.uid, user.gid, user.groups))
+        };
+        assert_eq!(of(Some(1000), false, 0), Some((1000, 1000, vec![26, 7, 50])));
+        assert_eq!(of(Some(1000), true, 0), Some((1000, 1000, vec![26, 7])));
+        assert_eq!(of(Some(5), false, 0), Some((5, 0, vec![26, 7])), "nobody the image knows");
+        assert_eq!(of(None, false, 0), Some((0, 0, vec![26, 7, 0, 10])));
+        assert_eq!(of(Some(1000), false, 500), None, "only root may become somebody");
+    }
 
     #[test]
     fn later_variables_win() {

@@ -47,7 +47,7 @@ pub(super) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
         put(&root, show).map_err(|error| {
             format!(
                 "error mounting {:?} to rootfs at {:?}: {}",
-                show.source.display().to_string(),
+                show.path().display().to_string(),
                 show.target.display().to_string(),
                 os_text(&error)
             )
@@ -152,14 +152,14 @@ fn own_directories(root: &Path) -> io::Result<()> {
 
 /// Shows something at a place inside, making the place when it is not there.
 fn put(root: &Beneath, show: &Show) -> io::Result<()> {
-    let source = hold(&show.source)?;
+    let source = show.hold()?;
     let is_directory = fs::metadata(link(&source))?.is_dir();
     let place = || -> io::Result<OwnedFd> {
         if is_directory { root.directory(&show.target) } else { root.file(&show.target) }
     };
     mount_bind_recursive(link(&source), link(&place()?))?;
     // What is there now is the mount; before it was what lies below.
-    if show.read_only { lock_read_only(&link(&place()?)) } else { Ok(()) }
+    show.lock(&link(&place()?))
 }
 
 /// Makes this process the user it should be, to itself: on the machine it stays who it is.

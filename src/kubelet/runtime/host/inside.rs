@@ -30,9 +30,8 @@ impl Host {
         if self.isolation.namespaces {
             let directory = Path::new(DIRECTORY);
             shows.extend(names.into_iter().map(|name| Show {
-                source: own.clone(),
-                target: directory.join(name),
                 read_only: true,
+                ..Show::new(own.clone(), directory.join(name))
             }));
             return Some(directory.to_path_buf());
         }

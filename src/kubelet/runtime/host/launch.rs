@@ -183,7 +183,7 @@ impl Host {
             if let Some(mount) = launch.spec.mounts.iter().find(under)
                 && let Ok(rest) = working_dir.strip_prefix(&mount.container_path)
             {
-                working_dir = mount.host_path.join(rest);
+                working_dir = mount.source().join(rest);
             } else if !working_dir.is_dir() || working_dir == Path::new("/") {
                 working_dir = root;
             }

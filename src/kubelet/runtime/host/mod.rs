@@ -22,6 +22,7 @@ mod keeper;
 mod launch;
 mod listeners;
 pub(super) mod log_writer;
+mod memory_volumes;
 mod mounts;
 mod os;
 mod pause;

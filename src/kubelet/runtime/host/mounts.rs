@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -21,15 +22,49 @@ use super::image_root::{self, ImageRoot};
 use super::os;
 use super::program::os_text;
 use super::skeleton::{self, make_directory};
+use crate::kubelet::images::Beneath;
 
 /// One thing to show at a path of the container's.
 #[derive(Clone, Debug)]
 pub(super) struct Show {
     /// A directory or file of the machine's.
     pub(super) source: PathBuf,
+    /// What of it: looked up in it as if it were the root, and made as a directory when it is not there.
+    pub(super) beneath: Option<PathBuf>,
     /// Where the container sees it.
     pub(super) target: PathBuf,
     pub(super) read_only: bool,
+    /// Nor may what is mounted in it be written.
+    pub(super) recursive: bool,
+}
+
+impl Show {
+    /// A directory or file that may be written.
+    pub(super) fn new(source: PathBuf, target: PathBuf) -> Self {
+        Self { source, beneath: None, target, read_only: false, recursive: false }
+    }
+
+    /// The path of what is shown.
+    pub(super) fn path(&self) -> PathBuf {
+        self.beneath.as_ref().map_or_else(|| self.source.clone(), |inside| self.source.join(inside))
+    }
+
+    /// A descriptor of what is shown.
+    pub(super) fn hold(&self) -> io::Result<OwnedFd> {
+        match &self.beneath {
+            None => Ok(hold(&self.source)?),
+            Some(inside) => Beneath::new(&self.source)?.any(inside),
+        }
+    }
+
+    /// Makes what is mounted at a path as read only as it should be.
+    pub(super) fn lock(&self, place: &Path) -> io::Result<()> {
+        match (self.read_only, self.recursive) {
+            (false, _) => Ok(()),
+            (true, false) => lock_read_only(place),
+            (true, true) => lock_all_read_only(place),
+        }
+    }
 }
 
 /// What a container is to see.
@@ -74,9 +109,8 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     let dir = Unmade::new(&view.dir).map_err(at("container directory"))?;
     let layers = Unmade::new(&view.layers).map_err(at("layers"))?;
     let sources = view.shows.iter().map(|show| {
-        hold(&show.source).map_err(|error| {
-            format!("error mounting {:?}: {}", show.source.display(), os_text(&error.into()))
-        })
+        show.hold()
+            .map_err(|error| format!("error mounting {:?}: {}", show.path().display(), os_text(&error)))
     });
     let sources: Vec<OwnedFd> = sources.collect::<Result<_, _>>()?;
 
@@ -99,7 +133,8 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     for (show, source) in view.shows.iter().zip(&sources) {
         place(show, source, |is_directory| {
             prepare(&show.target, is_directory, &mut own)?;
-            bind(source, &show.target, show.read_only)
+            mount_bind_recursive(link(source), &show.target)?;
+            show.lock(&show.target)
         })?;
         own.add(&show.target, !show.read_only);
     }
@@ -114,7 +149,7 @@ fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>
     fs::metadata(link(source)).and_then(|about| act(about.is_dir())).map_err(|error| {
         format!(
             "error mounting {:?} to rootfs at {:?}: {}",
-            show.source.display().to_string(),
+            show.path().display().to_string(),
             show.target.display().to_string(),
             os_text(&error)
         )
@@ -193,7 +228,11 @@ impl Own {
     fn close(&mut self, mounted: &[PathBuf]) -> io::Result<()> {
         let layers: Vec<PathBuf> =
             self.places.iter().filter(|(_, own)| *own).map(|(path, _)| path.clone()).collect();
-        for path in mounted.iter().filter(|path| *path != Path::new("/proc")).chain(&layers) {
+        for path in mounted.iter().filter(|path| *path != Path::new("/proc")) {
+            // The machine's terminals stay usable; what is mounted in its other directories is as they are.
+            if path == Path::new("/dev") { lock_read_only(path) } else { lock_all_read_only(path) }?;
+        }
+        for path in &layers {
             lock_read_only(path)?;
         }
         if Path::new("/tmp").exists() && !mounted.iter().any(|path| path == Path::new("/tmp")) {
@@ -269,9 +308,35 @@ fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-fn bind(source: &OwnedFd, target: &Path, read_only: bool) -> io::Result<()> {
-    mount_bind_recursive(link(source), target)?;
-    if read_only { lock_read_only(target) } else { Ok(()) }
+/// Makes a mount read only, and everything that is mounted in it.
+pub(super) fn lock_all_read_only(target: &Path) -> io::Result<()> {
+    match os::lock_mounts_read_only(target) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {}
+        done => return done,
+    }
+    // A kernel before 5.12 wants them one by one.
+    let target = fs::canonicalize(target)?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    mount_points(&mounts)
+        .filter(|point| point.starts_with(&target))
+        .try_for_each(|point| lock_read_only(&point))
+}
+
+/// Where something is mounted, by `/proc/self/mountinfo`.
+pub(super) fn mount_points(mountinfo: &str) -> impl Iterator<Item = PathBuf> {
+    mountinfo.lines().filter_map(|line| {
+        let bytes = line.split(' ').nth(4)?.as_bytes();
+        let mut path = Vec::with_capacity(bytes.len());
+        let mut rest = bytes;
+        while let Some((first, after)) = rest.split_first() {
+            // Spaces and the like are octal numbers there.
+            let number = after.get(..3).filter(|_| *first == b'\\');
+            let number = number.and_then(|text| u8::from_str_radix(std::str::from_utf8(text).ok()?, 8).ok());
+            path.push(number.unwrap_or(*first));
+            rest = if number.is_some() { &after[3..] } else { after };
+        }
+        Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
+    })
 }
 
 /// Makes a mount read only.
@@ -302,4 +367,17 @@ pub(super) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
 /// A path that means what the descriptor holds.
 pub(super) fn link(descriptor: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_read_with_their_spaces() {
+        let text =
+            "1 2 0:1 / / rw - ext4 a rw\n3 1 0:2 / /mnt/a\\040b\\134 rw shared:1 - tmpfs t rw\nshort\n";
+        let points: Vec<_> = mount_points(text).collect();
+        assert_eq!(points, [Path::new("/"), Path::new("/mnt/a b\\")]);
+    }
 }

@@ -14,7 +14,7 @@ use super::super::kept::{Entry, KeptPod};
 use super::super::{SandboxRecord, SandboxSpec, kept};
 use super::child;
 use super::container::Container;
-use super::{Host, os, pause};
+use super::{Host, memory_volumes, os, pause};
 use jiff::Timestamp;
 use rustix::process::Pid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
@@ -45,6 +45,9 @@ impl Pod {
     pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
         let private = host.private(&spec.pod_uid);
         write_files(&private, &spec)?;
+        if host.isolation.namespaces {
+            memory_volumes::mount_all(&private, &spec.memory_volumes)?;
+        }
         let namespaces = if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
         let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
             Some(host.make_init()?)
@@ -87,6 +90,9 @@ impl Pod {
     pub(super) fn remove_files(&self, host: &Host) -> io::Result<()> {
         for container in self.containers.borrow().iter() {
             container.remove_files()?;
+        }
+        if host.isolation.namespaces {
+            memory_volumes::unmount_all(&self.private, &self.spec.memory_volumes)?;
         }
         remove_directory(&self.private)?;
         remove_directory(&kept::pod_dir(&host.dir, &self.spec.pod_uid))

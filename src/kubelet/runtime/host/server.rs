@@ -14,6 +14,7 @@ use super::super::protocol::{
     Answer, Ask, FromHost, Greeting, Purpose, Request, VERSION, Welcome, read_json, write_json,
 };
 use super::super::{PodUid, RuntimeError, SandboxRecord, Usage};
+use super::cgroup::Group;
 use super::container::Container;
 use super::pod::Pod;
 use super::{Host, log_writer, process_tree};
@@ -233,7 +234,11 @@ fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usa
     let of = |container: &Rc<Container>| {
         let members = process_tree::tree(processes, &container.roots());
         let mut usage = process_tree::usage(processes, &members);
-        if let Some(group) = container.group.get() {
+        let group = container.group.get();
+        if !group.is_some_and(Group::limits_memory) {
+            usage.memory_bytes += container.memory_in_volumes();
+        }
+        if let Some(group) = group {
             group.improve(&mut usage);
         }
         (container.record.borrow().name.clone(), usage)

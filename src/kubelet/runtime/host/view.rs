@@ -45,13 +45,17 @@ impl Host {
             fs::create_dir_all(&source).map_err(os_error("image directory"))?;
             // Tells the image's program that this is its own to fill, and no volume of the user's.
             fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
-            shows.push(Show { source, target: path.clone(), read_only: false });
+            shows.push(Show::new(source, path.clone()));
         }
         for mount in &mounts {
-            let (source, target) = (mount.host_path.clone(), mount.container_path.clone());
-            shows.push(Show { source, target, read_only: mount.read_only });
+            shows.push(Show {
+                beneath: mount.sub_path.clone(),
+                read_only: mount.read_only,
+                recursive: mount.recursive,
+                ..Show::new(mount.host_path.clone(), mount.container_path.clone())
+            });
         }
-        let variables = shows.iter().map(|show| environment::mount_variable(&show.target, &show.source));
+        let variables = shows.iter().map(|show| environment::mount_variable(&show.target, &show.path()));
         let mut env: Vec<_> = variables.collect();
         let termination_log = own.private.join(TERMINATION_LOG);
         if self.isolation.namespaces {
@@ -80,18 +84,18 @@ impl Host {
             let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
             let source = if of_machine { machines.to_path_buf() } else { source };
             if source.exists() && (of_image || machines.exists()) {
-                shows.push(Show { source, target: place.into(), read_only: false });
+                shows.push(Show::new(source, place.into()));
             }
         }
         let path = launch.spec.termination_message_path.clone();
-        shows.push(Show { source: termination_log, target: path, read_only: false });
+        shows.push(Show::new(termination_log, path));
         let hidden = |target: &&Container| launch.image_root.is_some() || target.dir.starts_with("/tmp");
         if let Some(target) = target.filter(hidden) {
             // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
             for path in [&target.dir, &target.private] {
                 // It may have said nothing yet.
                 fs::create_dir_all(path).map_err(os_error("target's directory"))?;
-                shows.push(Show { source: path.clone(), target: path.clone(), read_only: false });
+                shows.push(Show::new(path.clone(), path.clone()));
             }
         }
         // Outer mount points first: they would hide inner ones.

@@ -1,18 +1,31 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use super::VolumeBinding;
 
 use super::super::test_volumes::{claim, volume, with_claim};
 use crate::object::Shared;
 use crate::scheduler::core::Step;
+use crate::scheduler::plugins::PrioritySort;
+use crate::scheduler::profile::Profile;
+use crate::scheduler::queue::Attempt;
 use crate::scheduler::test_cluster::Cluster;
 use crate::scheduler::test_objects::node;
 
 /// Nodes `a` and `b`, each with its name as label `host`, and the classes `late`, `hand` and `now`.
 fn cluster() -> Cluster {
+    cluster_with(Profile::default())
+}
+
+fn cluster_with(profile: Profile) -> Cluster {
     let one = |name: &str| {
         node(json!({"metadata": {"name": name, "labels": {"host": name}},
             "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}))
     };
-    let mut cluster = Cluster::new(&[one("a"), one("b")]);
+    let mut cluster = Cluster::with_profile(&[one("a"), one("b")], profile);
     for (name, mode, provisioner) in [
         ("late", "WaitForFirstConsumer", "podium.dev/directory"),
         ("hand", "WaitForFirstConsumer", "kubernetes.io/no-provisioner"),
@@ -154,12 +167,133 @@ fn pods_without_claims_cost_nothing_and_bound_ones_anywhere_neither_sch_3() {
     }
 }
 
+/// What happens to a cluster of claims that wait.
+#[derive(Clone, Debug)]
+enum Event {
+    Volume { name: u8, size: u8, host: u8 },
+    Pod { name: u8, size: u8 },
+    Fails(u8),
+    Gone(u8),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        3 => (0..8u8, 1..6u8, 0..3u8).prop_map(|(name, size, host)| Event::Volume { name, size, host }),
+        4 => (0..8u8, 1..5u8).prop_map(|(name, size)| Event::Pod { name, size }),
+        1 => (0..8u8).prop_map(Event::Fails),
+        1 => (0..8u8).prop_map(Event::Gone),
+    ]
+}
+
+/// A cluster and, beside it, what a reader of the rules would know.
+struct Model {
+    cluster: Cluster,
+    plugin: Arc<VolumeBinding>,
+    /// Size and host (none: everywhere) by volume.
+    volumes: BTreeMap<String, (u8, Option<&'static str>)>,
+    /// What claims ask for.
+    claims: BTreeMap<String, u8>,
+    /// Decided pods that are not bound yet, and the volume each was promised.
+    decided: BTreeMap<String, (Attempt, String)>,
+}
+
+impl Model {
+    fn new() -> Self {
+        let plugin = Arc::new(VolumeBinding::default());
+        let profile = Profile::of(vec![Arc::new(PrioritySort), plugin.clone()]);
+        let cluster = cluster_with(profile);
+        let (volumes, claims, decided) = Default::default();
+        Self { cluster, plugin, volumes, claims, decided }
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match event {
+            // What was promised does not change under way.
+            Event::Volume { name, .. } if self.decided.values().any(|(_, v)| *v == format!("v{name}")) => {}
+            Event::Volume { name, size, host } => {
+                let (name, host) = (format!("v{name}"), ["", "a", "b"][usize::from(*host)]);
+                self.cluster.volume(&volume(&name, &format!("{size}Gi"), "hand", host));
+                self.volumes.insert(name, (*size, Some(host).filter(|h| !h.is_empty())));
+            }
+            Event::Pod { name, .. } if self.claims.contains_key(&format!("p{name}")) => {}
+            Event::Pod { name, size } => {
+                let name = format!("p{name}");
+                let more = json!({"spec": {"storageClassName": "hand",
+                    "resources": {"requests": {"storage": format!("{size}Gi")}}}});
+                self.cluster.claim(&claim(&name, &more));
+                self.cluster.pod(&name, with_claim(&name));
+                self.claims.insert(name, *size);
+            }
+            Event::Fails(name) => {
+                if let Some((attempt, _)) = self.decided.remove(&format!("p{name}")) {
+                    self.cluster.core.bind_failed(attempt, self.cluster.now);
+                }
+            }
+            Event::Gone(name) => {
+                let name = format!("p{name}");
+                self.cluster.core.pod_gone(&name, self.cluster.now);
+                self.decided.remove(&name);
+                self.claims.remove(&name);
+            }
+        }
+    }
+
+    /// The volumes a claim of this size could get on a node, the smallest first.
+    fn free(&self, size: u8, node: &str) -> Vec<(u8, String)> {
+        let promised: Vec<&String> = self.decided.values().map(|(_, volume)| volume).collect();
+        let fits = |(name, (has, host)): (&String, &(u8, Option<&str>))| {
+            let free = *has >= size && host.is_none_or(|h| h == node) && !promised.contains(&name);
+            free.then(|| (*has, name.clone()))
+        };
+        let mut free: Vec<_> = self.volumes.iter().filter_map(fits).collect();
+        free.sort();
+        free
+    }
+
+    /// Every decision that is due, compared with the rules.
+    fn decide(&mut self) {
+        self.cluster.after(20);
+        while let Some(step) = self.cluster.core.step(self.cluster.now) {
+            match step {
+                Step::Bind { attempt, node } => {
+                    let name = attempt.pod.uid().to_string();
+                    let reserved = self.plugin.account.lock().reserved(&attempt.pod).unwrap();
+                    let [(_, promised)] = reserved.choice.bind.as_slice() else { panic!("{reserved:?}") };
+                    let free = self.free(self.claims[&name], &node);
+                    assert_eq!(free.first().map(|(size, _)| *size), Some(self.volumes[promised].0), "{name}");
+                    assert!(free.iter().any(|(_, volume)| volume == promised), "{promised} was not free");
+                    self.decided.insert(name, (attempt, promised.clone()));
+                }
+                Step::Unschedulable { pod, message, .. } => {
+                    let size = self.claims[pod.uid()];
+                    for node in ["a", "b"] {
+                        assert_eq!(self.free(size, node), [], "{} could go to {node}: {message}", pod.uid());
+                    }
+                }
+                Step::Failed { message, .. } => panic!("{message}"),
+            }
+        }
+    }
+}
+
+proptest! {
+    /// VOL-2, SCH-3: whatever came before, a pod gets the smallest free volume of its node, and waits only when no
+    /// node has one.
+    #[test]
+    fn nobody_gets_what_another_was_promised_vol_2(events in prop::collection::vec(event(), 1..40)) {
+        let mut model = Model::new();
+        for event in &events {
+            model.happen(event);
+            model.decide();
+        }
+    }
+}
+
 /// VOL-2: what is promised is written once, waited for, and given up when it is taken back.
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_bound_after_its_claims_vol_2() {
     use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
-    use super::VolumeBinding;
     use crate::api::{Api, ApiConfig, WriteOptions};
     use crate::base::clock::Clock;
     use crate::object::storage::{BIND_COMPLETED, SELECTED_NODE};

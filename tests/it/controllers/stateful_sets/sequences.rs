@@ -12,7 +12,7 @@ use podium::store::{ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::cluster::{Cluster, NO_NODES};
+use super::super::cluster::{Cluster, NO_NODES, on_virtual_time};
 use super::{pods, scale, set_image, set_partition, status, web};
 
 #[derive(Clone, Debug)]
@@ -187,11 +187,6 @@ proptest! {
         policy in prop_oneof![2 => Just("OrderedReady"), 1 => Just("Parallel")],
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(play(policy, steps));
+        on_virtual_time(play(policy, steps));
     }
 }

@@ -1,0 +1,123 @@
+//! The Jobs a CronJob knows to run: which have ended, which go, and which are too old to be kept.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
+
+use super::{CronJobs, jobs};
+use crate::api::{ApiError, DeleteOptions, Propagation};
+use crate::object::job::{COMPLETE, finished};
+use crate::object::owner::is_terminating;
+use crate::object::{Key, Kind, Shared};
+
+impl CronJobs {
+    /// Notes which Jobs have ended, gone missing, or come from elsewhere.
+    pub(super) fn follow_jobs(
+        &self,
+        cron_job: &Shared<CronJob>,
+        jobs: &[Shared<Job>],
+        status: &mut CronJobStatus,
+    ) {
+        for job in jobs {
+            let active = is_active(status, job.uid());
+            match finished(job) {
+                None if !active => self.recorder.warning(
+                    cron_job.object(),
+                    "UnexpectedJob",
+                    format!("Saw a job that the controller did not create or forgot: {}", job.name()),
+                ),
+                Some(end) if active => {
+                    remove(status, job.uid());
+                    let message = format!("Saw completed job: {}, condition: {}", job.name(), end.type_);
+                    self.recorder.normal(cron_job.object(), "SawCompletedJob", message);
+                }
+                _ => {}
+            }
+            let success = finished(job).filter(|end| end.type_ == COMPLETE);
+            let at = success.and_then(|_| job.status.as_ref()?.completion_time.clone());
+            if at.as_ref().map(|t| t.0) > status.last_successful_time.as_ref().map(|t| t.0) {
+                status.last_successful_time = at;
+            }
+        }
+        let seen: HashSet<&str> = jobs.iter().map(Shared::uid).collect();
+        for reference in status.active.clone().unwrap_or_default() {
+            let (uid, name) = (reference.uid.unwrap_or_default(), reference.name.unwrap_or_default());
+            // What the cache has not shown yet is there all the same.
+            let there = || {
+                let job = self.api.get(Kind::Job, &Key::new(cron_job.namespace(), name.as_str()));
+                job.is_ok_and(|job| job.uid() == uid)
+            };
+            if !seen.contains(uid.as_str()) && !there() {
+                remove(status, &uid);
+                let message = format!("Active job went missing: {name}");
+                self.recorder.normal(cron_job.object(), "MissingJob", message);
+            }
+        }
+    }
+
+    /// Ends the Jobs that still run.
+    pub(super) fn remove_active(
+        &self,
+        cron_job: &Shared<CronJob>,
+        status: &mut CronJobStatus,
+    ) -> Result<(), ApiError> {
+        for reference in status.active.clone().unwrap_or_default() {
+            let key = Key::new(cron_job.namespace(), reference.name.unwrap_or_default());
+            if let Ok(job) = self.api.get_as::<Job>(&key) {
+                self.delete_job(cron_job, &job, status)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes finished Jobs beyond the history's limits.
+    pub(super) fn clean_up(
+        &self,
+        cron_job: &Shared<CronJob>,
+        jobs: &[Shared<Job>],
+        status: &mut CronJobStatus,
+    ) {
+        for job in jobs::beyond_history(cron_job, jobs) {
+            if !is_terminating(&job.metadata) {
+                // Told as an event; it is tried again with the next change.
+                let _ = self.delete_job(cron_job, job, status);
+            }
+        }
+    }
+
+    fn delete_job(
+        &self,
+        cron_job: &Shared<CronJob>,
+        job: &Shared<Job>,
+        status: &mut CronJobStatus,
+    ) -> Result<(), ApiError> {
+        let this =
+            DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::uid(job.uid()) };
+        match self.api.delete(Kind::Job, &job.key(), &this) {
+            Ok(_) => {
+                let message = format!("Deleted job {}", job.name());
+                self.recorder.normal(cron_job.object(), "SuccessfulDelete", message);
+            }
+            // Gone already.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                let message = format!("Deleted job: {error}");
+                self.recorder.warning(cron_job.object(), "FailedDelete", message);
+                return Err(error);
+            }
+        }
+        remove(status, job.uid());
+        Ok(())
+    }
+}
+
+/// Whether the Job with this uid is known to run.
+pub(super) fn is_active(status: &CronJobStatus, uid: &str) -> bool {
+    status.active.iter().flatten().any(|job| job.uid.as_deref() == Some(uid))
+}
+
+fn remove(status: &mut CronJobStatus, uid: &str) {
+    if let Some(active) = &mut status.active {
+        active.retain(|job| job.uid.as_deref() != Some(uid));
+    }
+}

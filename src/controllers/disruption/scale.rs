@@ -1,0 +1,97 @@
+//! How many pods the owners of a budget's pods ask for together.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+use crate::api::{Api, ApiError};
+use crate::object::owner::controller_of;
+use crate::object::{Key, Kind, Shared, Subresource, Uid};
+
+/// What the owners ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) replicas: i32,
+    /// There are pods that nobody controls.
+    pub(super) unmanaged: bool,
+}
+
+/// Why nobody knows how many pods there should be. The texts are kube-controller-manager's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ScaleError {
+    /// The pod's controller is gone, or another of its name is in its place.
+    #[error("found no controllers for pod \"{0}\"")]
+    NoController(String),
+    /// Its kind is not served here.
+    #[error("no matches for kind \"{kind}\" in version \"{api_version}\"")]
+    UnknownKind { kind: String, api_version: String },
+    /// Its kind has no replica count.
+    #[error("{0} does not implement the scale subresource")]
+    NoScale(String),
+    #[error("{0}")]
+    Api(#[from] ApiError),
+}
+
+/// What the owners of these pods ask for together; each is asked once, however many pods it has here.
+pub(super) fn asked(api: &Api, pods: &[Shared<Pod>]) -> Result<Asked, ScaleError> {
+    // By the controller of pods, and by what scales that: a Deployment has several ReplicaSets.
+    let mut known: BTreeMap<Uid, Option<(Uid, i32)>> = BTreeMap::new();
+    let mut asked = Asked::default();
+    for pod in pods {
+        let Some(controller) = controller_of(&pod.metadata) else {
+            asked.unmanaged = true;
+            continue;
+        };
+        if !known.contains_key(&controller.uid) {
+            known.insert(controller.uid.clone(), scale_of(api, pod.namespace(), controller)?);
+        }
+        if known[&controller.uid].is_none() {
+            return Err(ScaleError::NoController(pod.name().to_string()));
+        }
+    }
+    let scales: BTreeMap<Uid, i32> = known.into_values().flatten().collect();
+    asked.replicas = scales.into_values().fold(0, i32::saturating_add);
+    Ok(asked)
+}
+
+/// Who decides how many pods a controller has, and how many; none when it is no longer there.
+fn scale_of(
+    api: &Api,
+    namespace: &str,
+    controller: &OwnerReference,
+) -> Result<Option<(Uid, i32)>, ScaleError> {
+    let kind = Kind::from_api_version(&controller.api_version, &controller.kind).ok_or_else(|| {
+        ScaleError::UnknownKind { kind: controller.kind.clone(), api_version: controller.api_version.clone() }
+    })?;
+    if !kind.info().subresources.contains(&Subresource::Scale) {
+        return Err(ScaleError::NoScale(kind.info().qualified_plural()));
+    }
+    let key = Key::new(namespace, controller.name.as_str());
+    if kind == Kind::ReplicaSet
+        && let Some(set) = found(api.get_as::<ReplicaSet>(&key))?.filter(|set| set.uid() == controller.uid)
+        && let Some(deployment) = controller_of(&set.metadata).filter(|r| r.kind == "Deployment")
+    {
+        return replicas(
+            api,
+            Kind::Deployment,
+            &Key::new(namespace, deployment.name.as_str()),
+            &deployment.uid,
+        );
+    }
+    replicas(api, kind, &key, &controller.uid)
+}
+
+fn replicas(api: &Api, kind: Kind, key: &Key, uid: &str) -> Result<Option<(Uid, i32)>, ScaleError> {
+    let scale = found(api.scale(kind, key))?.filter(|scale| scale.metadata.uid.as_deref() == Some(uid));
+    Ok(scale.map(|scale| (uid.to_string(), scale.spec.and_then(|s| s.replicas).unwrap_or(0))))
+}
+
+fn found<T>(outcome: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

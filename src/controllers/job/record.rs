@@ -1,0 +1,83 @@
+//! Writing what was counted, and the end of the Job when there is nothing left to count.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::batch::v1::{Job, JobStatus};
+
+use super::back_off::BackOff;
+use super::tally::Tally;
+use super::verdict::Ending;
+use super::view::View;
+use super::{Jobs, conditions, track};
+use crate::api::{ApiError, Part, WriteOptions};
+use crate::object::{Kind, Object, Shared};
+
+impl Jobs {
+    /// The three steps of counting, and the end of the Job when there is nothing left to count.
+    pub(super) fn write_counts(
+        &self,
+        job: &Shared<Job>,
+        view: &View<'_>,
+        tally: &Tally<'_>,
+        ending: Option<&Ending>,
+        mut status: JobStatus,
+        back_off: BackOff,
+    ) -> Result<(), ApiError> {
+        let mut held: HashSet<String> =
+            view.members.iter().filter(|m| m.held).map(|m| m.uid().to_string()).collect();
+        track::count_released(&mut status, &held);
+        let noted = track::note(view, tally, ending, &mut status);
+        if let Some(ending) = ending {
+            conditions::set_target(&mut status, ending, view.now);
+        }
+        let stored = self.write_status(job, status)?;
+        self.back_offs.lock().insert(job.uid().to_string(), back_off);
+        let mut failure = None;
+        for pod in noted.release {
+            match self.release(pod.object()) {
+                Ok(()) => {
+                    held.remove(pod.uid());
+                }
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        let mut status = stored.status.clone().unwrap_or_default();
+        track::count_released(&mut status, &held);
+        let is_over = !noted.full && !track::has_notes(&status) && status.terminating.unwrap_or(0) == 0;
+        let over = ending.filter(|_| is_over && failure.is_none());
+        if let Some(ending) = over {
+            conditions::set_finished(&mut status, ending, view.now);
+        }
+        let stored = self.write_status(&stored, status)?;
+        if let Some(ending) = over {
+            self.tell_end(&stored, ending);
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Writes a status over the version it was made from, if it differs; returns the version there is then.
+    fn write_status(&self, job: &Shared<Job>, status: JobStatus) -> Result<Shared<Job>, ApiError> {
+        if job.status.as_ref() == Some(&status) {
+            return Ok(job.clone());
+        }
+        let mut next = Job::clone(job);
+        next.status = Some(status);
+        let stored = self.api.update(&Object::new(next), Part::Status, &WriteOptions::default())?;
+        Shared::from_object(&stored).ok_or_else(|| ApiError::not_found(Kind::Job, &job.key()))
+    }
+
+    fn tell_end(&self, job: &Shared<Job>, ending: &Ending) {
+        let recorder = self.control.recorder();
+        if !ending.success {
+            return recorder.warning(job.object(), &ending.reason, ending.message.clone());
+        }
+        let succeeded = job.status.as_ref().and_then(|s| s.succeeded).unwrap_or(0);
+        if job.spec.as_ref().and_then(|s| s.completions).is_some_and(|wanted| succeeded > wanted) {
+            let message = "Too many succeeded pods running after completion count reached";
+            recorder.warning(job.object(), "TooManySucceededPods", message);
+        }
+        recorder.normal(job.object(), "Completed", "Job completed");
+    }
+}

@@ -1,0 +1,174 @@
+//! Data that outlives pods, on real processes with an unmodified kubectl (VOL-2).
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::instance::{Home, Instance, wait_for};
+
+fn apply(home: &Home, instance: &Instance, manifest: &str) {
+    let file = home.path("manifest.yaml");
+    std::fs::write(&file, manifest).unwrap();
+    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+}
+
+fn json(instance: &Instance, arguments: &[&str]) -> Value {
+    let mut all = arguments.to_vec();
+    all.extend(["-o", "json"]);
+    serde_json::from_str(&instance.kubectl(&all)).unwrap()
+}
+
+/// Where a claim's data is, as its volume says.
+fn directory(instance: &Instance, claim: &str) -> PathBuf {
+    let claim = json(instance, &["get", "pvc", claim]);
+    let volume = json(instance, &["get", "pv", claim["spec"]["volumeName"].as_str().unwrap()]);
+    volume["spec"]["hostPath"]["path"].as_str().unwrap().into()
+}
+
+fn lines(file: &std::path::Path) -> usize {
+    std::fs::read_to_string(file).unwrap_or_default().lines().count()
+}
+
+/// The example of the Kubernetes task page: a volume and a claim by hand, a web server that shows them.
+#[test]
+fn a_web_server_shows_a_volume_made_by_hand_vol_2() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "1"]);
+    let place = home.path("mnt-data");
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(place.join("index.html"), "Hello from Kubernetes storage\n").unwrap();
+    let manifest = format!(
+        r#"
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: task-pv-volume, labels: {{type: local}}}}
+spec:
+  storageClassName: manual
+  capacity: {{storage: 10Gi}}
+  accessModes: [ReadWriteOnce]
+  hostPath: {{path: "{}"}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: task-pv-claim}}
+spec:
+  storageClassName: manual
+  accessModes: [ReadWriteOnce]
+  resources: {{requests: {{storage: 3Gi}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: task-pv-pod}}
+spec:
+  volumes:
+  - name: task-pv-storage
+    persistentVolumeClaim: {{claimName: task-pv-claim}}
+  containers:
+  - name: task-pv-container
+    image: nginx
+    ports: [{{containerPort: 80}}]
+    volumeMounts:
+    - {{mountPath: /usr/share/nginx/html, name: task-pv-storage}}
+  - name: reader
+    image: busybox
+    command: [sleep, '1000']
+    volumeMounts:
+    - {{mountPath: /part, name: task-pv-storage, subPath: part, readOnly: true}}
+"#,
+        place.display()
+    );
+    apply(&home, &instance, &manifest);
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/task-pv-pod", "--timeout=60s"]);
+    let pod = json(&instance, &["get", "pod", "task-pv-pod"]);
+    let mut stream = TcpStream::connect((pod["status"]["podIP"].as_str().unwrap(), 80)).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("Hello from Kubernetes storage\n"), "{answer}");
+    std::fs::write(place.join("part/file"), "seen").unwrap();
+    let script = "cat /part/file; touch /part/new || echo refused";
+    let seen = instance.kubectl(&["exec", "task-pv-pod", "-c", "reader", "--", "sh", "-c", script]);
+    assert!(seen.starts_with("seen"), "{seen}");
+    if json(&instance, &["get", "node", "node-1"])["metadata"]["annotations"]["podium.dev/namespaces"] != "none" {
+        assert!(seen.contains("refused"), "{seen}");
+    }
+    let claims = instance.kubectl(&["get", "pvc", "--no-headers"]);
+    let words: Vec<&str> = claims.split_ascii_whitespace().collect();
+    assert_eq!(words[..6], ["task-pv-claim", "Bound", "task-pv-volume", "10Gi", "RWO", "manual"]);
+    let told = instance.kubectl(&["describe", "pvc", "task-pv-claim"]);
+    assert!(told.contains("Used By:       task-pv-pod") && told.contains("[kubernetes.io/pvc-protection]"), "{told}");
+
+    instance.kubectl(&["delete", "pvc", "task-pv-claim", "--wait=false"]);
+    assert!(instance.kubectl(&["get", "pvc", "--no-headers"]).contains("Terminating"));
+    instance.kubectl(&["delete", "pod", "task-pv-pod", "--now"]);
+    instance.kubectl(&["wait", "--for=delete", "pvc/task-pv-claim", "--timeout=60s"]);
+    wait_for("the volume's release", || instance.kubectl(&["get", "pv"]).contains("Released").then_some(()));
+    assert_eq!(std::fs::read_to_string(place.join("part/file")).unwrap(), "seen");
+}
+
+/// A claim of the default class: made with its first pod, kept for the next and over a restart, gone with the claim.
+#[test]
+fn what_a_deployment_writes_outlives_its_pods_vol_2() {
+    let home = Home::new();
+    let instance = home.start(&["--nodes", "2"]);
+    apply(
+        &home,
+        &instance,
+        r#"
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: diary}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: writer}
+spec:
+  selector: {matchLabels: {app: writer}}
+  strategy: {type: Recreate}
+  template:
+    metadata: {labels: {app: writer}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers:
+      - name: writer
+        image: busybox
+        command: [sh, -c, 'hostname >> /data/log; exec sleep 1000']
+        volumeMounts: [{name: data, mountPath: /data}]
+      volumes:
+      - {name: data, persistentVolumeClaim: {claimName: diary}}
+"#,
+    );
+    let ready = |instance: &Instance| {
+        instance.kubectl(&["rollout", "status", "deployment/writer", "--timeout=60s"]);
+    };
+    ready(&instance);
+    let class = instance.kubectl(&["get", "sc", "--no-headers"]);
+    assert!(class.starts_with("standard (default)   podium.dev/directory   Delete"), "{class}");
+    let place = directory(&instance, "diary");
+    assert!(place.starts_with(home.data_dir().canonicalize().unwrap().join("volumes")), "{}", place.display());
+    let log = place.join("log");
+    wait_for("the first line", || (lines(&log) == 1).then_some(()));
+    instance.kubectl(&["delete", "pod", "-l", "app=writer", "--now"]);
+    wait_for("the second pod's line", || (lines(&log) == 2).then_some(()));
+    let told = instance.kubectl(&["get", "events", "--field-selector=involvedObject.name=diary"]);
+    for reason in ["WaitFor", "ExternalProvisioning", "Provisioning", "ProvisioningSucceeded"] {
+        assert!(told.contains(reason), "{reason}: {told}");
+    }
+    instance.stop();
+
+    let instance = home.start(&["--nodes", "1"]);
+    wait_for("the line after the restart", || (lines(&log) >= 3).then_some(()));
+    ready(&instance);
+    assert_eq!(directory(&instance, "diary"), place);
+    instance.kubectl(&["delete", "pvc", "diary", "--wait=false"]);
+    instance.kubectl(&["delete", "deployment", "writer"]);
+    instance.kubectl(&["wait", "--for=delete", "pvc/diary", "--timeout=60s"]);
+    wait_for("the directory's end", || (!place.exists()).then_some(()));
+    wait_for("the volume's end", || instance.kubectl(&["get", "pv"]).is_empty().then_some(()));
+    instance.stop();
+}
