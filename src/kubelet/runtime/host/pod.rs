@@ -10,14 +10,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use jiff::Timestamp;
+use rustix::process::Pid;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
 use super::super::kept::{Entry, KeptPod};
 use super::super::{SandboxRecord, SandboxSpec, kept};
 use super::child;
 use super::container::Container;
 use super::{Host, memory_volumes, os, pause};
-use jiff::Timestamp;
-use rustix::process::Pid;
-use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 /// One pod of the node.
 pub(super) struct Pod {
