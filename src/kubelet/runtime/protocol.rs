@@ -150,7 +150,6 @@ pub(super) enum Answer {
 }
 
 /// One frame from the host on a control connection.
-#[allow(clippy::large_enum_variant, reason = "written or read one at a time, and never kept")]
 #[derive(Debug, Serialize, Deserialize)]
 #[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from the socket")]
 pub(super) enum FromHost {
