@@ -1,3 +1,5 @@
+//! VolumeBinding by scenario, and against a reader of the rules.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
