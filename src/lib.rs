@@ -38,6 +38,11 @@
 //! **The scheduler** and **the kubelet** decide in pure functions too (`cycle::schedule`, `plan`). A node's
 //! containers are children of that node's own host process (`podium node-host`), so that a crash of the control
 //! plane neither kills nor orphans work.
+//! The host keeps one journal of what it runs, by which a kubelet finds it again, and holds in its own memory what
+//! pods are given from API objects.
+//!
+//! **Storage** is directories below the data directory: `controllers::volume` binds claims and makes and removes
+//! the directories, the scheduler's `VolumeBinding` decides when, the kubelet links a pod to them.
 //!
 //! **The network** is two tasks: a proxy that listens at services' addresses and deals out their endpoints, and
 //! the cluster's DNS. Both join services with their slices (`network::follow`) and decide in pure functions.
