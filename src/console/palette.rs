@@ -39,7 +39,7 @@ pub const WORDS: &[Word] = &[
     word("overview", "home pulse pulses", "", "The overview"),
     word("aliases", "kinds a", "", "List kinds and their short names"),
     word("journal", "", "", "What was changed, and undo"),
-    word("jobs", "", "", "Bring back what goes on in the background"),
+    word("background", "bg", "", "Bring back drains that go on, and their results"),
     word("help", "h", "", "Show every key that works here"),
     word("quit", "q q! exit", "", "Leave"),
 ];
@@ -72,11 +72,11 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("journal") => return Ok(vec![Effect::Command(Command::OpenJournal)]),
         Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
         Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
-        Some("jobs") => {
+        Some("background") => {
             return match model.parked.as_slice() {
                 [] => Err("nothing runs in the background".into()),
                 [(id, _)] => Ok(vec![Effect::Resume(*id)]),
-                _ => Ok(vec![Effect::Ask(Box::new(jobs_dialog(model)))]),
+                _ => Ok(vec![Effect::Ask(Box::new(background_dialog(model)))]),
             };
         }
         _ => {}
@@ -227,7 +227,7 @@ pub fn namespace_key(command: Command) -> Option<usize> {
 }
 
 /// Asks which of the screens that were left is to come back; the last one first.
-fn jobs_dialog(model: &Model) -> Dialog {
+fn background_dialog(model: &Model) -> Dialog {
     let jobs: Vec<(ScreenId, String)> = model
         .parked
         .iter()

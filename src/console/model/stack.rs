@@ -104,8 +104,8 @@ impl Model {
         if let Some((id, screen)) = self.screens.pop() {
             let cx = self.shared.context(id, now);
             let note = match (screen.background(&cx), screen.has_a_result(&cx)) {
-                (Some(_), _) => Some("goes on in the background; :jobs brings it back"),
-                (None, true) => Some("its result is kept; :jobs brings it back"),
+                (Some(_), _) => Some("goes on in the background; :background brings it back"),
+                (None, true) => Some("its result is kept; :background brings it back"),
                 (None, false) => None,
             };
             match note {

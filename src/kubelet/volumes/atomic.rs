@@ -144,8 +144,6 @@ mod tests {
     /// POD-16: whatever `fsGroup` says reads everything, and what is new in the volume is its, too.
     #[test]
     fn files_belong_to_the_group() {
-        use std::os::unix::fs::MetadataExt;
-
         if !rustix::process::geteuid().is_root() {
             eprintln!("skipped: only root gives files away");
             return;
