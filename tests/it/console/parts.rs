@@ -185,7 +185,7 @@ fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
     shows(&stage.screen(), &["Nodes", "its result is kept"]);
     assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
     stage.model.toasts.expire(now().saturating_add(jiff::SignedDuration::from_mins(1)).expect("in range"));
-    stage.press(": \"jobs\" enter");
+    stage.press(": \"background\" enter");
     shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone", "✔ evicted in 4s"]);
 }
 
