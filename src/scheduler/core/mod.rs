@@ -157,7 +157,9 @@ impl Core {
             }
             Ok(Decision::Unfit(rejection)) => {
                 let Rejection { message, rejected_by, verdicts, room } = *rejection;
-                let advice = advise(asked, &self.snapshot, &verdicts);
+                // Where room was made nothing else need change.
+                let made = matches!(room, Room::Made(_));
+                let advice = if made { Vec::new() } else { advise(asked, &self.snapshot, &verdicts) };
                 let verdict = Verdict { table: verdicts, message: message.clone(), advice, at: now };
                 self.verdicts.lock().keep(pod.uid(), Arc::new(verdict));
                 self.queue.reject(attempt, rejected_by, now);
