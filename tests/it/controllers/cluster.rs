@@ -26,6 +26,9 @@ pub(crate) struct Cluster {
 /// Disabled where pods run on nodes that have no objects.
 pub(crate) const NO_NODES: &[&str] = &["podgc", "nodelifecycle"];
 
+/// So many turns without an end and a test gives up: a livelock fails instead of hanging.
+pub(crate) const TURNS: usize = 2_000;
+
 /// A key in the default namespace.
 pub(crate) fn key(name: &str) -> Key {
     Key::new("default", name)
@@ -57,7 +60,7 @@ impl Cluster {
 
     /// Lets virtual time pass until nobody writes any more.
     pub(crate) async fn settle(&self) {
-        loop {
+        for _ in 0..TURNS {
             let before = self.api.revision();
             // Time moves only when every task waits.
             tokio::time::sleep(Duration::from_millis(30)).await;
@@ -65,6 +68,7 @@ impl Cluster {
                 return;
             }
         }
+        panic!("the controllers never come to rest");
     }
 
     /// Lets this much virtual time pass, then settles.
@@ -169,13 +173,20 @@ impl Cluster {
 
     /// The kubelet acts and everything settles, until there is nothing left to do.
     pub(crate) async fn run(&self) {
-        loop {
+        self.run_seen_by(|| ()).await;
+    }
+
+    /// The same under the eyes of somebody who looks before each turn.
+    pub(crate) async fn run_seen_by(&self, mut look: impl FnMut()) {
+        for _ in 0..TURNS {
             self.settle().await;
+            look();
             let acted: Vec<bool> = self.pods().iter().map(|pod| self.act_on(pod)).collect();
             if !acted.contains(&true) {
                 return;
             }
         }
+        panic!("the kubelet always finds something to do");
     }
 
     /// Running, and ready or not, since now.

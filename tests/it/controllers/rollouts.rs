@@ -183,14 +183,7 @@ async fn play(surge: i32, unavailable: i32, steps: Vec<Step>) {
 
 /// The kubelet acts on all pods until nothing is left to do, under the witness's eyes.
 async fn run(cluster: &Cluster, witness: &mut Witness) {
-    loop {
-        cluster.settle().await;
-        witness.follow();
-        let acted: Vec<bool> = cluster.pods().iter().map(|pod| cluster.act_on(pod)).collect();
-        if !acted.contains(&true) {
-            return;
-        }
-    }
+    cluster.run_seen_by(|| witness.follow()).await;
 }
 
 /// The template of the revision before the newest comes back, as kubectl does it.

@@ -12,7 +12,7 @@ use podium::store::{ChangeKind, Visibility, Watcher};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::cluster::{Cluster, NO_NODES, on_virtual_time};
+use super::super::cluster::{Cluster, NO_NODES, TURNS, on_virtual_time};
 use super::{pods, scale, set_image, set_partition, status, web};
 
 #[derive(Clone, Debug)]
@@ -162,25 +162,38 @@ async fn play(policy: &str, steps: Vec<Step>) {
     set_partition(&cluster, 0);
     set_image(&cluster, "last");
     scale(&cluster, 4);
+    let mut turns = 0;
     loop {
+        turns += 1;
+        assert!(turns < TURNS, "no end: {:#?}", cluster.pods());
         cluster.settle().await;
         witness.follow();
         let acted: Vec<bool> = cluster.pods().iter().map(|pod| cluster.act_on(pod)).collect();
         if acted.contains(&true) {
             continue;
         }
-        if cluster.pods().iter().any(|pod| is_terminal(pod)) {
+        // One that never gets ready keeps all after it waiting, those that failed too (STS-2).
+        let broken = cluster.pods().into_iter().find(|p| !is_ready(p) && is_active(p));
+        if let Some(broken) = broken {
+            cluster.api.delete(Kind::Pod, &broken.key(), &DeleteOptions::default()).unwrap();
+        } else if cluster.pods().iter().any(|pod| is_terminal(pod)) {
             // Where a pod failed before, its successor waits.
             cluster.pass(300).await;
-            continue;
+        } else {
+            break;
         }
-        let broken = cluster.pods().into_iter().find(|p| !is_ready(p) && is_active(p));
-        let Some(broken) = broken else { break };
-        cluster.api.delete(Kind::Pod, &broken.key(), &DeleteOptions::default()).unwrap();
     }
     assert_eq!(pods(&cluster), "0:last 1:last 2:last 3:last");
     assert_eq!(status(&cluster), "4 4 4 4 last>last");
     cluster.stop().await;
+}
+
+/// STS-2: the one that never gets ready comes first, and one that failed behind it waits.
+#[test]
+fn a_failed_pod_waits_behind_a_broken_one() {
+    let steps = [Step::Kubelet(0), Step::Kubelet(0), Step::Kubelet(1), Step::Kubelet(1)];
+    let troubles = [Step::BadImage, Step::Fail(0), Step::Fail(1)];
+    on_virtual_time(play("OrderedReady", steps.into_iter().chain(troubles).collect()));
 }
 
 proptest! {
