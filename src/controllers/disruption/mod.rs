@@ -175,7 +175,7 @@ impl DisruptionController {
     }
 
     fn fail_safe(&self, budget: &Shared<PodDisruptionBudget>, message: &str) -> Result<(), ApiError> {
-        self.write(budget, |fresh, before, now| status::failed(fresh, before, message, now))
+        self.write(budget, |_, before, now| status::failed(before, message, now))
     }
 
     fn write(
