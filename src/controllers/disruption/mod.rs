@@ -1,6 +1,7 @@
 //! PodDisruptionBudgets: how many of their pods may be disrupted now (PDB-1).
 
 mod scale;
+mod stale;
 mod status;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub(super) fn start(context: &Context) {
         context.follow::<ReplicationController, _>(&controller, DisruptionController::owner_changed),
     ];
     context.run(controller, queue, caches);
+    stale::start(context);
 }
 
 struct DisruptionController {

@@ -150,4 +150,40 @@ mod tests {
         let labels = endpoints.metadata.labels.unwrap();
         assert_eq!((labels["l"].as_str(), labels[HEADLESS].as_str()), ("1", ""));
     }
+
+    #[test]
+    fn what_is_over_the_capacity_is_left_out_fairly_svc_1() {
+        let service = service(json!({"clusterIP": "None", "ports": [{"port": 80, "targetPort": "http"}]}));
+        let group = |prefix: &str, count: usize, port: i32, ready: bool| -> Vec<Member> {
+            let ports = json!({"spec": {"containers": [{"name": "c",
+                "ports": [{"name": "http", "containerPort": port}]}]}});
+            let pod = |n: usize| {
+                pod(&format!("{prefix}{n}"), &format!("10.0.{}.{}", n / 250, n % 250), ready, ports.clone())
+            };
+            (0..count).filter_map(|n| member(&service, &pod(n))).collect()
+        };
+        // (ready and not on one port, ready and not on another), what is left of each
+        for (one, other, left, is_cut) in [
+            ((500, 250), (250, 0), [(500, 250), (250, 0)], false),
+            ((800, 50), (400, 50), [(667, 0), (333, 0)], true),
+            ((400, 400), (200, 200), [(400, 267), (200, 133)], true),
+            ((1000, 5), (0, 5), [(1000, 0), (0, 0)], true),
+        ] {
+            let members = [
+                group("a", one.0, 8080, true),
+                group("b", one.1, 8080, false),
+                group("c", other.0, 9090, true),
+                group("d", other.1, 9090, false),
+            ]
+            .concat();
+            let endpoints = endpoints(&service, &members);
+            let count = |addresses: &Option<Vec<EndpointAddress>>| addresses.as_ref().map_or(0, Vec::len);
+            let subsets = endpoints.subsets.iter().flatten();
+            let mut told: Vec<_> =
+                subsets.map(|s| (count(&s.addresses), count(&s.not_ready_addresses))).collect();
+            told.resize(2, (0, 0));
+            assert_eq!(told, left, "{one:?} {other:?}");
+            assert_eq!(endpoints.metadata.annotations.is_some(), is_cut, "{one:?} {other:?}");
+        }
+    }
 }

@@ -195,3 +195,47 @@ async fn a_budget_says_which_pods_it_cannot_count_pdb_1() {
     assert_eq!(counts(&cluster, "b"), (7, 4, 8, 4));
     cluster.stop().await;
 }
+
+/// The end of the part "Pod disruption conditions".
+#[tokio::test(start_paused = true)]
+async fn a_disruption_that_comes_to_nothing_is_taken_back_pdb_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let mark = |name: &str, reason: &str| {
+        pod(&cluster, name, None);
+        let now = cluster.api.clock().time();
+        let target = json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": now});
+        cluster
+            .api
+            .modify_status::<Pod>(&key(name), |pod| {
+                let conditions = pod.status.as_mut().unwrap().conditions.as_mut().unwrap();
+                conditions.push(serde_json::from_value(target.clone()).unwrap());
+                Ok(())
+            })
+            .unwrap();
+    };
+    mark("preempted", "PreemptionByScheduler");
+    mark("by-node", "TerminationByKubelet");
+    mark("goes", "EvictionByEvictionAPI");
+    mark("ended", "DeletionByTaintManager");
+    cluster.api.delete(Kind::Pod, &key("goes"), &DeleteOptions::default()).unwrap();
+    cluster
+        .api
+        .modify_status::<Pod>(&key("ended"), |pod| {
+            pod.status.as_mut().unwrap().phase = Some("Failed".into());
+            Ok(())
+        })
+        .unwrap();
+    let told = || {
+        ["preempted", "by-node", "goes", "ended"].map(|name| {
+            let pod = cluster.get::<Pod>(name);
+            let target = condition(&pod, "DisruptionTarget").unwrap();
+            (target.status.clone(), target.reason.is_some())
+        })
+    };
+    let stands = || ("True".to_string(), true);
+    cluster.pass(115).await;
+    assert_eq!(told(), [stands(), stands(), stands(), stands()]);
+    cluster.pass(6).await;
+    assert_eq!(told(), [("False".to_string(), false), stands(), stands(), stands()], "two minutes later");
+    cluster.stop().await;
+}

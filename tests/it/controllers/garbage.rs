@@ -85,7 +85,7 @@ async fn a_circle_of_owners_lives_until_one_of_them_is_deleted_gc_1() {
         let third = map(&cluster, "third", &[owned_by(&second, true)], &[]);
         let closing = serde_json::from_value(owned_by(&third, true)).unwrap();
         cluster.change::<ConfigMap>("first", |m| {
-            m.metadata.owner_references = Some(vec![Clone::clone(&closing)])
+            m.metadata.owner_references = Some(vec![Clone::clone(&closing)]);
         });
         cluster.pass(600).await;
         assert_eq!(maps(&cluster), "first second third", "nobody asked");
