@@ -182,12 +182,11 @@ impl Index {
 impl Groups {
     /// The object was in one group and is in another, or the same, or none.
     fn change(&mut self, old: Option<&String>, new: Option<&String>, key: &Key, object: &Arc<Object>) {
-        if let Some(old) = old.filter(|old| Some(*old) != new) {
-            if let Some(group) = self.0.get_mut(old) {
-                group.remove(key);
-                if group.is_empty() {
-                    self.0.remove(old);
-                }
+        let left = old.filter(|old| Some(*old) != new);
+        if let Some((old, group)) = left.and_then(|old| Some((old, self.0.get_mut(old)?))) {
+            group.remove(key);
+            if group.is_empty() {
+                self.0.remove(old);
             }
         }
         let Some(new) = new else { return };
