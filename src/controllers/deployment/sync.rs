@@ -211,6 +211,8 @@ impl DeploymentController {
                 self.tell(deployment, &sets, &news, Telling::Rollout)
             }
             Err(error) if error.is_already_exists() => self.resolve_collision(deployment, &key),
+            // Nothing can be made in a namespace that goes, and nothing needs to be.
+            Err(error) if error.is_namespace_going() => Ok(()),
             Err(error) => {
                 let message = format!("Failed to create new replica set \"{}\": {error}", key.name);
                 self.recorder.warning(deployment.object(), reason::CREATE_FAILED, message.as_str());
