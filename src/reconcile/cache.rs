@@ -231,11 +231,7 @@ impl<T: Typed> Cache<T> {
     /// The objects of one namespace, by key.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Shared<T>> {
         let index = self.slot.index.read();
-        index
-            .objects
-            .in_namespace(namespace)
-            .filter_map(Shared::from_object)
-            .collect()
+        index.objects.in_namespace(namespace).filter_map(Shared::from_object).collect()
     }
 
     /// The objects whose controller has this uid, in no order.

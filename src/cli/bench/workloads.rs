@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Api, Client};
@@ -51,13 +51,20 @@ async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result
 }
 
 pub(super) async fn run() -> Result<()> {
-    thousand().await?;
+    let at_once = thousand().await?;
+    in_order(&at_once).await?;
     five_thousand().await?;
     writes().await
 }
 
+/// What making 1 000 replicas took, in seconds.
+struct Made {
+    time: f64,
+    processor_time: f64,
+}
+
 /// 1 000 replicas on 100 nodes: made, counted, rolled out, deleted.
-async fn thousand() -> Result<()> {
+async fn thousand() -> Result<Made> {
     const REPLICAS: i32 = 1000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
     let idle = instance.resident_mib()?;
@@ -89,6 +96,32 @@ async fn thousand() -> Result<()> {
     Report::against_limit("foreground deletion of 1 000 replicas", "s", seconds, "making them", made);
     let left = Api::<Pod>::default_namespaced(client).list(&ListParams::default()).await?.items.len();
     Report::alone("  pods left", "", left as f64);
+    instance.stop().await?;
+    Ok(Made { time: made, processor_time: worked })
+}
+
+/// 1 000 pods of a StatefulSet, each made when the one before is ready.
+async fn in_order(at_once: &Made) -> Result<()> {
+    const REPLICAS: i32 = 1000;
+    let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
+    let api: Api<StatefulSet> = Api::default_namespaced(instance.client().await?);
+    let set: StatefulSet = serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "ordered"},
+        "spec": {"replicas": REPLICAS, "serviceName": "ordered", "selector": {"matchLabels": {"app": "ordered"}},
+            "podManagementPolicy": "OrderedReady",
+            "template": {"metadata": {"labels": {"app": "ordered"}},
+                "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}}))?;
+    let (start, worked) = (Instant::now(), instance.processor_time()?);
+    api.create(&PostParams::default(), &set).await?;
+    until(|| async {
+        Ok(api.get("ordered").await?.status.is_some_and(|s| s.ready_replicas == Some(REPLICAS)))
+    })
+    .await?;
+    let seconds = start.elapsed().as_secs_f64();
+    let worked = instance.processor_time()?.saturating_sub(worked).as_secs_f64();
+    let name = "StatefulSet of 1 000 in order (podManagementPolicy OrderedReady)";
+    Report::against_limit(name, "s", seconds, "a Deployment", at_once.time);
+    Report::against_limit("  processor time for them", "s", worked, "a Deployment", at_once.processor_time);
     instance.stop().await
 }
 

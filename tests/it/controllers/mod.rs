@@ -13,6 +13,7 @@ mod jobs;
 mod nodes;
 mod pod_garbage;
 mod quotas;
+mod replica_sets;
 mod replication;
 mod rollouts;
 mod stateful_sets;
