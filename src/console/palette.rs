@@ -37,7 +37,12 @@ const fn word(word: &'static str, aliases: &'static str, rest: &'static str, abo
 pub const WORDS: &[Word] = &[
     word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
     word("theme", "skin", "NAME", "Use a theme, now and in the next run"),
-    word("add-node", "", "NAME zone=… hollow LABEL=… KEY=VALUE:EFFECT cpu=…", "Add a node, or ask what it is to be"),
+    word(
+        "add-node",
+        "",
+        "NAME zone=… hollow LABEL=… KEY=VALUE:EFFECT cpu=…",
+        "Add a node, or ask what it is to be",
+    ),
     word("overview", "home pulse pulses", "", "The overview"),
     word("aliases", "kinds a", "", "List kinds and their short names"),
     word("journal", "", "", "What was changed, and undo"),

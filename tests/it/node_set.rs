@@ -46,7 +46,15 @@ fn ready(instance: &Instance, node: &str) {
 
 fn events(instance: &Instance, reason: &str) -> String {
     let selector = format!("reason={reason}");
-    instance.kubectl(&["get", "events", "-A", "--field-selector", &selector, "-o", "jsonpath={.items[*].message}"])
+    instance.kubectl(&[
+        "get",
+        "events",
+        "-A",
+        "--field-selector",
+        &selector,
+        "-o",
+        "jsonpath={.items[*].message}",
+    ])
 }
 
 /// NODE-6, NODE-1, NODE-5, SAFE-3: a name in the file is a node, a name that goes takes the node along, and a
@@ -78,8 +86,11 @@ fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
     assert_eq!((field(&instance, "pod/trainer", ".spec.nodeName").as_str(), sleepers(&mark)), ("gpu", 1));
 
     write("- name: gpu\n  taints:\n  - {key: a, effect: NoSchedul}\n");
-    let place = format!("{}:5:14: nodes[0].taints[0].effect: Unsupported value: \"NoSchedul\"", config.display());
-    wait_for("the mistake to be told", || events(&instance, "InvalidConfigFile").contains(&place).then_some(()));
+    let place =
+        format!("{}:5:14: nodes[0].taints[0].effect: Unsupported value: \"NoSchedul\"", config.display());
+    wait_for("the mistake to be told", || {
+        events(&instance, "InvalidConfigFile").contains(&place).then_some(())
+    });
     assert_eq!((nodes(&instance).as_str(), sleepers(&mark)), ("gpu node-1", 1));
 
     write("- {name: pretend, hollow: true}\n");
@@ -135,7 +146,9 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
 
     instance.kubectl(&["delete", "node", "extra"]);
     wait_for("its process to be gone", || (sleepers(&mark) == 0).then_some(()));
-    wait_for("its pod to be gone", || instance.kubectl(&["get", "pods", "-o", "name"]).is_empty().then_some(()));
+    wait_for("its pod to be gone", || {
+        instance.kubectl(&["get", "pods", "-o", "name"]).is_empty().then_some(())
+    });
     // The same name again is another node, as is one that is counted and was deleted.
     apply(&home, &instance, "extra.yaml", ASKED);
     ready(&instance, "extra");

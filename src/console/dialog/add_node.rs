@@ -52,7 +52,9 @@ impl NewNode {
         for change in taints(text)? {
             match change {
                 TaintChange::Set(taint) => self.taints.push(taint),
-                TaintChange::Remove { key, .. } => return Err(format!("{key}: a new node has no taints yet")),
+                TaintChange::Remove { key, .. } => {
+                    return Err(format!("{key}: a new node has no taints yet"));
+                }
             }
         }
         Ok(())
@@ -61,7 +63,8 @@ impl NewNode {
     /// A label, or one of the words that stand for something else.
     fn said(&mut self, text: &str) -> Result<(), String> {
         for change in labels(text)? {
-            let value = change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
+            let value =
+                change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
             match change.key.as_str() {
                 "zone" | "region" => {
                     self.labels.insert(format!("topology.kubernetes.io/{}", change.key), value);
@@ -125,7 +128,8 @@ pub fn ask() -> Dialog {
         if name.is_empty() {
             return Err("which name?".into());
         }
-        let mut node = NewNode { name: name.to_owned(), hollow: dialog.text("runs") == NOTHING, ..NewNode::default() };
+        let mut node =
+            NewNode { name: name.to_owned(), hollow: dialog.text("runs") == NOTHING, ..NewNode::default() };
         for field in ["zone", "region"] {
             let value = dialog.text(field).trim();
             if !value.is_empty() {
@@ -133,7 +137,8 @@ pub fn ask() -> Dialog {
             }
         }
         for change in labels(dialog.text("labels"))? {
-            let value = change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
+            let value =
+                change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
             node.labels.insert(change.key, value);
         }
         node.taint(dialog.text("taints"))?;

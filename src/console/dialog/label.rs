@@ -114,7 +114,8 @@ pub fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
             .iter()
             .map(|target| {
                 let before = of_node(cx, target).ok_or_else(|| format!("{} is gone", target.name))?;
-                let after = tainted(&before, &changes).map_err(|error| format!("{}: {error}", target.name))?;
+                let after =
+                    tainted(&before, &changes).map_err(|error| format!("{}: {error}", target.name))?;
                 Ok(Effect::Act(Box::new(taint_action(target, &words, &before, &after))))
             })
             .collect()

@@ -58,7 +58,9 @@ pub fn remove(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         let gone = |target| super::delete::action(target, PropagationPolicy::Background, None, false);
         Ok(targets.iter().map(|target| Effect::Act(Box::new(gone(target)))).collect())
     })
-    .line("A node that is removed is gone for good: its pods are ended, and with it goes what they left there.");
+    .line(
+        "A node that is removed is gone for good: its pods are ended, and with it goes what they left there.",
+    );
     if hidden > 0 {
         dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
     }

@@ -134,7 +134,10 @@ mod tests {
             ("a- a=3:PreferNoSchedule", "a=3:PreferNoSchedule"),
             ("c-", "! there is no taint c"),
             ("a=1", "! a=1: write key=value:Effect, or key:Effect- or key- to take one away"),
-            ("a:Never", "! a:Never: there is no effect \"Never\"; there are NoSchedule, PreferNoSchedule, NoExecute"),
+            (
+                "a:Never",
+                "! a:Never: there is no effect \"Never\"; there are NoSchedule, PreferNoSchedule, NoExecute",
+            ),
             (":NoSchedule", "! :NoSchedule: write key=value:Effect, or key:Effect- or key- to take one away"),
         ] {
             let after = taints(words).and_then(|changes| tainted(&before, &changes));

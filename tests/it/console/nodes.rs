@@ -57,7 +57,9 @@ fn node_6_a_node_is_added_by_a_form_or_in_one_line() {
     stage.press("a");
     let screen = stage.screen();
     assert!(screen.contains("Add a node") && screen.contains("zone"), "{screen}");
-    let jobs = stage.press("\"gpu\" enter space enter \"east\" enter enter \"disk=ssd\" enter \"team=a:NoExecute\" enter");
+    let jobs = stage.press(
+        "\"gpu\" enter space enter \"east\" enter enter \"disk=ssd\" enter \"team=a:NoExecute\" enter",
+    );
     let expected = json!({
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "gpu", "annotations": {"podium.dev/node": "hollow"},
@@ -113,7 +115,10 @@ fn node_6_labels_and_taints_are_typed_as_for_kubectl_and_taken_back() {
     assert!(stage.screen().contains("node-1: topology.kubernetes.io/zone=zone-a"), "{}", stage.screen());
     let jobs = stage.press("\"disk=ssd_topology.kubernetes.io/zone-\" enter");
     assert_eq!(acted(&jobs), ["kubectl label node/node-1 disk=ssd topology.kubernetes.io/zone- --overwrite"]);
-    assert_eq!(undo(&jobs), ["kubectl label node/node-1 disk- topology.kubernetes.io/zone=zone-a --overwrite"]);
+    assert_eq!(
+        undo(&jobs),
+        ["kubectl label node/node-1 disk- topology.kubernetes.io/zone=zone-a --overwrite"]
+    );
     let labels = json!({"metadata": {"labels": {"disk": "ssd", "topology.kubernetes.io/zone": null}}});
     assert_eq!(bodies(&jobs), [labels]);
 

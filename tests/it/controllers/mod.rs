@@ -10,6 +10,7 @@ mod deployments;
 mod housekeeping;
 mod job_counts;
 mod jobs;
+mod node_taints;
 mod nodes;
 mod pod_garbage;
 mod quotas;
