@@ -107,6 +107,7 @@ pub struct ConfigFile {
     /// The same of hollow nodes.
     pub hollow_node_count: Option<usize>,
     /// Single nodes: those that are counted, and further ones; followed while the cluster runs.
+    #[serde(deserialize_with = "empty_when_null")]
     pub nodes: Vec<NodeSettings>,
     /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
     /// directory `nodes/NAME/manifests` below the data directory.
@@ -128,6 +129,13 @@ pub struct ConfigFile {
     /// The first port that pods may bind; found out by trying unless it is given here. A port below it is served
     /// 8000 higher.
     pub unprivileged_port_start: Option<u16>,
+}
+
+/// A list whose lines are all commented out is an empty one.
+fn empty_when_null<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    Option::<Vec<T>>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl Default for ConfigFile {

@@ -57,7 +57,7 @@ fn known(cx: &Context<'_>, target: &ObjectRef) -> Option<BTreeMap<String, String
 }
 
 /// The change, with the way back when it is known what was there.
-pub fn label_action(
+fn label_action(
     target: &ObjectRef,
     changes: &[LabelChange],
     before: Option<&BTreeMap<String, String>>,
