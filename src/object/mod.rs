@@ -7,6 +7,7 @@ pub mod completion_indexes;
 pub mod config;
 pub mod job;
 mod key;
+mod key_map;
 mod kind;
 pub mod low_ports;
 pub mod node;
@@ -28,5 +29,6 @@ mod versions;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};
+pub use key_map::KeyMap;
 pub use kind::{Kind, KindInfo, Scope, Subresource};
 pub use versions::{OtherVersion, ServedKind};
