@@ -14,6 +14,7 @@ mod garbage;
 mod housekeeping;
 mod job_counts;
 mod jobs;
+mod node_taints;
 mod nodes;
 mod pod_garbage;
 mod quotas;
