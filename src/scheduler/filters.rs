@@ -129,7 +129,7 @@ impl<'a> Filters<'a> {
 
     /// Supposes that a pod is not on the node.
     pub fn remove(&mut self, pod: &Arc<PodInfo>, node: &mut NodeInfo) {
-        node.remove(&pod.uid().to_string());
+        node.remove(pod.uid());
         for (_, check) in &mut self.checks {
             check.removed(pod, node);
         }

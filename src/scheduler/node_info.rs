@@ -9,7 +9,7 @@ use super::ports::HostPort;
 use super::requests::Resources;
 use super::topology::NodeDomains;
 use crate::object::quantity::{Amount, ResourceList};
-use crate::object::{Shared, Uid};
+use crate::object::Shared;
 
 /// A node's name, shared.
 pub type NodeName = Arc<str>;
@@ -119,7 +119,7 @@ impl NodeInfo {
     }
 
     /// Takes a pod out again.
-    pub fn remove(&mut self, uid: &Uid) -> Option<Arc<PodInfo>> {
+    pub fn remove(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         let position = self.pods.iter().position(|pod| pod.uid() == uid)?;
         let pod = self.pods.swap_remove(position);
         self.requested.subtract(&pod.requests);

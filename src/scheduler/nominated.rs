@@ -31,8 +31,8 @@ impl Nominated {
     }
 
     /// The pods of the node whose room a pod must leave alone: its own priority or more.
-    pub fn rivals<'n>(&'n self, pod: &PodInfo, node: &str) -> impl Iterator<Item = &'n Arc<PodInfo>> {
-        let (priority, uid) = (pod.priority, pod.uid().to_string());
+    pub fn rivals<'n>(&'n self, pod: &'n PodInfo, node: &str) -> impl Iterator<Item = &'n Arc<PodInfo>> {
+        let (priority, uid) = (pod.priority, pod.uid());
         self.on(node).iter().filter(move |other| other.priority >= priority && other.uid() != uid)
     }
 

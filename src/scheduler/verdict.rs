@@ -111,21 +111,28 @@ impl VerdictTable {
 pub(super) struct TableBuilder {
     table: VerdictTable,
     known: HashMap<Refusal, u32>,
+    /// The number of the refusal written last.
+    last: Option<u32>,
 }
 
 impl TableBuilder {
     pub(super) fn new(nodes: Arc<[NodeName]>, filters: Vec<PluginId>) -> Self {
         let cells = vec![0; nodes.len() * filters.len()];
         let table = VerdictTable { nodes, filters, refusals: Vec::new(), cells, scores: Vec::new() };
-        Self { table, known: HashMap::new() }
+        Self { table, known: HashMap::new(), last: None }
     }
 
     pub(super) fn refuse(&mut self, node: usize, filter: usize, refusal: Refusal) {
         let table = &mut self.table;
-        let number = *self.known.entry(refusal).or_insert_with_key(|refusal| {
-            table.refusals.push(refusal.clone());
-            table.refusals.len() as u32
+        // Node after node is refused for the same reason: then there is nothing to look up.
+        let last = self.last.filter(|number| table.refusals[*number as usize - 1] == refusal);
+        let number = last.unwrap_or_else(|| {
+            *self.known.entry(refusal).or_insert_with_key(|refusal| {
+                table.refusals.push(refusal.clone());
+                table.refusals.len() as u32
+            })
         });
+        self.last = Some(number);
         table.cells[node * table.filters.len() + filter] = number;
     }
 

@@ -13,6 +13,7 @@ mod kubectl;
 mod layers;
 mod limits;
 mod network;
+mod node_set;
 mod ordinary_user;
 mod persistent;
 mod pod_faults;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
+mod metrics;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 

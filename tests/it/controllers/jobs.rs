@@ -1,5 +1,9 @@
 //! The scenarios of the Job page and of the tasks around it.
 
+mod endings;
+mod indexes;
+mod suspension;
+
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use podium::api::{DeleteOptions, Propagation};
@@ -243,22 +247,23 @@ async fn an_indexed_job_grows_and_shrinks_job_1() {
 #[tokio::test(start_paused = true)]
 async fn failures_are_retried_after_growing_delays_up_to_the_limit_job_1() {
     let cluster = Cluster::start(NO_NODES);
-    cluster.create::<Job>(job("broken", &json!({"backoffLimit": 3})));
-    for (wait, expected) in [(10, "0/0/0/1"), (20, "0/0/0/2"), (40, "0/0/0/3")] {
+    cluster.create::<Job>(job("broken", &json!({"backoffLimit": 8})));
+    // Doubled up to six minutes.
+    for (failures, wait) in [10, 20, 40, 80, 160, 320, 360, 360].into_iter().enumerate() {
         cluster.run().await;
         cluster.end_all(1).await;
         cluster.pass(wait - 2).await;
-        assert_eq!(told(&cluster, "broken"), expected, "not before {wait} s");
+        assert_eq!(told(&cluster, "broken"), format!("0/0/0/{}", failures + 1), "not before {wait} s");
         cluster.pass(2).await;
     }
     cluster.run().await;
     cluster.end_all(1).await;
     assert_eq!(
         told(&cluster, "broken"),
-        "0/0/0/4 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"
+        "0/0/0/9 FailureTarget(BackoffLimitExceeded) Failed(BackoffLimitExceeded)"
     );
     assert_eq!(cluster.events("BackoffLimitExceeded"), ["Job has reached the specified backoff limit"]);
-    assert_eq!((cluster.pods().len(), cluster.held()), (4, 0));
+    assert_eq!((cluster.pods().len(), cluster.held()), (9, 0));
     cluster.stop().await;
 }
 

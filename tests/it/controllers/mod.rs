@@ -1,5 +1,6 @@
 //! The controllers, by scenario, on virtual time.
 
+mod accounts;
 mod autoscaling;
 mod budgets;
 mod cluster;
@@ -7,9 +8,13 @@ mod cron_jobs;
 mod daemon_rollouts;
 mod daemon_sets;
 mod deployments;
+mod endpoints;
+mod evictions;
+mod garbage;
 mod housekeeping;
 mod job_counts;
 mod jobs;
+mod node_taints;
 mod nodes;
 mod pod_garbage;
 mod quotas;

@@ -3,6 +3,8 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
+mod pages;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
