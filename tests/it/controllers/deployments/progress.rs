@@ -160,3 +160,40 @@ async fn without_a_deadline_there_is_no_progress_to_tell_of_dep_5() {
     assert_eq!(cluster.pods().iter().filter(|p| is_ready(p)).count(), 2, "the old ones serve on");
     cluster.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_set_that_cannot_be_made_is_told_and_tried_again_dep_5() {
+    let cluster = Cluster::start(NO_NODES);
+    let quota = |sets: &str| {
+        json!({"metadata": {"name": "q", "namespace": "default"},
+            "spec": {"hard": {"count/replicasets.apps": sets}}})
+    };
+    cluster.create::<ResourceQuota>(quota("1"));
+    cluster.create::<Deployment>(deployment("web", 1, 1, 0));
+    cluster.run().await;
+    cluster.change::<Deployment>("web", |d| set_image(d, "two"));
+    cluster.pass(1).await;
+    assert_eq!(cluster.sets(), "1:1/1", "what serves is left alone");
+    assert_eq!(
+        cluster.conditions("web"),
+        ["Available=True MinimumReplicasAvailable", "Progressing=False ReplicaSetCreateError"]
+    );
+    let message = condition(&cluster, "Progressing").unwrap().message.unwrap();
+    let parts = message.split("replicasets.apps \"").collect::<Vec<_>>();
+    assert!(parts[0].starts_with("Failed to create new replica set \"web-"), "{message}");
+    assert!(
+        parts[1].ends_with(
+            "\" is forbidden: exceeded quota: q, requested: count/replicasets.apps=1, \
+             used: count/replicasets.apps=1, limited: count/replicasets.apps=1"
+        ),
+        "{message}"
+    );
+    assert_eq!(cluster.events("ReplicaSetCreateError")[0], message);
+
+    let more = serde_json::from_value::<ResourceQuota>(quota("2")).unwrap();
+    cluster.change::<ResourceQuota>("q", |q| q.spec.clone_from(&more.spec));
+    cluster.pass(1000).await;
+    cluster.run().await;
+    assert_eq!((cluster.sets().as_str(), progressing(&cluster).as_str()), ("1:0/0 2:1/1", COMPLETE));
+    cluster.stop().await;
+}
