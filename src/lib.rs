@@ -44,6 +44,9 @@
 //! **Storage** is directories below the data directory: `controllers::volume` binds claims and makes and removes
 //! the directories, the scheduler's `VolumeBinding` decides when, the kubelet links a pod to them.
 //!
+//! **Nodes** are those that flags, config file and Node objects with an annotation ask for; `cluster::nodes` starts
+//! and ends them while the cluster runs.
+//!
 //! **The network** is two tasks: a proxy that listens at services' addresses and deals out their endpoints, and
 //! the cluster's DNS. Both join services with their slices (`network::follow`) and decide in pure functions.
 //!

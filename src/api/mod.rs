@@ -176,6 +176,11 @@ impl Api {
         self.inner.nodes.write().insert(node.to_string(), access);
     }
 
+    /// The kubelet of a node is no more.
+    pub fn remove_node_access(&self, node: &str) {
+        self.inner.nodes.write().remove(node);
+    }
+
     /// The kubelet of a node.
     pub fn node_access(&self, node: &str) -> Option<Arc<dyn NodeAccess>> {
         self.inner.nodes.read().get(node).cloned()

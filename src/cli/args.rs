@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+use crate::cluster::{MOST_HOLLOW_NODES, MOST_NODES};
+
 /// A Kubernetes you hold in one terminal.
 ///
 /// Without a command: control plane and console in this terminal.
@@ -80,12 +82,13 @@ pub(super) struct ClusterArgs {
     /// Allow --listen to be reached from other machines.
     #[arg(long)]
     pub(super) expose: bool,
-    /// Nodes that run processes.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=1000))]
-    pub(super) nodes: u16,
-    /// Nodes that only pretend, for scale.
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=16_000))]
-    pub(super) hollow_nodes: u16,
+    /// Nodes that run processes [default: the config file's nodeCount, or 3].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_NODES)))]
+    pub(super) nodes: Option<u16>,
+    /// Nodes that only pretend, for scale [default: the config file's hollowNodeCount, or 0].
+    #[arg(long, value_name = "N",
+        value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_HOLLOW_NODES)))]
+    pub(super) hollow_nodes: Option<u16>,
     /// The config file.
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,

@@ -9,7 +9,9 @@ use super::apply;
 use super::args::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::signals::StopSignals;
-use crate::cluster::{Cluster, ClusterConfig, ConfigFile, DataDir, UnknownComponent, default_data_dir};
+use crate::cluster::{
+    Cluster, ClusterConfig, ConfigFile, DataDir, UnknownComponent, check_nodes, default_data_dir,
+};
 use crate::controllers::Controllers;
 use crate::manifest::ConfigText;
 
@@ -80,26 +82,26 @@ pub(super) fn prepare(args: &ClusterArgs, stderr: Stderr) -> Result<(DataDir, Lo
 
 /// The command line and the config file together.
 pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
-    let file = match &args.config {
-        None => ConfigFile::default(),
-        Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            // An empty file is all defaults.
-            ConfigText::parse(&text, &path.display().to_string())?.decode()?.unwrap_or_default()
-        }
-    };
     check_components(&args.disable)?;
-    Ok(ClusterConfig {
+    let mut config = ClusterConfig {
         ephemeral: args.ephemeral,
         listen: args.listen,
         expose: args.expose,
-        nodes: args.nodes.into(),
-        hollow_nodes: args.hollow_nodes.into(),
+        nodes: args.nodes.map(usize::from),
+        hollow_nodes: args.hollow_nodes.map(usize::from),
         kubeconfig: args.kubeconfig.clone(),
         disabled: args.disable.clone(),
-        file,
+        file: ConfigFile::default(),
         file_path: args.config.clone(),
-    })
+    };
+    if let Some(path) = &args.config {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let text = ConfigText::parse(&text, &path.display().to_string())?;
+        // An empty file is all defaults.
+        config.file = text.decode()?.unwrap_or_default();
+        check_nodes(&text, &config.file, config.counts(&config.file))?;
+    }
+    Ok(config)
 }
 
 /// Components that are neither controllers nor admission plugins.

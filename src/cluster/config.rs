@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::node_settings::NodeSettings;
+use super::nodes::{Counts, NodeSettings};
 use crate::base::nearest::nearest;
 use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
@@ -31,6 +31,13 @@ impl UnknownComponent {
     }
 }
 
+/// Nodes that run processes, unless a number is given.
+const DEFAULT_NODES: usize = 3;
+/// The most that may be counted of each: there are addresses for so many.
+pub const MOST_NODES: u16 = 1000;
+/// The same of hollow nodes.
+pub const MOST_HOLLOW_NODES: u16 = 16_000;
+
 /// How a cluster is started.
 #[derive(Clone, Debug)]
 pub struct ClusterConfig {
@@ -40,10 +47,10 @@ pub struct ClusterConfig {
     pub listen: Option<SocketAddr>,
     /// Listening beyond loopback is meant.
     pub expose: bool,
-    /// Nodes that run processes.
-    pub nodes: usize,
-    /// Nodes that run none.
-    pub hollow_nodes: usize,
+    /// Nodes that run processes; none = as the config file says.
+    pub nodes: Option<usize>,
+    /// Nodes that run none; none = as the config file says.
+    pub hollow_nodes: Option<usize>,
     /// Where to write the kubeconfig; none = in the data directory.
     pub kubeconfig: Option<std::path::PathBuf>,
     /// Components that are left out.
@@ -60,8 +67,8 @@ impl Default for ClusterConfig {
             ephemeral: false,
             listen: None,
             expose: false,
-            nodes: 3,
-            hollow_nodes: 0,
+            nodes: None,
+            hollow_nodes: None,
             kubeconfig: None,
             disabled: Vec::new(),
             file: ConfigFile::default(),
@@ -75,6 +82,14 @@ impl ClusterConfig {
     pub fn is_disabled(&self, name: &str) -> bool {
         self.disabled.iter().any(|d| d == name)
     }
+
+    /// How many nodes are counted, given what a version of the config file says; the command line comes first.
+    pub fn counts(&self, file: &ConfigFile) -> Counts {
+        Counts {
+            nodes: self.nodes.or(file.node_count).unwrap_or(DEFAULT_NODES),
+            hollow: self.hollow_nodes.or(file.hollow_node_count).unwrap_or(0),
+        }
+    }
 }
 
 /// The config file (`--config`), YAML.
@@ -87,7 +102,12 @@ pub struct ConfigFile {
     pub images: Vec<ImageEntry>,
     /// How hollow nodes behave.
     pub hollow: HollowConfig,
-    /// Labels and taints of single nodes; followed while the cluster runs.
+    /// How many nodes run processes, where the command line does not say; followed while the cluster runs.
+    pub node_count: Option<usize>,
+    /// The same of hollow nodes.
+    pub hollow_node_count: Option<usize>,
+    /// Single nodes: those that are counted, and further ones; followed while the cluster runs.
+    #[serde(deserialize_with = "empty_when_null")]
     pub nodes: Vec<NodeSettings>,
     /// A directory of manifests whose pods run on every node that runs processes; none = each node's own
     /// directory `nodes/NAME/manifests` below the data directory.
@@ -111,12 +131,21 @@ pub struct ConfigFile {
     pub unprivileged_port_start: Option<u16>,
 }
 
+/// A list whose lines are all commented out is an empty one.
+fn empty_when_null<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    Option::<Vec<T>>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 impl Default for ConfigFile {
     fn default() -> Self {
         Self {
             timings: Timings::default(),
             images: Vec::new(),
             hollow: HollowConfig::default(),
+            node_count: None,
+            hollow_node_count: None,
             nodes: Vec::new(),
             static_pod_path: None,
             eviction: EvictionConfig::default(),

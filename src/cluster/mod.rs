@@ -12,13 +12,12 @@ mod images;
 mod kubeconfig;
 mod low_ports;
 mod network;
-mod node_settings;
 mod nodes;
 mod start;
 mod static_pods;
 
-pub use config::{ClusterConfig, ComponentName, ConfigFile, HollowConfig, UnknownComponent};
+pub use config::{ClusterConfig, ComponentName, ConfigFile, HollowConfig, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent};
 pub use data_dir::{DataDir, DataDirError, default_data_dir};
 pub use images::image_catalogue;
-pub use node_settings::NodeSettings;
+pub use nodes::{Counts, NodeSettings, check_nodes};
 pub use start::{Cluster, StartError, StopProgress};

@@ -1,5 +1,6 @@
 //! Starting, readiness and stopping of a whole cluster.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -99,9 +100,8 @@ pub struct Cluster {
     kubeconfig: PathBuf,
     kubelets: super::nodes::Nodes,
     _running: super::actors::Actors,
-    wanted_nodes: usize,
     // Held until the very end.
-    _addresses: AddressPlan,
+    _addresses: Arc<AddressPlan>,
     data_dir: DataDir,
 }
 
@@ -113,7 +113,8 @@ impl Cluster {
             address: config.listen.unwrap_or_else(default_address),
             source,
         })?;
-        let addresses = AddressPlan::take(data_dir.read("slot").and_then(|s| s.trim().parse().ok()));
+        let addresses = data_dir.read("slot").and_then(|s| s.trim().parse().ok());
+        let addresses = Arc::new(AddressPlan::take(addresses));
         data_dir.write("slot", &addresses.slot().to_string())?;
 
         let store = open_store(&data_dir, config.ephemeral).await?;
@@ -156,7 +157,6 @@ impl Cluster {
             data_dir.path(),
         )?;
         let network = super::network::start(&api, &caches, &actors, &config, &addresses)?;
-        let wanted_nodes = if config.is_disabled("kubelet") { 0 } else { config.nodes + config.hollow_nodes };
         let kubelets =
             super::nodes::Nodes::start(&api, &caches, &actors, &config, &addresses, network, &data_dir)
                 .await?;
@@ -170,7 +170,6 @@ impl Cluster {
             kubeconfig: kubeconfig_path,
             kubelets,
             _running: running,
-            wanted_nodes,
             _addresses: addresses,
             data_dir,
         })
@@ -205,8 +204,10 @@ impl Cluster {
     pub async fn ready(&self) {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), crate::store::Visibility::Applied);
         loop {
-            let ready = self.api.list_as::<Node>(None).iter().filter(|node| is_ready(node)).count();
-            if ready >= self.wanted_nodes {
+            let ready = self.api.list_as::<Node>(None);
+            let ready: HashSet<&str> =
+                ready.iter().filter(|node| is_ready(node)).map(|node| node.name()).collect();
+            if self.kubelets.names().iter().all(|name| ready.contains(name.as_str())) {
                 return;
             }
             // Woken by node changes; a lost history only means looking again.

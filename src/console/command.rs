@@ -168,6 +168,7 @@ commands! {
         Yaml "yaml" ["y"] "yaml" Nothing "Show as YAML";
         Edit "edit" ["e"] "edit" Cluster "Edit as YAML";
         Delete "delete" ["ctrl-d"] "delete" Cluster "Delete, after asking";
+        Label "label" ["L"] "" Cluster "Set or take away labels";
         Owner "owner" ["J"] "" Nothing "Go to its owner";
         CopyName "copy-name" ["c"] "" Nothing "Copy its name";
         Mark "mark" ["space"] "" Nothing "Mark for a bulk action";
@@ -220,6 +221,8 @@ commands! {
         Cordon "cordon" ["c"] "cordon" Cluster "Let no new pods come";
         Uncordon "uncordon" ["u"] "uncordon" Cluster "Let pods come again";
         OpenDrain "drain" ["r"] "drain" Cluster "Drain: preview, then evict with progress";
+        Taint "taint" ["t"] "taint" Cluster "Set or take away taints";
+        AddNode "add-node" ["a"] "add" Cluster "Add a node, where Podium runs the nodes";
     }
     Namespaces {
         UseNamespace "use-namespace" ["u"] "use" Nothing "Show this namespace only";

@@ -28,6 +28,12 @@ pub fn run(
     targets: &[ObjectRef],
     hidden: usize,
 ) -> Vec<Effect> {
+    if command == Command::AddNode {
+        return match dialog::add_node::allowed(cx.catalogue) {
+            Ok(()) => vec![Effect::Ask(Box::new(dialog::add_node::ask()))],
+            Err(error) => vec![Effect::failed(error)],
+        };
+    }
     let Some(current) = current.or_else(|| targets.first().cloned()) else {
         return vec![Effect::Toast(super::toast::Toast::note("nothing is selected"))];
     };
@@ -41,6 +47,9 @@ pub fn run(
             vec![Effect::Copy(
                 targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("\n"),
             )]
+        }
+        Command::Delete if targets.iter().all(|target| target.kind.watched == Some(Watched::Nodes)) => {
+            vec![Effect::Ask(Box::new(dialog::node::remove(all(), hidden)))]
         }
         Command::Delete => vec![Effect::Ask(Box::new(dialog::delete::ask(all(), hidden)))],
         Command::Kill => vec![Effect::Ask(Box::new(dialog::delete::kill(all())))],
@@ -61,6 +70,8 @@ pub fn run(
         }
         Command::Cordon => targets.iter().map(|node| dialog::node::cordon(node, true)).collect(),
         Command::Uncordon => targets.iter().map(|node| dialog::node::cordon(node, false)).collect(),
+        Command::Label => vec![Effect::Ask(Box::new(dialog::label::ask_labels(all())))],
+        Command::Taint => vec![Effect::Ask(Box::new(dialog::label::ask_taints(all())))],
         Command::OpenDrain => vec![Effect::open(Drain::new(all()))],
         Command::UseNamespace => vec![
             Effect::Scope(Scope::One(current.name.clone())),

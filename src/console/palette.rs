@@ -5,7 +5,8 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
 use super::command::{Command, TABLE, Where};
-use super::dialog::{Dialog, Field};
+use super::dialog::add_node::NewNode;
+use super::dialog::{self, Dialog, Field};
 use super::effect::{Effect, Scope};
 use super::message::ScreenId;
 use super::model::Model;
@@ -36,6 +37,12 @@ const fn word(word: &'static str, aliases: &'static str, rest: &'static str, abo
 pub const WORDS: &[Word] = &[
     word("namespace", "ns", "NAME, all", "Show one namespace, or all"),
     word("theme", "skin", "NAME", "Use a theme, now and in the next run"),
+    word(
+        "add-node",
+        "",
+        "NAME zone=… hollow LABEL=… KEY=VALUE:EFFECT cpu=…",
+        "Add a node, or ask what it is to be",
+    ),
     word("overview", "home pulse pulses", "", "The overview"),
     word("aliases", "kinds a", "", "List kinds and their short names"),
     word("journal", "", "", "What was changed, and undo"),
@@ -67,6 +74,13 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
                 Some(name) => vec![Effect::Scope(existing_namespace(name, model)?)],
                 None => vec![Effect::open(Table::of(Watched::Namespaces.kind()))],
             });
+        }
+        Some("add-node") => {
+            if rest.is_empty() {
+                dialog::add_node::allowed(&model.shared.catalogue)?;
+                return Ok(vec![Effect::Ask(Box::new(dialog::add_node::ask()))]);
+            }
+            return add_node(&rest.join(" "), model);
         }
         Some("overview") => return Ok(vec![Effect::Command(Command::OpenOverview)]),
         Some("journal") => return Ok(vec![Effect::Command(Command::OpenJournal)]),
@@ -109,6 +123,14 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some(near) => format!("no kind or command {first:?}; did you mean {near:?}?"),
         None => format!("no kind or command {first:?}"),
     })
+}
+
+fn add_node(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
+    if model.shared.read_only {
+        return Err("read-only: add-node changes the cluster".into());
+    }
+    dialog::add_node::allowed(&model.shared.catalogue)?;
+    Ok(vec![Effect::Act(Box::new(NewNode::parse(text)?.action()))])
 }
 
 fn existing_theme(name: &str, model: &Model) -> Result<String, String> {

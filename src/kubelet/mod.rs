@@ -32,6 +32,7 @@ pub mod volumes;
 mod wakes;
 mod worker;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::api::{Api, ApiError};
@@ -39,7 +40,7 @@ use crate::base::task::Tasks;
 use crate::reconcile::Caches;
 pub use node::NodeConfig;
 use node::{Closing, Node};
-use runtime::{Runtime, RuntimeError};
+use runtime::{PodUid, Runtime, RuntimeError};
 pub use static_pods::StaticManifest;
 use sync_loop::{Engine, Note};
 
@@ -167,6 +168,19 @@ impl Kubelet {
     /// How many pods still have something on the node.
     pub fn live_pods(&self) -> usize {
         self.engine.live_pods(self.name())
+    }
+
+    /// Answers when none of these pods has anything on the node any more.
+    pub async fn left_by(&self, pods: &BTreeSet<PodUid>) {
+        loop {
+            let fewer = self.engine.fewer.notified();
+            tokio::pin!(fewer);
+            fewer.as_mut().enable();
+            if !pods.iter().any(|uid| self.engine.knows(uid)) {
+                return;
+            }
+            fewer.await;
+        }
     }
 
     /// Ends every pod within its grace (POD-7) and answers when all are gone; tells how many are left each

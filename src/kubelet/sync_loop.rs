@@ -205,6 +205,7 @@ impl Engine {
     pub(super) fn forget_node(&self, name: &str) {
         self.nodes.write().remove(name);
         self.api.set_node_usage(name, None);
+        self.api.remove_node_access(name);
         let mut pods = self.pods.lock();
         pods.retain(|uid, slot| {
             let stays = slot.node.config.name != name;

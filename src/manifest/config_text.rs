@@ -41,6 +41,16 @@ impl ConfigText {
         self.value
     }
 
+    /// Says that something is wrong with what a field says; `field` is written as in field errors.
+    pub fn fault(&self, field: &str, message: impl Into<String>) -> ManifestError {
+        ManifestError {
+            source: self.source.clone(),
+            position: self.tree.as_ref().map(|tree| node::find(tree, field)),
+            field: Some(field.to_string()).filter(|field| !field.is_empty()),
+            message: message.into(),
+        }
+    }
+
     /// What it says as a `T`; nothing for an empty text.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<Option<T>, ManifestError> {
         let Some(tree) = &self.tree else { return Ok(None) };

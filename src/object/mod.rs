@@ -8,6 +8,7 @@ pub mod config;
 pub mod go_text;
 pub mod job;
 mod key;
+mod key_map;
 mod kind;
 pub mod low_ports;
 pub mod node;
@@ -29,5 +30,6 @@ mod versions;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};
+pub use key_map::KeyMap;
 pub use kind::{Kind, KindInfo, Scope, Subresource};
 pub use versions::{OtherVersion, ServedKind};

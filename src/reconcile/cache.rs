@@ -1,6 +1,6 @@
 //! Shared caches: one list+watch a kind, indexed, with handlers that run after the cache shows a change.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::api::Api;
 use crate::api::{Change, ChangeKind, Visibility};
 use crate::base::task::Tasks;
 use crate::object::owner::controller_of;
-use crate::object::{Body, Key, Kind, Object, Shared, Typed, Uid};
+use crate::object::{Body, Key, KeyMap, Kind, Object, Shared, Typed};
 
 type Handler = Arc<dyn Fn(&Change) + Send + Sync>;
 
@@ -38,10 +38,14 @@ struct Slot {
 
 #[derive(Default)]
 struct Index {
-    objects: BTreeMap<Key, Arc<Object>>,
-    by_controller: HashMap<Uid, HashSet<Key>>,
-    by_node: HashMap<String, HashSet<Key>>,
+    objects: KeyMap<Arc<Object>>,
+    by_controller: Groups,
+    by_node: Groups,
 }
+
+/// The objects that have something in common, by what that is.
+#[derive(Default)]
+struct Groups(HashMap<String, HashMap<Key, Arc<Object>>>);
 
 impl Caches {
     /// No cache runs yet; their tasks will belong to `tasks`.
@@ -122,8 +126,8 @@ impl Slot {
         let listed: HashSet<Key> = objects.iter().map(|o| o.key()).collect();
         let (known, gone): (HashMap<Key, Arc<Object>>, Vec<Arc<Object>>) = {
             let index = self.index.read();
-            let gone = index.objects.iter().filter(|(k, _)| !listed.contains(k)).map(|(_, o)| o.clone());
-            (index.objects.clone().into_iter().collect(), gone.collect())
+            let gone = index.objects.values().filter(|o| !listed.contains(&o.key())).cloned();
+            (index.objects.values().map(|o| (o.key(), o.clone())).collect(), gone.collect())
         };
         for object in gone {
             self.apply(&change(ChangeKind::Deleted, object.clone(), Some(object)));
@@ -157,37 +161,47 @@ fn node_of(object: &Object) -> Option<&String> {
     }
 }
 
+fn owner_of(object: &Object) -> Option<&String> {
+    controller_of(object.meta()).map(|owner| &owner.uid)
+}
+
 impl Index {
     fn apply(&mut self, change: &Change) {
-        let key = change.object.key();
-        if let Some(old) = self.objects.get(&key).cloned() {
-            if let Some(owner) = controller_of(old.meta()) {
-                remove_from(&mut self.by_controller, &owner.uid, &key);
-            }
-            if let Some(node) = node_of(&old) {
-                remove_from(&mut self.by_node, node, &key);
-            }
-        }
-        if change.kind == ChangeKind::Deleted {
-            self.objects.remove(&key);
-            return;
-        }
-        if let Some(owner) = controller_of(change.object.meta()) {
-            self.by_controller.entry(owner.uid.clone()).or_default().insert(key.clone());
-        }
-        if let Some(node) = node_of(&change.object) {
-            self.by_node.entry(node.clone()).or_default().insert(key.clone());
-        }
-        self.objects.insert(key, change.object.clone());
+        let (key, object) = (change.object.key(), &change.object);
+        let (known, old) = if change.kind == ChangeKind::Deleted {
+            (None, self.objects.remove(&key))
+        } else {
+            (Some(object), self.objects.insert(key.clone(), object.clone()))
+        };
+        let old = old.as_deref();
+        self.by_controller.change(old.and_then(owner_of), known.and_then(|o| owner_of(o)), &key, object);
+        self.by_node.change(old.and_then(node_of), known.and_then(|o| node_of(o)), &key, object);
     }
 }
 
-fn remove_from(index: &mut HashMap<String, HashSet<Key>>, entry: &str, key: &Key) {
-    if let Some(keys) = index.get_mut(entry) {
-        keys.remove(key);
-        if keys.is_empty() {
-            index.remove(entry);
+impl Groups {
+    /// The object was in one group and is in another, or the same, or none.
+    fn change(&mut self, old: Option<&String>, new: Option<&String>, key: &Key, object: &Arc<Object>) {
+        let left = old.filter(|old| Some(*old) != new);
+        if let Some((old, group)) = left.and_then(|old| Some((old, self.0.get_mut(old)?))) {
+            group.remove(key);
+            if group.is_empty() {
+                self.0.remove(old);
+            }
         }
+        let Some(new) = new else { return };
+        let group = match self.0.get_mut(new) {
+            Some(group) => group,
+            None => self.0.entry(new.clone()).or_default(),
+        };
+        match group.get_mut(key) {
+            Some(member) => *member = object.clone(),
+            None => drop(group.insert(key.clone(), object.clone())),
+        }
+    }
+
+    fn of(&self, group: &str) -> impl Iterator<Item = &Arc<Object>> {
+        self.0.get(group).into_iter().flat_map(HashMap::values)
     }
 }
 
@@ -217,26 +231,19 @@ impl<T: Typed> Cache<T> {
     /// The objects of one namespace, by key.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Shared<T>> {
         let index = self.slot.index.read();
-        index
-            .objects
-            .range(Key::new(namespace, "")..)
-            .take_while(|(key, _)| key.namespace == namespace)
-            .filter_map(|(_, object)| Shared::from_object(object))
-            .collect()
+        index.objects.in_namespace(namespace).filter_map(Shared::from_object).collect()
     }
 
     /// The objects whose controller has this uid, in no order.
     pub fn controlled_by(&self, owner: &str) -> Vec<Shared<T>> {
         let index = self.slot.index.read();
-        let keys = index.by_controller.get(owner).into_iter().flatten();
-        keys.filter_map(|key| index.objects.get(key)).filter_map(Shared::from_object).collect()
+        index.by_controller.of(owner).filter_map(Shared::from_object).collect()
     }
 
     /// The pods bound to this node, in no order.
     pub fn on_node(&self, node: &str) -> Vec<Shared<T>> {
         let index = self.slot.index.read();
-        let keys = index.by_node.get(node).into_iter().flatten();
-        keys.filter_map(|key| index.objects.get(key)).filter_map(Shared::from_object).collect()
+        index.by_node.of(node).filter_map(Shared::from_object).collect()
     }
 
     /// How many objects there are.

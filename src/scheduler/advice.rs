@@ -5,6 +5,7 @@
 
 use k8s_openapi::api::core::v1::Taint;
 
+use super::advice_volumes;
 use super::framework::PluginId;
 use super::node_info::{NodeInfo, NodeName};
 use super::pod_info::PodInfo;
@@ -123,13 +124,13 @@ fn change(
         }
         Reason::NodeName => Remedy::ChangeNodeName,
         Reason::NotNamedBy(_) if plugin == PluginId::NodeAffinity => Remedy::MeetNodeAffinity,
-        // What would help is with the pod's claims, not with the node.
         Reason::Claim(_)
         | Reason::ClaimInUse
         | Reason::UnboundClaims
         | Reason::VolumeElsewhere
+        | Reason::VolumeZone
         | Reason::NoVolumeToBind
-        | Reason::VolumeMissing => return None,
+        | Reason::VolumeMissing => return advice_volumes::change(pod, snapshot, node, reason),
         Reason::NotNamedBy(_) | Reason::Spread | Reason::PreemptionNotHelpful | Reason::NoVictims => {
             return None;
         }
@@ -243,5 +244,52 @@ mod tests {
         seeks["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
             json!([{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}]);
         assert_eq!(advice(&mut cluster, seeks), ["a1: run a pod that the affinity asks for in its zone"]);
+    }
+
+    #[test]
+    fn a_pods_volumes_say_what_they_lack_con_9_vol_2() {
+        use super::super::plugins::test_volumes::{claim, volume, with_claim};
+        let host = |name: &str| {
+            node(
+                json!({"metadata": {"name": name, "labels": {"host": name, "topology.kubernetes.io/zone": name}},
+                "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}),
+            )
+        };
+        let bound = json!({"spec": {"volumeName": "v"}});
+        let class = |name: &str| json!({"spec": {"storageClassName": name}});
+        let zoned =
+            json!({"metadata": {"name": "v", "labels": {"topology.kubernetes.io/zone": "b"}}, "spec": {}});
+        for (claims, volumes, expected) in [
+            (vec![], vec![], "n: create the claim c"),
+            (
+                vec![claim("c", &class("now"))],
+                vec![],
+                "n: create a volume of class now of 1Gi or more for the claim c",
+            ),
+            (
+                vec![claim("c", &class("hand"))],
+                vec![],
+                "n: create a volume of class hand of 1Gi or more for the claim c",
+            ),
+            (
+                vec![claim("c", &bound)],
+                vec![volume("v", "1Gi", "", "elsewhere")],
+                "n: label it as the node affinity of volume v asks, which is elsewhere",
+            ),
+            (
+                vec![claim("c", &bound)],
+                vec![zoned],
+                "n: bring volume v here: it is in topology.kubernetes.io/zone=b",
+            ),
+            (vec![claim("c", &bound)], vec![], "n: make the claim c anew: its volume is gone or going"),
+        ] {
+            let mut cluster = Cluster::new(&[host("n")]);
+            cluster
+                .class(&json!({"metadata": {"name": "hand"}, "provisioner": "kubernetes.io/no-provisioner",
+                "volumeBindingMode": "WaitForFirstConsumer"}));
+            claims.iter().for_each(|claim| cluster.claim(claim));
+            volumes.iter().for_each(|volume| cluster.volume(volume));
+            assert_eq!(advice(&mut cluster, with_claim("c")), [expected]);
+        }
     }
 }

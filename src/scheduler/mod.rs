@@ -7,6 +7,7 @@
 //! Architecture Invariant: a cycle does no I/O and reads no clock; one task owns all state.
 
 pub mod advice;
+mod advice_volumes;
 mod bind;
 pub mod budgets;
 pub mod carried;

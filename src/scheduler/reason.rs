@@ -47,6 +47,8 @@ pub enum Reason {
     Claim(Arc<str>),
     /// A volume of the pod cannot be reached from the node.
     VolumeElsewhere,
+    /// A volume of the pod is in another zone or region than the node.
+    VolumeZone,
     /// For a claim that waits there is no volume on the node, and none can be made.
     NoVolumeToBind,
     /// A claim is bound to a volume that is not there.
@@ -121,6 +123,7 @@ impl fmt::Display for Reason {
             }
             Self::UnboundClaims => "pod has unbound immediate PersistentVolumeClaims",
             Self::VolumeElsewhere => "node(s) had volume node affinity conflict",
+            Self::VolumeZone => "node(s) had no available volume zone",
             Self::NoVolumeToBind => "node(s) didn't find available persistent volumes to bind",
             Self::VolumeMissing => {
                 "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"

@@ -40,16 +40,46 @@ pub enum Remedy {
     RemoveShunnedPods(String),
     /// The pod names another node.
     ChangeNodeName,
+    /// The pod names a claim that is not there.
+    CreateClaim(String),
+    /// The claim's volume is lost, or the claim is about to go: it must be made anew.
+    ReplaceClaim(String),
+    /// The pod that has this claim to itself must go.
+    FreeClaim(String),
+    /// A claim needs a volume that this node can reach.
+    ProvideVolume {
+        /// The claim.
+        claim: String,
+        /// Its class; empty when it asks for none.
+        class: String,
+        /// How large the volume must be.
+        size: String,
+    },
+    /// The node's labels must meet this volume's node affinity.
+    MeetVolumeAffinity(String),
+    /// The volume is in another zone or region.
+    MoveToVolume {
+        /// The volume.
+        volume: String,
+        /// Its label that says so.
+        label: String,
+    },
 }
 
 impl Remedy {
     /// How hard it is to do: smaller is better.
     pub(super) fn effort(&self) -> u32 {
         match self {
-            Self::Uncordon | Self::RaiseMaxSkew(..) => 1,
+            Self::Uncordon | Self::RaiseMaxSkew(..) | Self::CreateClaim(_) => 1,
             Self::RemoveTaint(_) | Self::Label(_) | Self::AddLabels(_) | Self::MeetNodeAffinity => 2,
-            Self::Free(..) | Self::RemoveAnyPod | Self::FreePort(_) => 3,
+            Self::Free(..)
+            | Self::RemoveAnyPod
+            | Self::FreePort(_)
+            | Self::FreeClaim(_)
+            | Self::ProvideVolume { .. } => 3,
             Self::BringSoughtPod(_) | Self::RemoveShunnedPods(_) | Self::ChangeNodeName => 4,
+            // The volume's data would have to come along, or be given up.
+            Self::MeetVolumeAffinity(_) | Self::MoveToVolume { .. } | Self::ReplaceClaim(_) => 5,
             Self::Enlarge { .. } => 6,
         }
     }
@@ -85,6 +115,21 @@ impl fmt::Display for Remedy {
                 write!(f, "remove the pods that anti-affinity keeps apart from its {key}")
             }
             Self::ChangeNodeName => f.write_str("name this node in the pod's spec"),
+            Self::CreateClaim(claim) => write!(f, "create the claim {claim}"),
+            Self::ReplaceClaim(claim) => {
+                write!(f, "make the claim {claim} anew: its volume is gone or going")
+            }
+            Self::FreeClaim(claim) => write!(f, "remove the pod that has the claim {claim} to itself"),
+            Self::ProvideVolume { claim, class, size } if class.is_empty() => {
+                write!(f, "create a volume without a class of {size} or more for the claim {claim}")
+            }
+            Self::ProvideVolume { claim, class, size } => {
+                write!(f, "create a volume of class {class} of {size} or more for the claim {claim}")
+            }
+            Self::MeetVolumeAffinity(volume) => {
+                write!(f, "label it as the node affinity of volume {volume} asks, which is elsewhere")
+            }
+            Self::MoveToVolume { volume, label } => write!(f, "bring volume {volume} here: it is in {label}"),
         }
     }
 }

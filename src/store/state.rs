@@ -1,13 +1,11 @@
 //! The state in memory: the newest version of every object and a ring of recent changes, without locks,
 //! threads or disk.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use super::ring::{Bounds, Ring};
 use super::{Change, ChangeKind, Expired, Snapshot, WriteError};
-use crate::object::{Key, Kind, Object, Revision};
+use crate::object::{Key, KeyMap, Kind, Object, Revision};
 
 /// An object and how many bytes its JSON takes, about.
 struct Stored {
@@ -16,7 +14,7 @@ struct Stored {
 }
 
 struct KindState {
-    objects: BTreeMap<Key, Stored>,
+    objects: KeyMap<Stored>,
     ring: Ring,
 }
 
@@ -34,7 +32,7 @@ impl Default for State {
 impl State {
     /// No object, and no history of what was before.
     pub(super) fn new(revision: Revision, bounds: Bounds) -> Self {
-        let kind = |_| KindState { objects: BTreeMap::new(), ring: Ring::new(bounds, revision) };
+        let kind = |_| KindState { objects: KeyMap::default(), ring: Ring::new(bounds, revision) };
         Self { revision, kinds: (0..Kind::COUNT).map(kind).collect() }
     }
 
@@ -65,9 +63,8 @@ impl State {
         let objects = match namespace {
             None => objects.values().map(|stored| stored.object.clone()).collect(),
             Some(namespace) => objects
-                .range((Bound::Included(Key::new(namespace, "")), Bound::Unbounded))
-                .take_while(|(key, _)| key.namespace == namespace)
-                .map(|(_, stored)| stored.object.clone())
+                .in_namespace(namespace)
+                .map(|stored| stored.object.clone())
                 .collect(),
         };
         Snapshot { revision: self.revision, objects }
@@ -75,7 +72,7 @@ impl State {
 
     /// Stores a new object of so many bytes.
     pub(super) fn create(&mut self, object: Object, bytes: usize) -> Result<Change, WriteError> {
-        if self.kinds[object.kind().index()].objects.contains_key(&object.key()) {
+        if self.kinds[object.kind().index()].objects.contains(&object.key()) {
             return Err(WriteError::Exists);
         }
         Ok(self.put(object, bytes, ChangeKind::Added, None))

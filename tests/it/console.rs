@@ -2,6 +2,7 @@
 
 mod edit;
 mod journal;
+mod nodes;
 mod parts;
 mod pending;
 mod stage;

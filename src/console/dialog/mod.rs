@@ -3,11 +3,14 @@
 //! Cancel comes first and has the focus first where something would be lost. A form holds no cluster
 //! state: what it says about the cluster is computed anew from the context at each draw.
 
+pub mod add_node;
 pub mod delete;
 mod draw;
 mod field;
+pub mod label;
 pub mod node;
 pub mod scale;
+mod words;
 pub mod workload;
 
 use std::fmt;

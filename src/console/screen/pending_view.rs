@@ -244,6 +244,7 @@ fn short(filter: &str) -> &str {
         "InterPodAffinity" => "pods",
         "VolumeBinding" => "volumes",
         "VolumeRestrictions" => "vol. use",
+        "VolumeZone" => "vol. zone",
         other => other,
     }
 }

@@ -11,13 +11,14 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::{Node, NodeConfig};
-use crate::api::ApiError;
+use crate::api::{ApiError, DeleteOptions};
 use crate::base::clock::{since, time};
 use crate::kubelet::eviction::Condition;
 use crate::kubelet::runtime::Runtime;
 use crate::kubelet::sync_loop::Engine;
 use crate::object::low_ports::LowPorts;
 use crate::object::node::is_ready;
+use crate::object::quantity::ResourceList;
 use crate::object::{Key, Kind, Shared};
 
 /// The namespace of node leases.
@@ -67,10 +68,28 @@ pub(in crate::kubelet) fn report(engine: &Engine, node: &Node) -> Result<(), Api
             engine.api.create_as(first_object(node, now))?;
         }
         Err(error) => return Err(error),
+        // Its range cannot be changed (the cluster's addresses are others than at the last start).
+        Ok(object)
+            if object
+                .spec
+                .as_ref()
+                .and_then(|s| s.pod_cidr.as_ref())
+                .is_some_and(|c| *c != cidr(&node.config)) =>
+        {
+            replace(engine, node, &object)?;
+        }
         Ok(_) => {
             engine.api.modify::<NodeObject>(&key, |object| {
                 let wanted = metadata(&node.config, node.runtime.as_ref());
-                object.metadata.labels.get_or_insert_default().extend(wanted.labels.unwrap_or_default());
+                let labels = object.metadata.labels.get_or_insert_default();
+                for (key, value) in wanted.labels.unwrap_or_default() {
+                    // Where it is said once, and may be said otherwise.
+                    if key.starts_with("topology.kubernetes.io/") {
+                        labels.entry(key).or_insert(value);
+                    } else {
+                        labels.insert(key, value);
+                    }
+                }
                 object
                     .metadata
                     .annotations
@@ -79,6 +98,7 @@ pub(in crate::kubelet) fn report(engine: &Engine, node: &Node) -> Result<(), Api
                 let spec = object.spec.get_or_insert_default();
                 spec.pod_cidr = Some(cidr(&node.config));
                 spec.pod_cidrs = Some(vec![cidr(&node.config)]);
+                spec.provider_id.get_or_insert_with(|| format!("podium://{}", node.config.name));
                 Ok(())
             })?;
             engine.api.modify_status::<NodeObject>(&key, |object| {
@@ -89,6 +109,23 @@ pub(in crate::kubelet) fn report(engine: &Engine, node: &Node) -> Result<(), Api
         }
     }
     Ok(())
+}
+
+/// Makes the node's object anew, with all that people have set.
+fn replace(engine: &Engine, node: &Node, old: &NodeObject) -> Result<(), ApiError> {
+    let mut new = first_object(node, engine.clock.now());
+    let (given, own) = (&old.metadata, &mut new.metadata);
+    let keep = |own: &mut Option<BTreeMap<String, String>>, given: &Option<BTreeMap<String, String>>| {
+        own.get_or_insert_default().extend(given.clone().unwrap_or_default());
+    };
+    keep(&mut own.labels, &given.labels);
+    keep(&mut own.annotations, &given.annotations);
+    if let (Some(spec), Some(given)) = (&mut new.spec, &old.spec) {
+        (spec.taints, spec.unschedulable) = (given.taints.clone(), given.unschedulable);
+    }
+    let options = DeleteOptions::uid(old.metadata.uid.clone().unwrap_or_default());
+    engine.api.delete(Kind::Node, &Key::new("", &node.config.name), &options)?;
+    engine.api.create_as(new).map(drop)
 }
 
 fn first_object(node: &Node, now: Timestamp) -> NodeObject {
@@ -161,13 +198,21 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
             address("InternalIP", config.ip.to_string()),
             address("Hostname", config.name.clone()),
         ]),
-        allocatable: Some(config.capacity.clone()),
-        capacity: Some(config.capacity.clone()),
+        allocatable: Some(with_others(old.allocatable.as_ref(), &config.capacity)),
+        capacity: Some(with_others(old.capacity.as_ref(), &config.capacity)),
         conditions: Some(conditions(old, &node.eviction.conditions(), now)),
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
         ..old.clone()
     }
+}
+
+/// What the kubelet knows of, and what others have advertised on the node (extended resources).
+fn with_others(old: Option<&ResourceList>, own: &ResourceList) -> ResourceList {
+    let mut all = old.cloned().unwrap_or_default();
+    all.retain(|name, _| name.contains('/'));
+    all.extend(own.clone());
+    all
 }
 
 /// What `status.images` should say; none when there are none.

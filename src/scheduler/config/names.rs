@@ -29,7 +29,6 @@ const ELSEWHERE: &[&str] = &[
     "SelectorSpread",
     "DefaultPodTopologySpread",
     "ServiceAffinity",
-    "VolumeZone",
 ];
 
 /// Reads a name; none when Kubernetes never had such a plugin.

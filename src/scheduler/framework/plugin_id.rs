@@ -53,6 +53,8 @@ plugins! {
     VolumeRestrictions = "VolumeRestrictions", weight 0, at [Filter];
     /// Pods go where their volumes can be had, and their claims are bound with them.
     VolumeBinding = "VolumeBinding", weight 0, at [Filter, Reserve, PreBind];
+    /// Pods go where the labels of their volumes say.
+    VolumeZone = "VolumeZone", weight 0, at [Filter];
     /// Pods of a kind spread over domains.
     PodTopologySpread = "PodTopologySpread", weight 2, at [Filter, Score];
     /// Pods seek and shun one another.

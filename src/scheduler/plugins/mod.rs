@@ -17,9 +17,10 @@ mod taint_toleration;
 #[cfg(test)]
 mod test_asking;
 #[cfg(test)]
-mod test_volumes;
+pub(super) mod test_volumes;
 mod volume_binding;
 mod volume_restrictions;
+mod volume_zone;
 
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ pub(super) use inter_pod_affinity::InterPodAffinity;
 pub(super) use node_resources_fit::NodeResourcesFit;
 pub(super) use priority_sort::PrioritySort;
 pub(super) use volume_binding::VolumeBinding;
+pub(super) use volume_zone::located;
 
 /// All plugins with their default settings, in the order in which they are asked.
 pub fn all() -> Vec<Arc<dyn Plugin>> {
@@ -65,6 +67,7 @@ pub(super) fn with(
         Arc::new(fit),
         Arc::new(volume_restrictions::VolumeRestrictions),
         Arc::new(volumes),
+        Arc::new(volume_zone::VolumeZone),
         Arc::new(pod_topology_spread::PodTopologySpread),
         Arc::new(affinity),
         Arc::new(balanced),

@@ -20,7 +20,7 @@ pub(super) fn node(name: &str, zone: &str) -> Value {
 }
 
 /// With nodes as `name:zone`, all of them ready, and no kubelet that says so again.
-fn started(nodes: &[&str]) -> Cluster {
+pub(super) fn started(nodes: &[&str]) -> Cluster {
     let cluster = Cluster::start(&["garbagecollector"]);
     let leases = json!({"metadata": {"name": "kube-node-lease"}});
     cluster.api.create_as(serde_json::from_value::<Namespace>(leases).unwrap()).unwrap();
@@ -47,7 +47,7 @@ fn renew(cluster: &Cluster, name: &str) {
 }
 
 /// Lets time pass while these nodes are heard; the others are silent.
-async fn pass(cluster: &Cluster, seconds: u64, heard: &[&str]) {
+pub(super) async fn pass(cluster: &Cluster, seconds: u64, heard: &[&str]) {
     let mut left = seconds;
     loop {
         for name in heard {
@@ -63,7 +63,7 @@ async fn pass(cluster: &Cluster, seconds: u64, heard: &[&str]) {
 }
 
 /// The kubelet reports a condition.
-fn report(cluster: &Cluster, name: &str, type_: &str, status: &str) {
+pub(super) fn report(cluster: &Cluster, name: &str, type_: &str, status: &str) {
     let now = cluster.api.clock().time();
     cluster
         .api
@@ -86,13 +86,13 @@ fn get(cluster: &Cluster, name: &str) -> Node {
 }
 
 /// `key:effect` of the node's taints.
-fn taints(cluster: &Cluster, name: &str) -> String {
+pub(super) fn taints(cluster: &Cluster, name: &str) -> String {
     let taints = get(cluster, name).spec.unwrap_or_default().taints.unwrap_or_default();
     taints.iter().map(|t| format!("{}:{}", &t.key[19..], t.effect)).collect::<Vec<_>>().join(" ")
 }
 
 /// The nodes that pods are driven from.
-fn driven(cluster: &Cluster) -> String {
+pub(super) fn driven(cluster: &Cluster) -> String {
     let nodes = cluster.api.list_as::<Node>(None);
     let names = nodes.iter().map(|n| n.name().to_string());
     names.filter(|n| taints(cluster, n).contains("NoExecute")).collect::<Vec<_>>().join(" ")
@@ -110,7 +110,7 @@ fn patient(seconds: i64) -> Value {
     web
 }
 
-fn is_going(pod: &Pod) -> bool {
+pub(super) fn is_going(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some()
 }
 

@@ -214,27 +214,6 @@ async fn a_name_that_is_taken_is_waited_for_sts_3() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_left_behind_are_adopted_again_sts_1() {
-    let cluster = Cluster::start(NO_NODES);
-    cluster.create::<StatefulSet>(web(3, json!({})));
-    cluster.run().await;
-    delete_set(&cluster, Propagation::Orphan);
-    cluster.run().await;
-    assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1");
-    assert!(cluster.pods().iter().all(|pod| controller_of(&pod.metadata).is_none()));
-    delete_pod(&cluster, "web-0");
-    cluster.run().await;
-    assert_eq!(pods(&cluster), "1:v1 2:v1", "nobody makes it anew");
-
-    cluster.create::<StatefulSet>(web(2, json!({})));
-    cluster.run().await;
-    assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v1", "2 2 2 2 v1>v1"));
-    assert_eq!(super::revisions(&cluster), "1:v1", "its history was adopted, too");
-    assert_eq!(cluster.events("SuccessfulDelete"), ["delete Pod web-2 in StatefulSet web successful"]);
-    cluster.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_pod_whose_labels_change_is_released_and_its_place_waited_for_sts_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(1, json!({})));

@@ -1,33 +1,51 @@
-//! What the config file says of single nodes: their labels and taints, followed while the cluster runs (NODE-6).
+//! What the config file says of single nodes; their labels and taints are written to the Node objects (NODE-6).
 //!
 //! What users set through the API stays theirs: only what the file said before and says no longer is taken back.
 //! What it said stands in an annotation of the node, so that a restart forgets nothing.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 use serde::{Deserialize, Serialize};
 
-use super::config::ConfigFile;
 use crate::api::{Api, ApiError};
 use crate::base::clock::time;
-use crate::manifest::ConfigText;
+use crate::object::Key;
+use crate::object::quantity::ResourceList;
 
 /// What the config file said last.
 const ANNOTATION: &str = "podium.dev/node-settings";
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+pub(super) const REGION: &str = "topology.kubernetes.io/region";
 
 /// A node as the config file has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NodeSettings {
-    /// Which node, e.g. `node-1` or `hollow-00001`.
+    /// Which node: one of those that are counted, e.g. `node-1`, or another one.
     pub name: String,
+    /// Its label topology.kubernetes.io/zone.
+    pub zone: Option<String>,
+    /// Its label topology.kubernetes.io/region.
+    pub region: Option<String>,
     /// Its labels besides those every node has; may replace these.
     pub labels: BTreeMap<String, String>,
     /// Its taints besides those of its state.
     pub taints: Vec<Taint>,
+    /// What it offers instead of, or besides, what its kind of node offers.
+    pub capacity: ResourceList,
+    /// It runs no processes. Counted nodes are what they are counted as.
+    pub hollow: Option<bool>,
+}
+
+impl NodeSettings {
+    /// Its labels, those with fields of their own included.
+    pub(super) fn all_labels(&self) -> BTreeMap<String, String> {
+        let topology = [(ZONE, &self.zone), (REGION, &self.region)];
+        let topology =
+            topology.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.clone()?)));
+        self.labels.clone().into_iter().chain(topology).collect()
+    }
 }
 
 /// What was said last, as the annotation keeps it.
@@ -42,12 +60,12 @@ struct Said {
 impl Said {
     fn by(settings: &NodeSettings) -> Self {
         let taints = settings.taints.iter().map(|t| (t.key.clone(), t.effect.clone())).collect();
-        Self { labels: settings.labels.clone(), taints }
+        Self { labels: settings.all_labels(), taints }
     }
 }
 
 /// Makes a node what the file says, now that it says this.
-fn apply(node: &mut Node, settings: &NodeSettings, now: jiff::Timestamp) {
+fn apply(node: &mut Node, settings: &NodeSettings, dealt: Dealt, now: jiff::Timestamp) {
     let annotations = node.metadata.annotations.get_or_insert_default();
     let before: Said =
         annotations.get(ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -64,6 +82,9 @@ fn apply(node: &mut Node, settings: &NodeSettings, now: jiff::Timestamp) {
     // Said once, not insisted on: what is changed through the API stays until the file changes.
     let news = said.labels.iter().filter(|(key, value)| before.labels.get(*key) != Some(value));
     labels.extend(news.map(|(key, value)| (key.clone(), value.clone())));
+    for (key, value) in dealt.into_iter().flatten() {
+        labels.entry(key.into()).or_insert_with(|| value.into());
+    }
 
     let taints = node.spec.get_or_insert_default().taints.get_or_insert_default();
     let is = |t: &Taint, key: &str, effect: &str| t.key == key && t.effect == effect;
@@ -82,55 +103,33 @@ fn apply(node: &mut Node, settings: &NodeSettings, now: jiff::Timestamp) {
     spec.taints = spec.taints.take().filter(|taints| !taints.is_empty());
 }
 
+/// The zone and the region of a node of which nobody says where it is; nothing for somebody else's node.
+pub(super) type Dealt = Option<[(&'static str, &'static str); 2]>;
+
 /// Brings every node to what the file says of it, be it nothing.
-pub(super) fn apply_all(api: &Api, all: &[NodeSettings]) -> Result<(), ApiError> {
-    let now = api.clock().now();
+pub(super) fn apply_all(
+    api: &Api,
+    all: &[NodeSettings],
+    dealt: impl Fn(&str) -> Dealt,
+) -> Result<(), ApiError> {
     for node in api.list_as::<Node>(None) {
-        let none = NodeSettings::default();
-        let settings = all.iter().find(|settings| settings.name == node.name()).unwrap_or(&none);
-        let applied = api.modify::<Node>(&node.key(), |fresh| {
-            apply(fresh, settings, now);
-            Ok(())
-        });
-        match applied {
-            Err(error) if !error.is_not_found() => return Err(error),
-            _ => {}
-        }
+        apply_to(api, node.name(), all, dealt(node.name()))?;
     }
     Ok(())
 }
 
-/// Follows the config file, of which only the nodes are read again. One that cannot be read changes nothing.
-pub(super) async fn follow(api: Api, path: PathBuf, mut known: Vec<NodeSettings>, period: Duration) {
-    let mut refused: Option<String> = None;
-    loop {
-        api.clock().sleep(period).await;
-        let place = path.clone();
-        let Ok(outcome) = tokio::task::spawn_blocking(move || read(&place)).await else { continue };
-        let error = match outcome {
-            Ok(nodes) if nodes == known => None,
-            Ok(nodes) => match apply_all(&api, &nodes) {
-                Ok(()) => {
-                    tracing::info!("the config file's nodes have changed");
-                    known = nodes;
-                    None
-                }
-                Err(error) => Some(error.to_string()),
-            },
-            Err(error) => Some(error),
-        };
-        if let Some(error) = error.as_ref().filter(|error| Some(*error) != refused.as_ref()) {
-            tracing::warn!("the changed config file is not used: {error}");
-        }
-        refused = error;
+/// Brings one node to what the file says of it.
+pub(super) fn apply_to(api: &Api, name: &str, all: &[NodeSettings], dealt: Dealt) -> Result<(), ApiError> {
+    let (none, now) = (NodeSettings::default(), api.clock().now());
+    let settings = all.iter().find(|settings| settings.name == name).unwrap_or(&none);
+    let applied = api.modify::<Node>(&Key::new("", name), |fresh| {
+        apply(fresh, settings, dealt, now);
+        Ok(())
+    });
+    match applied {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
     }
-}
-
-fn read(path: &std::path::Path) -> Result<Vec<NodeSettings>, String> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    let file = ConfigText::parse(&text, &name).and_then(|text| text.decode::<ConfigFile>());
-    file.map(|file| file.unwrap_or_default().nodes).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -155,6 +154,7 @@ mod tests {
             name: "n".into(),
             labels: labels.split_whitespace().map(pair).collect(),
             taints: taints.split_whitespace().map(taint).collect(),
+            ..NodeSettings::default()
         }
     }
 
@@ -182,10 +182,10 @@ mod tests {
             ("| gpu=b:NoExecute", "os=linux | mine=1:NoExecute gpu=b:NoExecute"),
             ("|", "os=linux | mine=1:NoExecute"),
         ] {
-            apply(&mut node, &settings(said), now);
+            apply(&mut node, &settings(said), None, now);
             assert_eq!(told(&node), expected, "{said}");
             let before = node.clone();
-            apply(&mut node, &settings(said), now);
+            apply(&mut node, &settings(said), None, now);
             assert_eq!(node, before, "{said}: said twice");
         }
         assert!(!node.metadata.annotations.unwrap_or_default().contains_key(ANNOTATION));
@@ -195,14 +195,30 @@ mod tests {
     fn what_somebody_changed_since_is_theirs_node_6() {
         let now: jiff::Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
         let mut node = Node::default();
-        apply(&mut node, &settings("a=1 b=1 | k=v:NoSchedule"), now);
+        apply(&mut node, &settings("a=1 b=1 | k=v:NoSchedule"), None, now);
         let labels = node.metadata.labels.as_mut().unwrap();
         labels.insert("a".into(), "2".into());
         labels.remove("b");
         node.spec.as_mut().unwrap().taints = None;
-        apply(&mut node, &settings("a=1 b=1 | k=v:NoSchedule"), now);
+        apply(&mut node, &settings("a=1 b=1 | k=v:NoSchedule"), None, now);
         assert_eq!(told(&node), "a=2 | ", "the file has said nothing new");
-        apply(&mut node, &settings("|"), now);
+        apply(&mut node, &settings("|"), None, now);
         assert_eq!(told(&node), "a=2 | ");
+    }
+
+    #[test]
+    fn a_zone_is_a_label_and_without_one_it_is_dealt_node_1_node_6() {
+        let now: jiff::Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
+        let dealt = Some([(ZONE, "zone-a"), (REGION, "local")]);
+        let mut node = Node::default();
+        let east = NodeSettings { zone: Some("east".into()), ..settings("|") };
+        let zone = |node: &Node| {
+            let labels = node.metadata.labels.clone().unwrap();
+            format!("{} {}", labels[ZONE], labels[REGION])
+        };
+        apply(&mut node, &east, dealt, now);
+        assert_eq!(zone(&node), "east local");
+        apply(&mut node, &settings("|"), dealt, now);
+        assert_eq!(zone(&node), "zone-a local");
     }
 }

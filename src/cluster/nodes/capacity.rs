@@ -1,0 +1,39 @@
+//! What a node offers unless something else is said.
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+use crate::object::quantity::{Amount, ResourceList};
+
+/// Kubernetes' default.
+const MAX_PODS: i64 = 110;
+
+fn quantities(list: [(&str, Quantity); 4]) -> ResourceList {
+    list.map(|(name, amount)| (name.to_string(), amount)).into()
+}
+
+/// Every node offers the whole machine: they share it, as their pods do.
+pub(super) fn machine(data_dir: &std::path::Path) -> ResourceList {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from) as i64;
+    let info = rustix::system::sysinfo();
+    let memory = (info.totalram as i64).saturating_mul(i64::from(info.mem_unit.max(1)));
+    let disk = rustix::fs::statvfs(data_dir)
+        .map(|fs| (fs.f_blocks as i64).saturating_mul(fs.f_frsize as i64))
+        .unwrap_or_default();
+    let ki = |bytes: i64| Amount::from_units(bytes / 1024 * 1024).to_binary();
+    quantities([
+        ("cpu", Amount::from_units(cores).to_decimal()),
+        ("memory", ki(memory)),
+        ("ephemeral-storage", ki(disk)),
+        ("pods", Amount::from_units(MAX_PODS).to_decimal()),
+    ])
+}
+
+/// A hollow node pretends to be large.
+pub(super) fn hollow() -> ResourceList {
+    quantities([
+        ("cpu", Quantity("32".into())),
+        ("memory", Quantity("256Gi".into())),
+        ("ephemeral-storage", Quantity("100Gi".into())),
+        ("pods", Amount::from_units(MAX_PODS).to_decimal()),
+    ])
+}

@@ -1,0 +1,153 @@
+//! The config file's part about nodes: checked at start and at each change, with a place for every mistake.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::settings::{NodeSettings, REGION, ZONE};
+use super::wanted::{Counts, counted_name};
+use crate::api::validate::{FieldError, validate_create};
+use crate::cluster::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
+use crate::manifest::{ConfigText, ManifestError};
+use crate::object::{Kind, Object};
+
+/// What is wrong with the nodes that a config file names, in the words of the Node objects it makes.
+pub fn check(text: &ConfigText, file: &ConfigFile, counts: Counts) -> Result<(), ManifestError> {
+    for (field, count, most) in [
+        ("nodeCount", file.node_count, MOST_NODES),
+        ("hollowNodeCount", file.hollow_node_count, MOST_HOLLOW_NODES),
+    ] {
+        if count.is_some_and(|count| count > usize::from(most)) {
+            return Err(text.fault(field, format!("there are addresses for {most} at most")));
+        }
+    }
+    for (index, settings) in file.nodes.iter().enumerate() {
+        let place = format!("nodes[{index}]");
+        let fault = |field: &str, message: String| Err(text.fault(&format!("{place}.{field}"), message));
+        if let Some(first) = file.nodes[..index].iter().position(|other| other.name == settings.name) {
+            return fault("name", format!("{} is named already by nodes[{first}]", settings.name));
+        }
+        if let Some(counted) = counted_as(&settings.name, counts)
+            && settings.hollow.is_some_and(|hollow| hollow != counted)
+        {
+            let kind = if counted { "hollow nodes" } else { "nodes that run processes" };
+            return fault("hollow", format!("{} is one of the {kind} that are counted", settings.name));
+        }
+        for (field, key, value) in [("zone", ZONE, &settings.zone), ("region", REGION, &settings.region)] {
+            let label = settings.labels.get(key);
+            if value.is_some() && label.is_some() && value.as_ref() != label {
+                return fault(field, format!("the label {key} says something else"));
+            }
+        }
+        for resource in settings.capacity.keys().filter(|name| !is_resource(name)) {
+            let message =
+                format!("a node offers cpu, memory, ephemeral-storage, pods or DOMAIN/NAME, not {resource}");
+            return fault(&format!("capacity.{resource}"), message);
+        }
+        if let Some(error) = faults(settings).first() {
+            return Err(text.fault(&in_file(&place, &error.path), error.message()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the node of this name is hollow, if it is one that is counted.
+fn counted_as(name: &str, counts: Counts) -> Option<bool> {
+    [(false, counts.nodes), (true, counts.hollow)].into_iter().find_map(|(hollow, count)| {
+        let number = name.rsplit('-').next()?.parse::<usize>().ok().filter(|n| (1..=count).contains(n))?;
+        (counted_name(hollow, number - 1) == name).then_some(hollow)
+    })
+}
+
+fn is_resource(name: &str) -> bool {
+    matches!(name, "cpu" | "memory" | "ephemeral-storage" | "pods")
+        || name.starts_with("hugepages-")
+        || name.contains('/')
+}
+
+fn faults(settings: &NodeSettings) -> Vec<FieldError> {
+    let node = json!({
+        "metadata": {"name": settings.name, "labels": settings.all_labels()},
+        "spec": {"taints": settings.taints},
+        "status": {"capacity": settings.capacity},
+    });
+    Object::from_value(Kind::Node, node).map(|object| validate_create(&object)).unwrap_or_default()
+}
+
+/// Where the file says what a field of the Node object would hold.
+fn in_file(place: &str, field: &str) -> String {
+    for (object, file) in [
+        ("metadata.name", "name"),
+        ("metadata.labels", "labels"),
+        ("spec.taints", "taints"),
+        ("status.capacity", "capacity"),
+    ] {
+        if let Some(rest) = field.strip_prefix(object) {
+            return format!("{place}.{file}{rest}");
+        }
+    }
+    place.to_string()
+}
+
+/// Reads a config file again.
+pub(super) fn read(path: &Path, config: &ClusterConfig) -> Result<ConfigFile, String> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+    let text = ConfigText::parse(&text, &name).map_err(|error| error.to_string())?;
+    let file: ConfigFile = text.decode().map_err(|error| error.to_string())?.unwrap_or_default();
+    check(&text, &file, config.counts(&file)).map_err(|error| error.to_string())?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_about_a_node_has_its_place_node_6_cli_6() {
+        for (text, expected) in [
+            ("nodes: [{name: a}, {name: node-2, labels: {disk: ssd}}]", ""),
+            ("nodes:\n- name: a\n- name: a\n", "c.yaml:3:3: nodes[1].name: a is named already by nodes[0]"),
+            (
+                "nodes:\n- labels: {a: b}\n",
+                "c.yaml:2:3: nodes[0].name: Required value: name or generateName is required",
+            ),
+            ("nodes:\n- name: A_b\n", "c.yaml:2:3: nodes[0].name: Invalid value: \"A_b\": a lowercase"),
+            (
+                "nodes:\n- name: a\n  taints:\n  - {key: gpu, effect: NoSchedul}\n",
+                "c.yaml:4:16: nodes[0].taints[0].effect: Unsupported value: \"NoSchedul\"",
+            ),
+            ("nodes:\n- name: a\n  labels: {a: \"b c\"}\n", "c.yaml:3:12: nodes[0].labels[a]: Invalid value"),
+            ("nodes:\n- name: a\n  capacity: {cpu: much}\n", "c.yaml:3:14: nodes[0].capacity"),
+            (
+                "nodes:\n- name: a\n  capacity: {gpus: 2}\n",
+                "c.yaml:3:14: nodes[0].capacity.gpus: a node offers cpu,",
+            ),
+            (
+                "nodes:\n- name: node-3\n  hollow: true\n",
+                "c.yaml:3:3: nodes[0].hollow: node-3 is one of the nodes that run processes that are counted",
+            ),
+            ("nodeCount: 2\nnodes:\n- {name: node-3, hollow: true}\n", ""),
+            (
+                "hollowNodeCount: 7\nnodes: [{name: hollow-00007, hollow: false}]\n",
+                "c.yaml:2:30: nodes[0].hollow: hollow-00007 is one of the hollow nodes",
+            ),
+            (
+                "nodes: [{name: a, zone: b, labels: {topology.kubernetes.io/zone: c}}]\n",
+                "c.yaml:1:19: nodes[0].zone: the label topology.kubernetes.io/zone says something else",
+            ),
+            ("nodeCount: 1001\n", "c.yaml:1:1: nodeCount: there are addresses for 1000 at most"),
+        ] {
+            let parsed = ConfigText::parse(text, "c.yaml").unwrap();
+            let outcome = parsed.decode::<ConfigFile>().and_then(|file| {
+                let file = file.unwrap();
+                check(&parsed, &file, ClusterConfig::default().counts(&file))
+            });
+            let told = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(
+                if expected.is_empty() { told.is_empty() } else { told.starts_with(expected) },
+                "{text}{told}\nis not {expected}"
+            );
+        }
+    }
+}

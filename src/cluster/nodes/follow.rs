@@ -1,0 +1,294 @@
+//! Keeps the nodes that run in line with those that should (NODE-6): follows the config file and the Node objects,
+//! starts and ends nodes, and tries again what failed. What is to be done is `wanted`'s to say.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::file;
+use super::ground::{Ground, Running, dealt};
+use super::places::Places;
+use super::retire::retire;
+use super::settings::{self, NodeSettings};
+use super::wanted::{self, Cause, Member, Origin, Seen, Stage, Step, Wanted};
+use crate::base::backoff::BackoffPolicy;
+use crate::object::{Key, Kind};
+
+/// How soon a node that could not be started is tried again.
+const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(5) };
+
+/// The nodes, and what is known of them.
+pub(super) struct Follower {
+    pub(super) ground: Ground,
+    // Held for changes of the maps only.
+    pub(super) state: Mutex<State>,
+    /// Something is to be looked at.
+    pub(super) changed: Notify,
+    /// A node was started or has ended.
+    pub(super) moved: Notify,
+}
+
+/// What should run, and what does.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) settings: Vec<NodeSettings>,
+    pub(super) declared: Vec<Wanted>,
+    pub(super) given_up: BTreeSet<String>,
+    pub(super) slots: BTreeMap<String, Slot>,
+    pub(super) places: Places,
+    /// Starts that failed in a row.
+    pub(super) failures: BTreeMap<String, u32>,
+    /// Everything ends: nothing is started or ended any more.
+    pub(super) closing: bool,
+}
+
+/// A node that runs or is about to.
+pub(super) struct Slot {
+    pub(super) now: Now,
+    pub(super) index: usize,
+    pub(super) hollow: bool,
+    pub(super) origin: Origin,
+}
+
+/// How far it is.
+pub(super) enum Now {
+    Starting,
+    Running(Arc<Running>),
+    Ending(Arc<Running>),
+    /// On the monotonic clock.
+    FailedUntil(Duration),
+}
+
+impl State {
+    /// Takes a place for a node and holds it as being started.
+    pub(super) fn reserve(&mut self, wanted: &Wanted, pod_cidr: Option<&str>) -> Option<usize> {
+        let index = self.places.take(&wanted.name, wanted.hollow, wanted.origin, pod_cidr)?;
+        let slot = Slot { now: Now::Starting, index, hollow: wanted.hollow, origin: wanted.origin };
+        self.slots.insert(wanted.name.clone(), slot);
+        Some(index)
+    }
+
+    fn release(&mut self, name: &str) {
+        self.slots.remove(name);
+        self.places.give_back(name);
+    }
+
+    pub(super) fn dealt(&self) -> BTreeMap<String, usize> {
+        self.slots.iter().map(|(name, slot)| (name.clone(), slot.index)).collect()
+    }
+
+    fn members(&self) -> BTreeMap<String, Member> {
+        let member = |slot: &Slot| Member {
+            stage: match &slot.now {
+                Now::Running(running) => Stage::Running { uid: running.uid.clone() },
+                Now::Starting | Now::Ending(_) | Now::FailedUntil(_) => Stage::Busy,
+            },
+            hollow: slot.hollow,
+            origin: slot.origin,
+        };
+        self.slots.iter().map(|(name, slot)| (name.clone(), member(slot))).collect()
+    }
+}
+
+impl Follower {
+    /// Looks again and again.
+    pub(super) async fn run(self: Arc<Self>) {
+        loop {
+            let changed = self.changed.notified();
+            let wait = self.pass();
+            let clock = self.ground.api.clock();
+            match wait {
+                None => changed.await,
+                Some(wait) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = clock.sleep(wait) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what is to be done now, and says when to look again.
+    fn pass(self: &Arc<Self>) -> Option<Duration> {
+        let objects = self.ground.api.list_as::<Node>(None);
+        let cidrs: BTreeMap<String, Option<String>> = objects
+            .iter()
+            .map(|node| (node.name().to_string(), node.spec.as_ref().and_then(|s| s.pod_cidr.clone())))
+            .collect();
+        let seen: BTreeMap<String, Seen> = objects
+            .iter()
+            .map(|node| (node.name().to_string(), Seen { uid: node.uid().into(), asks: wanted::asked(node) }))
+            .collect();
+        let now = self.ground.api.clock().monotonic();
+        let mut state = self.state.lock();
+        if state.closing {
+            return None;
+        }
+        let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
+        let due: Vec<String> =
+            state.slots.iter().filter(|(_, slot)| due(slot)).map(|(name, _)| name.clone()).collect();
+        due.iter().for_each(|name| state.release(name));
+        for step in wanted::steps(&state.declared, &state.given_up, &seen, &state.members()) {
+            match step {
+                Step::Start(wanted) => {
+                    let cidr = cidrs.get(&wanted.name).and_then(Option::as_deref);
+                    if let Some(index) = state.reserve(&wanted, cidr) {
+                        self.begin(wanted, index);
+                    } else {
+                        self.tell_failure(&wanted.name, "all address ranges are taken by other nodes");
+                    }
+                }
+                Step::End(name, cause) => {
+                    if cause == Cause::Deleted {
+                        state.given_up.insert(name.clone());
+                    }
+                    if let Some(slot) = state.slots.get_mut(&name)
+                        && let Now::Running(running) = &slot.now
+                    {
+                        let running = running.clone();
+                        slot.now = Now::Ending(running.clone());
+                        self.end(running, cause);
+                    }
+                }
+            }
+        }
+        let wait = |slot: &Slot| match slot.now {
+            Now::FailedUntil(at) => Some(at.saturating_sub(now)),
+            _ => None,
+        };
+        state.slots.values().filter_map(wait).min()
+    }
+
+    fn begin(self: &Arc<Self>, wanted: Wanted, index: usize) {
+        let follower = self.clone();
+        self.ground.tasks.spawn("node start", async move {
+            let outcome = match follower.ground.host(&wanted, index).await {
+                Ok(host) => follower.ground.start(&wanted, index, host).await,
+                Err(error) => Err(error.to_string()),
+            };
+            follower.started(&wanted, outcome);
+        });
+    }
+
+    /// Takes in how a start went.
+    pub(super) fn started(&self, wanted: &Wanted, outcome: Result<Running, String>) {
+        let name = wanted.name.as_str();
+        match outcome {
+            Ok(running) => {
+                tracing::info!(node = name, "the node runs");
+                let (settings, index) = {
+                    let mut state = self.state.lock();
+                    state.failures.remove(name);
+                    // From now on the file is followed for it: an object that comes back is another node.
+                    state.given_up.remove(name);
+                    let settings = state.settings.clone();
+                    let slot = state.slots.get_mut(name);
+                    let index = slot.map(|slot| {
+                        slot.now = Now::Running(Arc::new(running));
+                        slot.index
+                    });
+                    (settings, index)
+                };
+                let written = settings::apply_to(&self.ground.api, name, &settings, index.and_then(dealt));
+                if let Err(error) = written {
+                    tracing::warn!(node = name, "what the config file says of the node is not set: {error}");
+                }
+            }
+            Err(error) => {
+                let mut state = self.state.lock();
+                let failures = state.failures.entry(name.to_string()).or_insert(0);
+                *failures = failures.saturating_add(1);
+                let until = self.ground.api.clock().monotonic() + AGAIN.delay(*failures);
+                if let Some(slot) = state.slots.get_mut(name) {
+                    slot.now = Now::FailedUntil(until);
+                }
+                drop(state);
+                self.tell_failure(name, &error);
+            }
+        }
+        self.moved.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    fn tell_failure(&self, name: &str, error: &str) {
+        tracing::warn!(node = name, "the node cannot be started: {error}");
+        if let Ok(object) = self.ground.api.get(Kind::Node, &Key::new("", name)) {
+            let message = format!("Node {name} cannot be started: {error}");
+            self.ground.recorder.warning(&object, "NodeStartFailed", message);
+        }
+    }
+
+    fn end(self: &Arc<Self>, running: Arc<Running>, cause: Cause) {
+        let follower = self.clone();
+        self.ground.tasks.spawn("node end", async move {
+            retire(&follower.ground, &running, cause).await;
+            tracing::info!(node = running.name, "the node is gone");
+            follower.state.lock().release(&running.name);
+            follower.moved.notify_waiters();
+            follower.changed.notify_one();
+        });
+    }
+
+    /// Follows the config file, of which only the nodes are read again. One that cannot be used changes nothing.
+    pub(super) async fn follow_file(self: Arc<Self>, path: PathBuf) {
+        let mut refused: Option<String> = None;
+        let period = self.ground.api.timings().static_pod_check.0;
+        loop {
+            self.ground.api.clock().sleep(period).await;
+            let (place, follower) = (path.clone(), self.clone());
+            let read = tokio::task::spawn_blocking(move || file::read(&place, &follower.ground.config));
+            let Ok(outcome) = read.await else { continue };
+            let error = outcome.and_then(|file| self.take_file(&file)).err();
+            if let Some(error) = error.as_ref().filter(|error| Some(*error) != refused.as_ref()) {
+                self.tell_mistake(error);
+            }
+            refused = error;
+        }
+    }
+
+    /// Takes over what the file says now.
+    fn take_file(&self, file: &crate::cluster::ConfigFile) -> Result<(), String> {
+        let declared = wanted::declared(self.ground.config.counts(file), &file.nodes);
+        let indices = {
+            let mut state = self.state.lock();
+            if state.settings == file.nodes && state.declared == declared {
+                return Ok(());
+            }
+            let names = |all: &[Wanted]| all.iter().map(|w| w.name.clone()).collect::<BTreeSet<_>>();
+            let (before, after) = (names(&state.declared), names(&declared));
+            // A name that is added is meant, whatever became of its node before.
+            state.given_up.retain(|name| before.contains(name) && after.contains(name));
+            for wanted in &declared {
+                let was = state.declared.iter().find(|w| w.name == wanted.name);
+                if was.is_some_and(|was| was.capacity != wanted.capacity) {
+                    tracing::warn!(
+                        node = wanted.name,
+                        "the new capacity counts from the node's next start on"
+                    );
+                }
+            }
+            state.settings.clone_from(&file.nodes);
+            state.declared = declared;
+            state.dealt()
+        };
+        tracing::info!("the config file's nodes have changed");
+        self.changed.notify_one();
+        let dealt = |name: &str| indices.get(name).copied().and_then(dealt);
+        settings::apply_all(&self.ground.api, &file.nodes, dealt).map_err(|error| error.to_string())
+    }
+
+    /// There is no object for the file; the system's namespace stands for the cluster.
+    fn tell_mistake(&self, error: &str) {
+        tracing::warn!("the changed config file is not used: {error}");
+        if let Ok(system) = self.ground.api.get(Kind::Namespace, &Key::new("", "kube-system")) {
+            let message = format!("The changed config file is not used: {error}");
+            self.ground.recorder.warning(&system, "InvalidConfigFile", message);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The nodes of this process, real and hollow: which there are, and their start and end.
+//!
+//! `wanted` decides which nodes should run, `follow` brings that about while the cluster runs, `ground` starts one
+//! and `retire` ends one.
+
+mod capacity;
+mod file;
+mod follow;
+mod ground;
+mod places;
+mod retire;
+mod settings;
+mod wanted;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::addresses::AddressPlan;
+use super::config::ClusterConfig;
+use super::data_dir::DataDir;
+use super::network::PodNetwork;
+use super::start::StartError;
+use crate::api::{Api, Change, ChangeKind, DeleteOptions};
+use crate::base::task::Tasks;
+use crate::kubelet::Kubelet;
+use crate::kubelet::runtime::RuntimeError;
+use crate::kubelet::Kubelets;
+use crate::object::Kind;
+use crate::reconcile::{Caches, Recorder};
+pub use file::check as check_nodes;
+use follow::{Follower, Now, State};
+use ground::{Ground, Running};
+pub use settings::NodeSettings;
+pub use wanted::Counts;
+use wanted::{ASKED, Origin, Wanted};
+
+/// The nodes of a cluster.
+pub(super) struct Nodes {
+    /// None where kubelets are disabled.
+    follower: Option<Arc<Follower>>,
+    /// Those there were at start.
+    names: Vec<String>,
+}
+
+impl Nodes {
+    pub(super) async fn start(
+        api: &Api,
+        caches: &Caches,
+        tasks: &Tasks,
+        config: &ClusterConfig,
+        addresses: &Arc<AddressPlan>,
+        network: PodNetwork,
+        data_dir: &DataDir,
+    ) -> Result<Self, StartError> {
+        if config.is_disabled("kubelet") {
+            return Ok(Self { follower: None, names: Vec::new() });
+        }
+        let ground = Ground {
+            api: api.clone(),
+            kubelets: Kubelets::new(api, caches, tasks),
+            tasks: tasks.clone(),
+            config: config.clone(),
+            addresses: addresses.clone(),
+            network,
+            nodes_dir: data_dir.directory("nodes")?,
+            catalogue: Arc::new(super::images::catalogue(&config.file.images, data_dir.path())?),
+            machine: capacity::machine(data_dir.path()),
+            recorder: Recorder::new(api, "podium"),
+        };
+        let state = State {
+            settings: config.file.nodes.clone(),
+            declared: wanted::declared(config.counts(&config.file), &config.file.nodes),
+            ..State::default()
+        };
+        let follower = Arc::new(Follower {
+            ground,
+            state: Mutex::new(state),
+            changed: Notify::new(),
+            moved: Notify::new(),
+        });
+        let names = follower.start_all().await?;
+        follower.remove_former();
+        follower.clone().follow(caches);
+        Ok(Self { follower: Some(follower), names })
+    }
+
+    /// The names of the nodes there were at start.
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Ends every pod of every node within its grace, then the nodes' hosts. `force` kills what is left.
+    pub(super) async fn shutdown(&self, force: CancellationToken) {
+        let Some(follower) = &self.follower else { return };
+        follower.state.lock().closing = true;
+        let (running, ending) = follower.settled().await;
+        let kubelets: Vec<Kubelet> =
+            running.iter().chain(&ending).map(|running| running.kubelet.clone()).collect();
+        let all = async {
+            futures::future::join_all(running.iter().map(|running| running.kubelet.shutdown(|_| {}))).await;
+            follower.ended().await;
+        };
+        tokio::pin!(all);
+        tokio::select! {
+            () = &mut all => {}
+            () = force.cancelled() => {
+                kubelets.iter().for_each(Kubelet::force);
+                all.await;
+            }
+        }
+        let processes = running.iter().filter_map(|running| running.process.as_ref());
+        let ended = futures::future::join_all(processes.map(|process| process.shutdown())).await;
+        for error in ended.into_iter().filter_map(Result::err) {
+            tracing::warn!("a node's host did not end cleanly: {error}");
+        }
+    }
+}
+
+impl Follower {
+    /// Starts every node there should be, and returns their names. One that only an object asks for may fail.
+    async fn start_all(self: &Arc<Self>) -> Result<Vec<String>, StartError> {
+        let objects = self.ground.api.list_as::<Node>(None);
+        let cidr = |name: &str| {
+            let node = objects.iter().find(|node| node.name() == name)?;
+            node.spec.as_ref()?.pod_cidr.clone()
+        };
+        let all: Vec<(Wanted, usize)> = {
+            let mut state = self.state.lock();
+            let mut all = state.declared.clone();
+            let known: BTreeSet<String> = all.iter().map(|w| w.name.clone()).collect();
+            all.extend(objects.iter().filter_map(|node| wanted::asked(node)).filter(|w| !known.contains(&w.name)));
+            let place = |wanted: Wanted| {
+                let index = state.reserve(&wanted, cidr(&wanted.name).as_deref())?;
+                Some((wanted, index))
+            };
+            all.into_iter().filter_map(place).collect()
+        };
+        let failed = |name: &str, reason: String| StartError::Node { node: name.to_string(), reason };
+        // Hosts take some milliseconds each to start: all at once.
+        let hosts = all.iter().map(|(wanted, index)| self.ground.host(wanted, *index));
+        let hosts: Vec<Result<_, RuntimeError>> = futures::future::join_all(hosts).await;
+        for ((wanted, index), host) in all.iter().zip(hosts) {
+            let outcome = match host {
+                Ok(host) => self.ground.start(wanted, *index, host).await,
+                Err(error) => Err(error.to_string()),
+            };
+            match outcome {
+                Err(reason) if wanted.origin != Origin::Object => return Err(failed(&wanted.name, reason)),
+                outcome => self.started(wanted, outcome),
+            }
+        }
+        let running = |(wanted, _): &(Wanted, usize)| {
+            let runs = matches!(self.state.lock().slots.get(&wanted.name)?.now, Now::Running(_));
+            runs.then(|| wanted.name.clone())
+        };
+        Ok(all.iter().filter_map(running).collect())
+    }
+
+    /// Removes what is left of nodes that an earlier start had and this one has not: their Node objects, so that
+    /// pods neither stay on them nor are sent there, and what a crash left running (NODE-5, SAFE-3).
+    fn remove_former(self: &Arc<Self>) {
+        let known: BTreeSet<String> = self.state.lock().slots.keys().cloned().collect();
+        for node in self.ground.api.list_as::<Node>(None) {
+            let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
+            let runtime = info.map_or("", |i| i.container_runtime_version.as_str());
+            let ours = runtime.starts_with("podium://") || runtime.starts_with("hollow://");
+            if ours && !known.contains(node.name()) {
+                // Fails only when it is gone already.
+                let _ = self.ground.api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
+            }
+        }
+        let places = std::fs::read_dir(&self.ground.nodes_dir).into_iter().flatten().flatten();
+        for name in places.filter_map(|place| place.file_name().into_string().ok()) {
+            if !known.contains(&name) {
+                let follower = self.clone();
+                self.ground.tasks.spawn("former node", async move { follower.clear(&name).await });
+            }
+        }
+    }
+
+    /// Ends what still runs on a node that is gone; nor do its pods hold volumes any more.
+    async fn clear(&self, name: &str) {
+        let directory = self.ground.directory(name);
+        if directory.join("host.sock").exists() {
+            let ended = match self.ground.process(name).await {
+                Ok(process) => process.shutdown().await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = ended {
+                tracing::warn!(node = name, "what runs on a node that is gone was not ended: {error}");
+                return;
+            }
+        }
+        let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(directory.join("pods"))).await;
+    }
+
+    /// Follows the objects and the config file from now on.
+    fn follow(self: Arc<Self>, caches: &Caches) {
+        let weak = Arc::downgrade(&self);
+        caches.on_any_change(Kind::Node, move |change| {
+            if concerns(change)
+                && let Some(follower) = weak.upgrade()
+            {
+                follower.changed.notify_one();
+            }
+        });
+        let follower = self.clone();
+        self.ground.tasks.spawn_restarting("nodes", move || follower.clone().run());
+        if let Some(path) = self.ground.config.file_path.clone() {
+            let follower = self.clone();
+            let tasks = &self.ground.tasks;
+            tasks.spawn_restarting("config file", move || follower.clone().follow_file(path.clone()));
+        }
+    }
+
+    /// The nodes that run and those that end already, once none is being started.
+    async fn settled(&self) -> (Vec<Arc<Running>>, Vec<Arc<Running>>) {
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            {
+                let state = self.state.lock();
+                let slots = || state.slots.values();
+                if !slots().any(|slot| matches!(slot.now, Now::Starting)) {
+                    let running = slots().filter_map(|slot| match &slot.now {
+                        Now::Running(running) => Some(running.clone()),
+                        _ => None,
+                    });
+                    let ending = slots().filter_map(|slot| match &slot.now {
+                        Now::Ending(running) => Some(running.clone()),
+                        _ => None,
+                    });
+                    return (running.collect(), ending.collect());
+                }
+            }
+            moved.await;
+        }
+    }
+
+    /// Answers when every node that ends has ended.
+    async fn ended(&self) {
+        loop {
+            let moved = self.moved.notified();
+            tokio::pin!(moved);
+            moved.as_mut().enable();
+            if !self.state.lock().slots.values().any(|slot| matches!(slot.now, Now::Ending(_))) {
+                return;
+            }
+            moved.await;
+        }
+    }
+}
+
+/// Whether a change of a Node object may start or end a node: not every heartbeat does.
+fn concerns(change: &Change) -> bool {
+    let asks = || change.object.meta().annotations.iter().flatten().any(|(key, _)| key == ASKED);
+    change.kind == ChangeKind::Deleted || asks()
+}

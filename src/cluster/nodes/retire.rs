@@ -1,0 +1,98 @@
+//! The end of a node that is gone for good: its pods within their grace, its object, its processes (NODE-5,
+//! NODE-6, SAFE-1).
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use super::ground::{Ground, Running};
+use super::wanted::Cause;
+use crate::api::node_access::MIRROR_ANNOTATION;
+use crate::api::{ApiError, DeleteOptions};
+use crate::object::node::node_of;
+use crate::object::owner::controller_of;
+use crate::object::{Key, Kind, Shared};
+
+/// Ends a node; nothing of it is left when this returns.
+pub(super) async fn retire(ground: &Ground, node: &Running, cause: Cause) {
+    let name = &node.name;
+    tracing::info!(node = name, "the node is removed: {}", reason(cause));
+    if cause == Cause::Dropped {
+        announce(ground, node);
+    }
+    // Asked through the API, so that they are replaced at once. While the Node object is there, a daemon set's
+    // pods would come back; they end with the kubelet.
+    let asked: BTreeSet<String> = pods_of(ground, name)
+        .into_iter()
+        .filter(|pod| !is_mirror(pod) && (cause == Cause::Deleted || !is_of_daemon_set(pod)))
+        .map(|pod| {
+            let _ = told(ground.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).map(drop));
+            pod.uid().to_string()
+        })
+        .collect();
+    node.kubelet.left_by(&asked).await;
+    node.tasks.stop().await;
+    node.kubelet.shutdown(|_| {}).await;
+    let object = ground.api.delete(Kind::Node, &Key::new("", name), &DeleteOptions::uid(node.uid.as_str()));
+    if let Err(error) = told(object.map(drop)) {
+        tracing::warn!(node = name, "the Node object was not removed: {error}");
+    }
+    if let Some(process) = &node.process
+        && let Err(error) = process.shutdown().await
+    {
+        tracing::warn!(node = name, "the node's host did not end cleanly: {error}");
+    }
+    // Nothing of theirs runs any more, and nobody else could remove them.
+    for pod in pods_of(ground, name) {
+        let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
+        if let Err(error) = told(ground.api.delete(Kind::Pod, &pod.key(), &now).map(drop)) {
+            tracing::warn!(pod = %pod.key(), "the pod of a node that is gone was not removed: {error}");
+        }
+    }
+    let pods = ground.directory(name).join("pods");
+    let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(pods)).await;
+}
+
+fn reason(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Deleted => "its Node object was deleted",
+        Cause::Dropped => "the configuration has it no more",
+    }
+}
+
+/// Says what happens, and keeps new pods away.
+fn announce(ground: &Ground, node: &Running) {
+    let cordoned = ground.api.modify::<Node>(&Key::new("", &node.name), |object| {
+        object.spec.get_or_insert_default().unschedulable = Some(true);
+        Ok(())
+    });
+    if let Ok(object) = cordoned {
+        let message = format!(
+            "The configuration has node {} no more: its pods are ended within their grace, then it is removed",
+            node.name
+        );
+        ground.recorder.normal(object.object(), "NodeRemoved", message);
+    }
+}
+
+fn pods_of(ground: &Ground, name: &str) -> Vec<Shared<Pod>> {
+    let mut pods = ground.api.list_as::<Pod>(None);
+    pods.retain(|pod| node_of(pod) == Some(name));
+    pods
+}
+
+fn is_mirror(pod: &Pod) -> bool {
+    pod.metadata.annotations.iter().flatten().any(|(key, _)| key == MIRROR_ANNOTATION)
+}
+
+fn is_of_daemon_set(pod: &Pod) -> bool {
+    controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "DaemonSet")
+}
+
+/// What is gone already, or somebody else by now, is as good as removed.
+fn told(outcome: Result<(), ApiError>) -> Result<(), ApiError> {
+    match outcome {
+        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+        _ => Ok(()),
+    }
+}

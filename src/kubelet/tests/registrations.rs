@@ -1,0 +1,90 @@
+//! What a kubelet says of its node, and what it leaves to others (NODE-1, NODE-6).
+
+use super::*;
+
+fn node(scene: &Scene) -> Shared<NodeObject> {
+    scene.api.get_as(&Key::new("", "n1")).unwrap()
+}
+
+fn label(node: &NodeObject, key: &str) -> String {
+    node.metadata.labels.as_ref().unwrap().get(key).cloned().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_say_of_a_node_outlives_its_kubelets_reports_node_1() {
+    let scene = Scene::with_capacity(json!({"cpu": "4"})).await;
+    let key = Key::new("", "n1");
+    scene
+        .api
+        .modify::<NodeObject>(&key, |node| {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.insert("topology.kubernetes.io/zone".into(), "theirs".into());
+            labels.insert("kubernetes.io/hostname".into(), "theirs".into());
+            Ok(())
+        })
+        .unwrap();
+    // As the page "Advertise Extended Resources for a Node" does it.
+    scene
+        .api
+        .modify_status::<NodeObject>(&key, |node| {
+            let capacity = node.status.get_or_insert_default().capacity.get_or_insert_default();
+            capacity.insert("example.com/dongle".into(), serde_json::from_value(json!("4")).unwrap());
+            capacity.insert("cpu".into(), serde_json::from_value(json!("400")).unwrap());
+            Ok(())
+        })
+        .unwrap();
+    tokio::time::sleep(Duration::from_mins(11)).await;
+    let node = node(&scene);
+    assert_eq!(label(&node, "topology.kubernetes.io/zone"), "theirs");
+    assert_eq!(label(&node, "kubernetes.io/hostname"), "n1");
+    let capacity = node.status.as_ref().unwrap().capacity.clone().unwrap();
+    assert_eq!(json!(capacity), json!({"cpu": "4", "example.com/dongle": "4"}));
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_addresses_are_others_keeps_what_people_set_node_1_net_1() {
+    let scene = Scene::new().await;
+    scene
+        .api
+        .modify::<NodeObject>(&Key::new("", "n1"), |node| {
+            node.metadata.labels.get_or_insert_default().insert("disk".into(), "ssd".into());
+            node.metadata
+                .annotations
+                .get_or_insert_default()
+                .insert("podium.dev/node".into(), "hollow".into());
+            let spec = node.spec.get_or_insert_default();
+            spec.unschedulable = Some(true);
+            spec.taints = serde_json::from_value(json!([{"key": "a", "effect": "NoSchedule"}])).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    scene.kubelet.detach().await;
+    assert!(scene.api.node_access("n1").is_none(), "nobody is there to ask");
+    let range = AddressRange { base: [127, 9, 3, 0].into(), bits: 8 };
+    let again = NodeConfig { pod_range: range, ..config() };
+    scene.kubelets.start_node(again, scene.runtime.clone()).await.unwrap();
+    let node = node(&scene);
+    let spec = node.spec.clone().unwrap();
+    assert_eq!(spec.pod_cidr.as_deref(), Some("127.9.3.0/24"));
+    assert_eq!((spec.unschedulable, spec.taints.unwrap().len()), (Some(true), 1));
+    assert_eq!(label(&node, "disk"), "ssd");
+    assert_eq!(node.metadata.annotations.as_ref().unwrap()["podium.dev/node"], "hollow");
+    scene.tasks.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_is_known_when_pods_have_left_a_node_node_6() {
+    let scene = Scene::new().await;
+    let key = scene.create(json!({"terminationGracePeriodSeconds": 5, "containers": [{"name": "a"}]}));
+    scene.until(&key, "ready", is_ready).await;
+    let uid = scene.pod(&key).uid().to_string();
+    let (kubelet, pods) = (scene.kubelet.clone(), [uid, "unknown".to_string()].into());
+    let left = tokio::spawn(async move { kubelet.left_by(&pods).await });
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(!left.is_finished());
+    scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
+    tokio::time::timeout(Duration::from_mins(1), left).await.expect("it ends").unwrap();
+    assert!(scene.api.get(Kind::Pod, &key).is_err());
+    scene.tasks.stop().await;
+}

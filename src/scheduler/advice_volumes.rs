@@ -1,0 +1,77 @@
+//! What would make a pod's volumes fit on a node: part of [`advice`](super::advice).
+
+use k8s_openapi::api::core::v1::PersistentVolume;
+
+use super::node_info::NodeInfo;
+use super::plugins::located;
+use super::pod_info::{PodClaim, PodInfo};
+use super::reason::Reason;
+use super::remedy::Remedy;
+use super::snapshot::Snapshot;
+use crate::object::Shared;
+use crate::object::owner::is_terminating;
+use crate::object::storage::{
+    claim_class, claim_phase, claim_size, is_fully_bound, is_reachable_from, volume_name, waits_for_consumer,
+};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+
+/// The change that would turn a refusal because of volumes; none for reasons of another kind.
+pub(super) fn change(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo, reason: &Reason) -> Option<Remedy> {
+    let storage = snapshot.storage();
+    let of = |used: &PodClaim| storage.claim(&pod.claim_key(used));
+    let claims = || pod.claims.iter().filter_map(of);
+    let volumes = || claims().filter_map(|claim| storage.volume(volume_name(claim)?));
+    let name = |claim: &Shared<PersistentVolumeClaim>| claim.name().to_string();
+    Some(match reason {
+        Reason::Claim(_) => match pod.claims.iter().find(|used| of(used).is_none()) {
+            // Its controller makes it.
+            Some(missing) if missing.ephemeral => return None,
+            Some(missing) => Remedy::CreateClaim(missing.name.clone()),
+            None => {
+                let useless =
+                    |claim: &&Shared<_>| claim_phase(claim) == "Lost" || is_terminating(&claim.metadata);
+                Remedy::ReplaceClaim(name(claims().find(useless)?))
+            }
+        },
+        Reason::ClaimInUse => {
+            let alone = |claim: &&Shared<PersistentVolumeClaim>| {
+                let modes = claim.spec.iter().flat_map(|spec| spec.access_modes.iter().flatten());
+                modes.into_iter().any(|mode| mode == "ReadWriteOncePod") && storage.users(&claim.key()) > 0
+            };
+            Remedy::FreeClaim(name(claims().find(alone)?))
+        }
+        Reason::UnboundClaims => {
+            let waits = |claim: &PersistentVolumeClaim| {
+                storage.class(claim_class(claim)).is_some_and(|class| waits_for_consumer(class))
+            };
+            let unbound = claims().find(|claim| !is_fully_bound(claim) && !waits(claim))?;
+            provide(unbound)
+        }
+        Reason::NoVolumeToBind => provide(claims().find(|claim| volume_name(claim).is_none())?),
+        Reason::VolumeElsewhere => {
+            let elsewhere = |volume: &&Shared<PersistentVolume>| !is_reachable_from(volume, &node.node);
+            Remedy::MeetVolumeAffinity(volumes().find(elsewhere)?.name().to_string())
+        }
+        Reason::VolumeZone => {
+            let elsewhere = located(pod, snapshot).into_iter().find(|located| !located.allows(node))?;
+            Remedy::MoveToVolume {
+                volume: elsewhere.volume,
+                label: format!("{}={}", elsewhere.label, elsewhere.value),
+            }
+        }
+        Reason::VolumeMissing => {
+            let missing =
+                claims().find(|claim| volume_name(claim).is_some_and(|name| storage.volume(name).is_none()));
+            Remedy::ReplaceClaim(name(missing?))
+        }
+        _ => return None,
+    })
+}
+
+fn provide(claim: &Shared<PersistentVolumeClaim>) -> Remedy {
+    Remedy::ProvideVolume {
+        claim: claim.name().to_string(),
+        class: claim_class(claim).to_string(),
+        size: claim_size(claim).to_binary().0,
+    }
+}

@@ -1,0 +1,155 @@
+//! VolumeZone: a bound volume with labels of a zone or a region is used from nodes there. Newer volumes say the same
+//! by their node affinity, which is `VolumeBinding`'s.
+
+use k8s_openapi::api::core::v1::PersistentVolume;
+
+use crate::object::Shared;
+use crate::object::storage::volume_name;
+use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
+use crate::scheduler::node_info::NodeInfo;
+use crate::scheduler::pod_info::PodInfo;
+use crate::scheduler::reason::{Reason, Refusal};
+use crate::scheduler::snapshot::Snapshot;
+
+/// Labels of volumes and nodes that say where they are, each with its other name: old for new, new for old.
+const TOPOLOGY: [(&str, &str); 4] = [
+    ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
+    ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+];
+
+/// Between the zones of a volume that is in several.
+const SEPARATOR: &str = "__";
+
+/// See the file's head.
+pub(super) struct VolumeZone;
+
+/// Where one volume of the pod is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::scheduler) struct Located {
+    /// The label that says so.
+    pub(in crate::scheduler) label: &'static str,
+    /// The same label's other name.
+    other: &'static str,
+    /// As the volume has it.
+    pub(in crate::scheduler) value: String,
+    /// The volume.
+    pub(in crate::scheduler) volume: String,
+}
+
+impl Located {
+    /// Whether a node can use the volume. One that does not say where it is can.
+    pub(in crate::scheduler) fn allows(&self, node: &NodeInfo) -> bool {
+        if !TOPOLOGY.iter().any(|(label, _)| node.label(label).is_some()) {
+            return true;
+        }
+        let there = node.label(self.label).or_else(|| node.label(self.other));
+        there.is_some_and(|there| self.value.split(SEPARATOR).any(|value| value == there))
+    }
+}
+
+/// Where the pod's bound volumes are.
+pub(in crate::scheduler) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<Located> {
+    let storage = snapshot.storage();
+    let volumes = pod.claims.iter().filter_map(|used| {
+        let claim = storage.claim(&pod.claim_key(used))?;
+        storage.volume(volume_name(claim)?)
+    });
+    volumes.flat_map(|volume| labels(volume)).collect()
+}
+
+fn labels(volume: &Shared<PersistentVolume>) -> Vec<Located> {
+    let of = |label: &str| volume.metadata.labels.as_ref()?.get(label).cloned();
+    let located = |(label, other): &(&'static str, &'static str)| {
+        Some(Located { label, other, value: of(label)?, volume: volume.name().to_string() })
+    };
+    TOPOLOGY.iter().filter_map(located).collect()
+}
+
+struct Check(Vec<Located>);
+
+impl NodeCheck for Check {
+    fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
+        if self.0.iter().all(|located| located.allows(node)) {
+            Ok(())
+        } else {
+            Err(Refusal::unresolvable(Reason::VolumeZone))
+        }
+    }
+}
+
+impl Plugin for VolumeZone {
+    fn id(&self) -> PluginId {
+        PluginId::VolumeZone
+    }
+
+    fn pre_filter<'a>(&'a self, pod: &'a PodInfo, snapshot: &'a Snapshot) -> PreFilter<'a> {
+        // Claims that are missing or not bound are VolumeBinding's business, which is asked first.
+        let located = located(pod, snapshot);
+        if located.is_empty() { PreFilter::Skip } else { PreFilter::Check(Box::new(Check(located))) }
+    }
+
+    fn wakes_on(&self) -> &'static [ChangeType] {
+        &[
+            ChangeType::NodeAdded,
+            ChangeType::NodeUpdated,
+            ChangeType::ClaimChanged,
+            ChangeType::VolumeChanged,
+            ChangeType::ClassChanged,
+        ]
+    }
+
+    fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
+        match change {
+            ClusterChange::NodeUpdated(_, difference) => difference.labels,
+            ClusterChange::ClaimChanged(claim) => pod.uses_claim(&claim.key()),
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Node;
+    use serde_json::{Value, json};
+
+    use super::super::test_volumes::{claim, with_claim};
+    use crate::object::Shared;
+    use crate::scheduler::test_cluster::Cluster;
+    use crate::scheduler::test_objects::node;
+
+    fn labelled(name: &str, labels: &Value) -> Shared<Node> {
+        node(json!({"metadata": {"name": name, "labels": labels},
+            "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}))
+    }
+
+    #[test]
+    fn a_pod_goes_to_the_zone_of_its_volume_vol_2_sch_3() {
+        const NEW: &str = "topology.kubernetes.io/zone";
+        const OLD: &str = "failure-domain.beta.kubernetes.io/zone";
+        let refused = "p: 0/1 nodes are available: 1 node(s) had no available volume zone. preemption: 0/1 nodes are \
+            available: 1 Preemption is not helpful for scheduling.";
+        for (rule, of_volume, of_node, expected) in [
+            ("the same zone", json!({NEW: "a"}), json!({NEW: "a"}), "p -> n"),
+            ("another", json!({NEW: "a"}), json!({NEW: "b"}), refused),
+            ("one of several", json!({NEW: "a__b"}), json!({NEW: "b"}), "p -> n"),
+            ("the volume's label is old", json!({OLD: "a"}), json!({NEW: "a"}), "p -> n"),
+            ("the node's is", json!({NEW: "a"}), json!({OLD: "b"}), refused),
+            ("the node is anywhere", json!({NEW: "a"}), json!({}), "p -> n"),
+            (
+                "the node says its region only",
+                json!({NEW: "a"}),
+                json!({"topology.kubernetes.io/region": "r"}),
+                refused,
+            ),
+            ("the volume is anywhere", json!({"disk": "ssd"}), json!({NEW: "b"}), "p -> n"),
+        ] {
+            let mut cluster = Cluster::new(&[labelled("n", &of_node)]);
+            cluster.claim(&claim("c", &json!({"spec": {"volumeName": "v"}})));
+            cluster.volume(&json!({"metadata": {"name": "v", "labels": of_volume}, "spec": {}}));
+            cluster.pod("p", with_claim("c"));
+            assert_eq!(cluster.step(), expected, "{rule}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Nodes are added, removed, labelled and tainted from the console (NODE-6).
+
+use podium::console::action::Mutation;
+use podium::console::catalogue::Catalogue;
+use podium::console::effect::Scope;
+use podium::console::message::Message;
+use podium::console::model::Job;
+use podium::console::resource::{Kind, KindFacts, Watched};
+use serde_json::{Value, json};
+
+use super::acted;
+use super::stage::{Stage, cluster};
+
+/// A console on one of our clusters.
+fn stage(read_only: bool) -> Stage {
+    let mut stage = Stage::with(120, 30, Scope::All, read_only);
+    stage.feed(cluster());
+    let mut kinds: Vec<Kind> = Watched::ALL.into_iter().map(Watched::kind).collect();
+    kinds.push(Kind::new(KindFacts {
+        group: "podium.dev".into(),
+        version: "v1alpha1".into(),
+        kind: "SchedulingVerdict".into(),
+        plural: "schedulingverdicts".into(),
+        singular: "schedulingverdict".into(),
+        namespaced: true,
+        short_names: Vec::new(),
+        watched: None,
+    }));
+    stage.send(Message::Catalogue(Catalogue::of(kinds)));
+    stage.press("n");
+    stage
+}
+
+/// What a job sends.
+fn bodies(jobs: &[Job]) -> Vec<Value> {
+    let body = |job: &Job| match job {
+        Job::Act(action) => match &action.mutation {
+            Mutation::Patch { body, .. } | Mutation::Create { body, .. } => Some(body.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    jobs.iter().filter_map(body).collect()
+}
+
+fn undo(jobs: &[Job]) -> Vec<String> {
+    let inverse = |job: &Job| match job {
+        Job::Act(action) => action.inverse.as_ref().map(|inverse| inverse.kubectl.clone()),
+        _ => None,
+    };
+    jobs.iter().filter_map(inverse).collect()
+}
+
+#[test]
+fn node_6_a_node_is_added_by_a_form_or_in_one_line() {
+    let mut stage = stage(false);
+    stage.press("a");
+    let screen = stage.screen();
+    assert!(screen.contains("Add a node") && screen.contains("zone"), "{screen}");
+    let jobs = stage.press(
+        "\"gpu\" enter space enter \"east\" enter enter \"disk=ssd\" enter \"team=a:NoExecute\" enter",
+    );
+    let expected = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": "gpu", "annotations": {"podium.dev/node": "hollow"},
+            "labels": {"topology.kubernetes.io/zone": "east", "disk": "ssd"}},
+        "spec": {"taints": [{"key": "team", "value": "a", "effect": "NoExecute"}]},
+    });
+    assert_eq!(bodies(&jobs), [expected]);
+
+    let jobs = stage.press(": \"add-node_extra_cpu=2\" enter");
+    assert_eq!(bodies(&jobs)[0]["status"], json!({"capacity": {"cpu": "2"}}));
+    assert_eq!(bodies(&jobs)[0]["metadata"]["annotations"], json!({"podium.dev/node": "process"}));
+    let jobs = stage.press(": \"add-node_extra_cpu\" enter");
+    assert!(acted(&jobs).is_empty() && stage.screen().contains("write key=value"), "{}", stage.screen());
+}
+
+#[test]
+fn node_6_where_somebody_else_runs_the_nodes_none_is_added() {
+    let mut stage = stage(false);
+    stage.send(Message::Catalogue(Catalogue::of(Watched::ALL.into_iter().map(Watched::kind).collect())));
+    for keys in ["a", ": \"add-node_x\" enter"] {
+        let jobs = stage.press(keys);
+        assert!(acted(&jobs).is_empty());
+        assert!(stage.screen().contains("a node joins it by its own kubelet"), "{}", stage.screen());
+        stage.press("esc esc");
+    }
+}
+
+#[test]
+fn node_6_con_6_a_node_is_removed_by_its_name_after_what_is_lost_was_told() {
+    let mut stage = stage(false);
+    // node-1 is the first; node-2 has three pods with controllers.
+    stage.press("ctrl-d");
+    let screen = stage.screen();
+    assert!(screen.contains("Remove Node node-1"), "{screen}");
+    assert!(screen.contains("node-1 is not drained: 5 pods run on it, 1 have no controller"), "{screen}");
+    assert!(acted(&stage.press("enter")).is_empty(), "Cancel comes first");
+    stage.press("ctrl-d tab tab");
+    assert!(acted(&stage.press("\"node-2\" enter")).is_empty());
+    assert!(stage.screen().contains("type node-1 to remove it"), "{}", stage.screen());
+    let jobs = stage.press("ctrl-u \"node-1\" enter");
+    assert_eq!(acted(&jobs), ["kubectl delete node/node-1"]);
+
+    stage.press("space space ctrl-d");
+    assert!(stage.screen().contains("type 2 nodes"), "{}", stage.screen());
+    let jobs = stage.press("tab tab \"2_nodes\" enter");
+    assert_eq!(acted(&jobs).len(), 2);
+}
+
+#[test]
+fn node_6_labels_and_taints_are_typed_as_for_kubectl_and_taken_back() {
+    let mut stage = stage(false);
+    stage.press("L");
+    assert!(stage.screen().contains("node-1: topology.kubernetes.io/zone=zone-a"), "{}", stage.screen());
+    let jobs = stage.press("\"disk=ssd_topology.kubernetes.io/zone-\" enter");
+    assert_eq!(acted(&jobs), ["kubectl label node/node-1 disk=ssd topology.kubernetes.io/zone- --overwrite"]);
+    assert_eq!(
+        undo(&jobs),
+        ["kubectl label node/node-1 disk- topology.kubernetes.io/zone=zone-a --overwrite"]
+    );
+    let labels = json!({"metadata": {"labels": {"disk": "ssd", "topology.kubernetes.io/zone": null}}});
+    assert_eq!(bodies(&jobs), [labels]);
+
+    stage.press("t \"gpu=yes:NoExecute\"");
+    assert!(stage.screen().contains("NoExecute drives away the pods"), "{}", stage.screen());
+    let jobs = stage.press("enter");
+    assert_eq!(acted(&jobs), ["kubectl taint node node-1 gpu=yes:NoExecute --overwrite"]);
+    assert_eq!(undo(&jobs), ["kubectl taint node node-1 gpu:NoExecute- --overwrite"]);
+    let taints = json!([{"op": "add", "path": "/spec/taints",
+        "value": [{"key": "gpu", "value": "yes", "effect": "NoExecute"}]}]);
+    assert_eq!(bodies(&jobs), [taints]);
+    stage.press("t");
+    assert!(acted(&stage.press("\"other-\" enter")).is_empty());
+    assert!(stage.screen().contains("node-1: there is no taint other"), "{}", stage.screen());
+}
+
+#[test]
+fn node_6_nothing_of_it_works_in_read_only_mode() {
+    let mut stage = stage(true);
+    for keys in ["a", "t", "L", "ctrl-d", ": \"add-node_x\" enter"] {
+        assert!(acted(&stage.press(keys)).is_empty());
+        assert!(stage.screen().contains("read-only"), "{keys}: {}", stage.screen());
+        stage.press("esc esc");
+        stage.press("n");
+    }
+}

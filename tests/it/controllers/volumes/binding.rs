@@ -1,0 +1,161 @@
+//! Claims and volumes find each other, keep each other and lose each other (VOL-2).
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use podium::object::{Key, Kind};
+use serde_json::json;
+
+use super::{Stage, claim, pod, volume};
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_gets_the_smallest_volume_and_leaves_it_released_vol_2() {
+    let stage = Stage::new().await;
+    stage.create::<PersistentVolumeClaim>(claim("c", "5Gi", &json!({"storageClassName": ""})));
+    stage.settle().await;
+    assert_eq!(stage.claim_told("c"), "Pending");
+    let unset = "FailedBinding: no persistent volumes available for this claim and no storage class is set";
+    assert_eq!(stage.told_of("PersistentVolumeClaim", "c"), [unset]);
+    for (name, size) in [("big", "50Gi"), ("small", "4Gi"), ("mid", "8Gi")] {
+        stage.create::<PersistentVolume>(volume(name, size, &json!({})));
+    }
+    stage.settle().await;
+    // Whichever came first was taken: the claim had waited.
+    assert_eq!(stage.claim_told("c"), "Bound big 50Gi");
+    assert_eq!(
+        (stage.volume_told("big").as_str(), stage.volume_told("mid").as_str()),
+        ("Bound c", "Available")
+    );
+    stage.create::<PersistentVolumeClaim>(claim("d", "5Gi", &json!({"storageClassName": ""})));
+    stage.settle().await;
+    assert_eq!(stage.claim_told("d"), "Bound mid 8Gi");
+    let bound = stage.claim("d").unwrap();
+    let annotations = bound.metadata.annotations.clone().unwrap();
+    assert_eq!(annotations["pv.kubernetes.io/bind-completed"], "yes");
+    assert_eq!(annotations["pv.kubernetes.io/bound-by-controller"], "yes");
+    let kept = stage.volume("mid").unwrap();
+    let reference = kept.spec.as_ref().unwrap().claim_ref.clone().unwrap();
+    assert_eq!(
+        (reference.uid.as_deref(), reference.kind.as_deref()),
+        (Some(bound.uid()), Some("PersistentVolumeClaim"))
+    );
+
+    stage.delete(Kind::PersistentVolumeClaim, "d");
+    stage.settle().await;
+    assert_eq!((stage.claim_told("d").as_str(), stage.volume_told("mid").as_str()), ("gone", "Released d"));
+    // A claim of the same name is another claim; the volume is free when an administrator says so.
+    stage.create::<PersistentVolumeClaim>(claim("d", "5Gi", &json!({"storageClassName": ""})));
+    stage.settle().await;
+    assert_eq!(
+        (stage.claim_told("d").as_str(), stage.volume_told("mid").as_str()),
+        ("Pending", "Released d")
+    );
+    stage
+        .api
+        .modify::<PersistentVolume>(&Key::new("", "mid"), |v| {
+            v.spec.as_mut().unwrap().claim_ref = None;
+            Ok(())
+        })
+        .unwrap();
+    stage.settle().await;
+    assert_eq!(
+        (stage.claim_told("d").as_str(), stage.volume_told("mid").as_str()),
+        ("Bound mid 8Gi", "Bound d")
+    );
+    stage.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn claims_and_volumes_can_be_meant_for_one_another_vol_2() {
+    let stage = Stage::new().await;
+    let none = json!({"storageClassName": ""});
+    // The claim names the volume, which is made later; another claim would fit it as well.
+    stage.create::<PersistentVolumeClaim>(claim(
+        "picky",
+        "1Gi",
+        &json!({"storageClassName": "", "volumeName": "v"}),
+    ));
+    stage.settle().await;
+    stage.create::<PersistentVolume>(volume("v", "1Gi", &json!({})));
+    stage.settle().await;
+    assert_eq!(stage.claim_told("picky"), "Bound v 1Gi");
+    // The volume names the claim, and keeps for it although another asks first.
+    let kept = json!({"claimRef": {"namespace": "default", "name": "late"}});
+    stage.create::<PersistentVolume>(volume("reserved", "1Gi", &kept));
+    stage.create::<PersistentVolumeClaim>(claim("early", "1Gi", &none));
+    stage.settle().await;
+    assert_eq!(
+        (stage.claim_told("early").as_str(), stage.volume_told("reserved").as_str()),
+        ("Pending", "Available late")
+    );
+    stage.create::<PersistentVolumeClaim>(claim("late", "1Gi", &none));
+    stage.settle().await;
+    assert_eq!(stage.claim_told("late"), "Bound reserved 1Gi");
+    let of_user = stage.volume("reserved").unwrap().metadata.annotations.clone().unwrap_or_default();
+    assert!(!of_user.contains_key("pv.kubernetes.io/bound-by-controller"));
+    // Asking for a volume that cannot serve, or that another has.
+    stage.create::<PersistentVolume>(volume("slow", "1Gi", &json!({"storageClassName": "slow"})));
+    let named = |volume: &str| json!({"storageClassName": "", "volumeName": volume});
+    stage.create::<PersistentVolumeClaim>(claim("wrong", "1Gi", &named("slow")));
+    stage.create::<PersistentVolumeClaim>(claim("second", "1Gi", &named("v")));
+    stage.settle().await;
+    assert_eq!(
+        (stage.claim_told("wrong").as_str(), stage.claim_told("second").as_str()),
+        ("Pending slow", "Pending v")
+    );
+    assert_eq!(
+        stage.told_of("PersistentVolumeClaim", "wrong"),
+        ["VolumeMismatch: Cannot bind to requested volume \"slow\": storageClassName does not match"]
+    );
+    // Labels.
+    let selecting = json!({"storageClassName": "", "selector": {"matchLabels": {"disk": "ssd"}}});
+    stage.create::<PersistentVolumeClaim>(claim("choosy", "1Gi", &selecting));
+    stage.create::<PersistentVolume>(volume(
+        "hdd",
+        "1Gi",
+        &json!({"claimRef": {"namespace": "default", "name": "x"}}),
+    ));
+    let mut ssd = volume("ssd", "3Gi", &json!({}));
+    ssd["metadata"]["labels"] = json!({"disk": "ssd"});
+    stage.delete(Kind::PersistentVolumeClaim, "early");
+    stage.settle().await;
+    stage.create::<PersistentVolume>(ssd);
+    stage.settle().await;
+    assert_eq!(stage.claim_told("choosy"), "Bound ssd 3Gi");
+    stage.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_loses_its_volume_is_lost_vol_2() {
+    let stage = Stage::new().await;
+    stage.create::<PersistentVolume>(volume("v", "1Gi", &json!({})));
+    stage.create::<PersistentVolumeClaim>(claim("c", "1Gi", &json!({"storageClassName": ""})));
+    stage.settle().await;
+    // Deleted first, the volume waits for its claim.
+    stage.delete(Kind::PersistentVolume, "v");
+    stage.settle().await;
+    assert_eq!(
+        (stage.claim_told("c").as_str(), stage.volume_told("v").as_str()),
+        ("Bound v 1Gi", "Bound c going")
+    );
+    // By force it is gone.
+    stage
+        .api
+        .modify::<PersistentVolume>(&Key::new("", "v"), |v| {
+            v.metadata.finalizers = None;
+            Ok(())
+        })
+        .unwrap();
+    stage.settle().await;
+    assert_eq!((stage.claim_told("c").as_str(), stage.volume_told("v").as_str()), ("Lost v", "gone"));
+    assert_eq!(
+        stage.told_of("PersistentVolumeClaim", "c"),
+        ["ClaimLost: Bound claim has lost its PersistentVolume. Data on the volume is lost!"]
+    );
+    stage.create::<Pod>(pod("p", "c"));
+    stage.settle().await;
+    let told = stage.told_of("Pod", "p").join("\n");
+    assert!(
+        told.contains("persistentvolumeclaim \"c\" bound to non-existent persistentvolume \"v\""),
+        "{told}"
+    );
+    stage.stop().await;
+}

@@ -1,0 +1,132 @@
+//! Random runs with controllers that start anew at any point (VOL-2, SAFE-6).
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use podium::api::DeleteOptions;
+use podium::controllers::Controllers;
+use podium::object::{Kind, Shared};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::cluster::key;
+use super::{Stage, claim, pod};
+
+/// What a random run does to a cluster.
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Claim(u8),
+    Unclaim(u8),
+    Use(u8),
+    Leave(u8),
+    Restart(usize),
+    Pass(u8),
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        3 => (0..3u8).prop_map(Deed::Claim),
+        2 => (0..3u8).prop_map(Deed::Unclaim),
+        3 => (0..3u8).prop_map(Deed::Use),
+        2 => (0..3u8).prop_map(Deed::Leave),
+        3 => any::<usize>().prop_map(Deed::Restart),
+        2 => (0..20u8).prop_map(Deed::Pass),
+    ]
+}
+
+const RESTARTED: [&str; 5] = [
+    "persistentvolume-binder",
+    "directory-provisioner",
+    "pvc-protection-controller",
+    "pv-protection-controller",
+    "persistentvolume-expander",
+];
+
+async fn act(stage: &Stage, controllers: &Controllers, deed: Deed) {
+    let class = |n: u8| if n == 0 { "now" } else { "late" };
+    let (claim_name, pod_name) = (|n: u8| format!("c{n}"), |n: u8| format!("p{n}"));
+    // What is there already, or gone, is as good as done.
+    match deed {
+        Deed::Claim(n) => {
+            let value = claim(&claim_name(n), "1Gi", &json!({"storageClassName": class(n)}));
+            let _ = stage.api.create_as(serde_json::from_value::<PersistentVolumeClaim>(value).unwrap());
+        }
+        Deed::Unclaim(n) => {
+            let _ = stage.api.delete(
+                Kind::PersistentVolumeClaim,
+                &key(&claim_name(n)),
+                &DeleteOptions::default(),
+            );
+        }
+        Deed::Use(n) => {
+            let value = pod(&pod_name(n), &claim_name(n));
+            let _ = stage.api.create_as(serde_json::from_value::<Pod>(value).unwrap());
+        }
+        Deed::Leave(n) => {
+            let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+            let _ = stage.api.delete(Kind::Pod, &key(&pod_name(n)), &now);
+        }
+        Deed::Restart(n) => {
+            let name = RESTARTED[n % RESTARTED.len()];
+            controllers.stop_one(name).await;
+            // Others go on meanwhile.
+            tokio::task::yield_now().await;
+            controllers.start_one(name);
+        }
+        Deed::Pass(millis) => tokio::time::sleep(std::time::Duration::from_millis(u64::from(millis))).await,
+    }
+}
+
+/// However it came about: every claim has its volume or waits for a pod, every volume its claim, every directory
+/// its volume.
+fn check(stage: &Stage) -> Result<(), TestCaseError> {
+    let claims = stage.api.list_as::<PersistentVolumeClaim>(None);
+    let volumes = stage.api.list_as::<PersistentVolume>(None);
+    for claim in &claims {
+        let told = stage.claim_told(claim.name());
+        let used = stage.get_pod(claim.name()).is_some();
+        let late = claim.name() != "c0";
+        if claim.metadata.deletion_timestamp.is_some() {
+            prop_assert!(used, "{}: {told} is held by nobody", claim.name());
+        } else if used || !late || told != "Pending" {
+            prop_assert_eq!(told, format!("Bound pvc-{} 1Gi", claim.uid()));
+        }
+    }
+    for volume in &volumes {
+        let name = volume.spec.as_ref().unwrap().claim_ref.as_ref().unwrap().uid.clone().unwrap();
+        prop_assert!(claims.iter().any(|c| c.uid() == name), "{} is nobody's", volume.name());
+        prop_assert!(stage.directory(volume.name()).is_dir());
+    }
+    let directories = std::fs::read_dir(stage.place.path().join("volumes")).into_iter().flatten().count();
+    prop_assert_eq!(directories, volumes.len());
+    Ok(())
+}
+
+impl Stage {
+    /// The pod that uses a claim of a random run, on its node.
+    fn get_pod(&self, claim: &str) -> Option<Shared<Pod>> {
+        let pod: Shared<Pod> = self.api.get_as(&key(&claim.replace('c', "p"))).ok()?;
+        pod.spec.as_ref()?.node_name.as_ref()?;
+        Some(pod)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// VOL-2, SAFE-6: controllers that start anew at any point bring everything to the same end.
+    #[test]
+    fn restarts_change_nothing_vol_2(deeds in prop::collection::vec(deed(), 1..25)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let stage = Stage::new().await;
+            stage.class("now", &json!({}));
+            stage.class("late", &json!({"volumeBindingMode": "WaitForFirstConsumer"}));
+            for deed in deeds {
+                act(&stage, &stage.controllers, deed).await;
+            }
+            stage.pass(60).await;
+            let outcome = check(&stage);
+            stage.stop().await;
+            outcome
+        })?;
+    }
+}

@@ -1,0 +1,163 @@
+//! Nodes that are added and removed while the cluster runs (NODE-6), with real processes.
+
+use rustix::process::Signal;
+
+use crate::instance::{Home, Instance, wait_for};
+
+/// The numbers of seconds that programs sleep whose words end so.
+fn sleepers(mark: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let commands = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    commands.filter(|command| *command == format!("sleep\0{mark}\0").into_bytes()).count()
+}
+
+/// A number of seconds that no other test sleeps.
+fn mark(test: u32) -> String {
+    format!("{}", 8_000_000 + u64::from(std::process::id()) * 10 + u64::from(test))
+}
+
+/// A pod that runs `sleep MARK` on nodes with the label `disk: ssd`.
+fn pod(name: &str, mark: &str, extra: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  nodeSelector: {{disk: ssd}}\n  \
+         terminationGracePeriodSeconds: 1\n  containers:\n  - name: main\n    image: busybox\n    \
+         command: [sleep, \"{mark}\"]\n{extra}"
+    )
+}
+
+fn apply(home: &Home, instance: &Instance, name: &str, text: &str) {
+    let file = home.path(name);
+    std::fs::write(&file, text).unwrap();
+    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+}
+
+fn nodes(instance: &Instance) -> String {
+    instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"])
+}
+
+fn field(instance: &Instance, object: &str, path: &str) -> String {
+    instance.kubectl(&["get", object, "-o", &format!("jsonpath={{{path}}}")])
+}
+
+fn ready(instance: &Instance, node: &str) {
+    wait_for("the node", || nodes(instance).split(' ').any(|name| name == node).then_some(()));
+    instance.kubectl(&["wait", "--for=condition=Ready", &format!("node/{node}"), "--timeout=60s"]);
+}
+
+fn events(instance: &Instance, reason: &str) -> String {
+    let selector = format!("reason={reason}");
+    instance.kubectl(&[
+        "get",
+        "events",
+        "-A",
+        "--field-selector",
+        &selector,
+        "-o",
+        "jsonpath={.items[*].message}",
+    ])
+}
+
+/// NODE-6, NODE-1, NODE-5, SAFE-3: a name in the file is a node, a name that goes takes the node along, and a
+/// mistake changes nothing.
+#[test]
+fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
+    let (home, mark) = (Home::new(), mark(1));
+    let config = home.path("config.yaml");
+    let write = |nodes: &str| {
+        // As editors do it: another file in its place.
+        let draft = home.path("draft.yaml");
+        std::fs::write(&draft, format!("timings: {{staticPodCheck: 0.1}}\nnodes:\n{nodes}")).unwrap();
+        std::fs::rename(&draft, &config).unwrap();
+    };
+    let gpu = "- name: gpu\n  zone: east\n  labels: {disk: ssd}\n  capacity: {example.com/gpu: \"2\"}\n";
+    write("- {name: node-1, labels: {disk: hdd}}\n");
+    let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
+    assert_eq!(nodes(&instance), "node-1");
+
+    write(gpu);
+    ready(&instance, "gpu");
+    let zone = ".metadata.labels['topology\\.kubernetes\\.io/zone']";
+    assert_eq!(field(&instance, "node/gpu", zone), "east");
+    assert_eq!(field(&instance, "node/gpu", ".status.allocatable['example\\.com/gpu']"), "2");
+    assert_eq!(field(&instance, "node/node-1", ".metadata.labels.disk"), "", "it says so no more");
+    let asks = "    resources: {limits: {example.com/gpu: \"1\"}}\n";
+    apply(&home, &instance, "trainer.yaml", &pod("trainer", &mark, asks));
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/trainer", "--timeout=60s"]);
+    assert_eq!((field(&instance, "pod/trainer", ".spec.nodeName").as_str(), sleepers(&mark)), ("gpu", 1));
+
+    write("- name: gpu\n  taints:\n  - {key: a, effect: NoSchedul}\n");
+    let place =
+        format!("{}:5:14: nodes[0].taints[0].effect: Unsupported value: \"NoSchedul\"", config.display());
+    wait_for("the mistake to be told", || {
+        events(&instance, "InvalidConfigFile").contains(&place).then_some(())
+    });
+    assert_eq!((nodes(&instance).as_str(), sleepers(&mark)), ("gpu node-1", 1));
+
+    write("- {name: pretend, hollow: true}\n");
+    ready(&instance, "pretend");
+    wait_for("the node to be gone", || (nodes(&instance) == "node-1 pretend").then_some(()));
+    wait_for("its process to be gone", || (sleepers(&mark) == 0).then_some(()));
+    assert_eq!(instance.kubectl(&["get", "pods", "-o", "name"]), "", "its pod is gone with it");
+    assert!(events(&instance, "NodeRemoved").contains("The configuration has node gpu no more"));
+
+    write(gpu);
+    ready(&instance, "gpu");
+    apply(&home, &instance, "again.yaml", &pod("again", &mark, ""));
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/again", "--timeout=60s"]);
+    instance.crash();
+    assert_eq!(sleepers(&mark), 1);
+    // All of it taken back, as editors leave it.
+    write("# - name: gpu\n");
+    let instance = home.start(&["--nodes", "1", "--config", config.to_str().unwrap()]);
+    assert_eq!(nodes(&instance), "node-1");
+    wait_for("what the crash left on it to be gone", || (sleepers(&mark) == 0).then_some(()));
+    instance.stop();
+}
+
+const ASKED: &str = "apiVersion: v1\nkind: Node\nmetadata:\n  name: extra\n  labels: {disk: ssd}\n  \
+    annotations: {podium.dev/node: process}\nspec:\n  taints: [{key: team, value: a, effect: NoExecute}]\n\
+    status:\n  capacity: {cpu: \"2\"}\n";
+
+/// NODE-6, NODE-5, SAFE-7: a Node object that asks to be run is a node until it is deleted, restarts included.
+#[test]
+fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5() {
+    let (home, mark) = (Home::new(), mark(2));
+    let mut instance = home.start(&["--nodes", "1"]);
+    apply(&home, &instance, "foreign.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");
+    apply(&home, &instance, "extra.yaml", ASKED);
+    ready(&instance, "extra");
+    assert_eq!(field(&instance, "node/extra", ".spec.taints[?(@.key==\"team\")].effect"), "NoExecute");
+    assert_eq!(field(&instance, "node/extra", ".status.capacity.cpu"), "2");
+    let tolerates = "  tolerations: [{key: team, operator: Exists}]\n";
+    apply(&home, &instance, "pod.yaml", &pod("keeper", &mark, tolerates));
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/keeper", "--timeout=60s"]);
+    let id = || ".status.containerStatuses[0].containerID";
+    let before = field(&instance, "pod/keeper", id());
+
+    instance.crash();
+    assert_eq!(sleepers(&mark), 1);
+    instance = home.start(&["--nodes", "1"]);
+    ready(&instance, "extra");
+    assert_eq!((field(&instance, "pod/keeper", id()), sleepers(&mark)), (before, 1), "found again");
+    assert_eq!(field(&instance, "node/extra", ".status.capacity.cpu"), "2");
+    instance.signal(Signal::TERM);
+    assert_eq!((instance.wait(), sleepers(&mark)), (0, 0));
+    instance = home.start(&["--nodes", "1"]);
+    wait_for("the workload to come back", || (sleepers(&mark) == 1).then_some(()));
+
+    instance.kubectl(&["delete", "node", "extra"]);
+    wait_for("its process to be gone", || (sleepers(&mark) == 0).then_some(()));
+    wait_for("its pod to be gone", || {
+        instance.kubectl(&["get", "pods", "-o", "name"]).is_empty().then_some(())
+    });
+    // The same name again is another node, as is one that is counted and was deleted.
+    apply(&home, &instance, "extra.yaml", ASKED);
+    ready(&instance, "extra");
+    instance.kubectl(&["delete", "node", "extra", "node-1"]);
+    wait_for("both to be gone", || (nodes(&instance) == "foreign").then_some(()));
+    instance.stop();
+
+    let instance = home.start(&["--nodes", "1"]);
+    assert_eq!(nodes(&instance), "foreign node-1", "what the command line counts is back, the other is not");
+    instance.stop();
+}
