@@ -49,8 +49,8 @@ impl Roster {
         let seated = ordinal.filter(|o| self.seats.get(o).is_some_and(|seat| seat.pod.name() == name));
         let known = self.fresh.get(name).or_else(|| seated.and_then(|o| self.seats.get(&o)).map(|s| &s.pod));
         let is_gone = change.kind == ChangeKind::Deleted;
-        // What was adopted is known before it is told of. A list that was missed is made up for by deletions at
-        // the revision of the version that is gone.
+        // What was adopted is known before it is told of. Deletions that were missed are made up for at the
+        // revision of the version that is gone.
         let is_old = |known: &Shared<Pod>| {
             let known = known.object().revision();
             known > change.revision || known == change.revision && !is_gone

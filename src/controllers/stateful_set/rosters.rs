@@ -106,7 +106,8 @@ mod tests {
     }
 
     fn by(uid: &str) -> Value {
-        json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": uid, "controller": true}])
+        let kind = ("apps/v1", "StatefulSet");
+        json!([{"apiVersion": kind.0, "kind": kind.1, "name": "web", "uid": uid, "controller": true}])
     }
 
     fn change(
