@@ -7,6 +7,7 @@ mod bench;
 mod console;
 mod controllers;
 mod crash;
+mod draining;
 mod images;
 mod instance;
 mod kubectl;

@@ -31,8 +31,8 @@ pub(super) async fn retire(ground: &Ground, node: &Running, cause: Cause) {
         })
         .collect();
     node.kubelet.left_by(&asked).await;
-    node.kubelet.shutdown(|_| {}).await;
     node.tasks.stop().await;
+    node.kubelet.shutdown(|_| {}).await;
     let object = ground.api.delete(Kind::Node, &Key::new("", name), &DeleteOptions::uid(node.uid.as_str()));
     if let Err(error) = told(object.map(drop)) {
         tracing::warn!(node = name, "the Node object was not removed: {error}");

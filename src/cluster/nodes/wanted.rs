@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Node, Taint};
 
 use super::settings::NodeSettings;
+use crate::object::owner::is_terminating;
 use crate::object::quantity::ResourceList;
 
 /// A Node object that carries this asks this control plane to run it: `process` or `hollow`.
@@ -79,6 +80,9 @@ pub(super) fn declared(counts: Counts, settings: &[NodeSettings]) -> Vec<Wanted>
 
 /// What a Node object asks for.
 pub(super) fn asked(node: &Node) -> Option<Wanted> {
+    if is_terminating(&node.metadata) {
+        return None;
+    }
     let annotations = node.metadata.annotations.as_ref()?;
     let hollow = match annotations.get(ASKED)?.as_str() {
         "process" => false,
@@ -278,5 +282,7 @@ mod tests {
         reported["metadata"]["annotations"][CAPACITY] = json!(r#"{"cpu":"3"}"#);
         assert_eq!(node(reported).unwrap(), r#"{"cpu":"3"}"#);
         assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {ASKED: "vm"}}})), None);
+        let going = json!({"name": "x", "annotations": asks, "deletionTimestamp": "2026-11-21T00:00:00Z"});
+        assert_eq!(node(json!({"metadata": going})), None, "held by a finalizer only");
     }
 }

@@ -111,13 +111,15 @@ impl Plugin for VolumeZone {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Node;
     use serde_json::{Value, json};
 
     use super::super::test_volumes::{claim, with_claim};
+    use crate::object::Shared;
     use crate::scheduler::test_cluster::Cluster;
     use crate::scheduler::test_objects::node;
 
-    fn labelled(name: &str, labels: &Value) -> k8s_openapi::api::core::v1::Node {
+    fn labelled(name: &str, labels: &Value) -> Shared<Node> {
         node(json!({"metadata": {"name": name, "labels": labels},
             "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}}}))
     }

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
+use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podium::api::DeleteOptions;
 use podium::object::{Kind, Shared};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, key};
+use super::nodes::node;
 
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
@@ -241,5 +242,52 @@ async fn a_name_elsewhere_has_no_endpoints_and_clients_may_be_kept_together_svc_
     assert!(!ip(&sticky).is_empty());
     let config = sticky.spec.as_ref().unwrap().session_affinity_config.clone().unwrap();
     assert_eq!(config.client_ip.unwrap().timeout_seconds, Some(10_800), "three hours, unless it is said");
+    cluster.stop().await;
+}
+
+/// The parts "Services without selectors" (with slices by hand) and "Traffic distribution".
+#[tokio::test(start_paused = true)]
+async fn slices_of_others_stay_and_near_ones_are_hinted_at_svc_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<Node>(node("n1", "zone-a"));
+    let by_hand = json!({"metadata": {"name": "web-1", "namespace": "default",
+            "labels": {"kubernetes.io/service-name": "web", MANAGED_BY: "staff"}},
+        "addressType": "IPv4", "ports": [{"name": "", "port": 9376, "protocol": "TCP"}],
+        "endpoints": [{"addresses": ["192.0.2.7"], "conditions": {"ready": true}}]});
+    cluster.create::<EndpointSlice>(by_hand);
+    service(&cluster, &json!({"ports": [{"port": 80}]}));
+    cluster.settle().await;
+    assert_eq!(told(&cluster), [":9376=192.0.2.7"]);
+    // With a selector the service has slices of its own beside it.
+    pod(&cluster, "a", &[], true);
+    pod(&cluster, "b", &[], false);
+    cluster.change::<Service>("web", |s| {
+        let spec = s.spec.as_mut().unwrap();
+        spec.selector = Some([("app".to_string(), "web".to_string())].into());
+    });
+    cluster.settle().await;
+    assert_eq!(told(&cluster), [":80=a,b!", ":9376=192.0.2.7"]);
+    let hints = || -> Vec<Value> {
+        let own = slices(&cluster).into_iter().find(|s| s.name() != "web-1").unwrap();
+        let mut members: Vec<_> = own.endpoints.clone().unwrap();
+        members.sort_by_key(|e| e.target_ref.as_ref().unwrap().name.clone());
+        members.iter().map(|e| serde_json::to_value(&e.hints).unwrap()).collect()
+    };
+    let prefer = |what: Option<&str>| {
+        let what = what.map(ToString::to_string);
+        cluster.change::<Service>("web", |s| s.spec.as_mut().unwrap().traffic_distribution.clone_from(&what));
+    };
+    let (zone, node) = (json!([{"name": "zone-a"}]), json!([{"name": "n1"}]));
+    for (what, expected) in [
+        (None, Value::Null),
+        (Some("PreferClose"), json!({"forZones": zone})),
+        (Some("PreferSameNode"), json!({"forZones": zone, "forNodes": node})),
+        (Some("PreferSameZone"), json!({"forZones": zone})),
+        (None, Value::Null),
+    ] {
+        prefer(what);
+        cluster.settle().await;
+        assert_eq!(hints(), [expected, Value::Null], "{what:?}: b is not ready");
+    }
     cluster.stop().await;
 }

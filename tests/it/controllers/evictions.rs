@@ -5,8 +5,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::api::{ApiError, DeleteOptions};
-use podium::object::{Kind, Shared};
 use podium::object::readiness::{condition, is_ready};
+use podium::object::{Kind, Shared};
 use serde_json::json;
 
 use super::budgets::{budget, counts, owner, pod};

@@ -120,3 +120,86 @@ async fn a_policy_replaces_pods_only_once_they_have_ended_job_1() {
     assert!(told(&cluster, "each").ends_with("Complete(CompletionsReached)"));
     cluster.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn indexes_fail_one_by_one_where_each_has_a_limit_job_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let limited =
+        json!({"completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimitPerIndex": 1});
+    cluster.create::<Job>(job("each", &limited));
+    cluster.run().await;
+    cluster.end_index(1, 1).await;
+    cluster.end_index(0, 0).await;
+    cluster.pass(10).await;
+    cluster.run().await;
+    let again = cluster.of_index(1);
+    let count = &again.metadata.annotations.as_ref().unwrap()["batch.kubernetes.io/job-index-failure-count"];
+    assert_eq!(count, "1");
+    assert_eq!(told(&cluster, "each"), "3/3/1/1");
+    cluster.end_index(1, 1).await;
+    let failed = || cluster.get::<Job>("each").status.clone().unwrap().failed_indexes.unwrap();
+    assert_eq!((failed().as_str(), told(&cluster, "each").as_str()), ("1", "2/2/1/2"));
+    cluster.pass(600).await;
+    assert_eq!(told(&cluster, "each"), "2/2/1/2", "it is not tried a third time");
+    cluster.end_all(0).await;
+    assert_eq!(told(&cluster, "each"), "0/0/3/2 FailureTarget(FailedIndexes) Failed(FailedIndexes)");
+    assert_eq!(cluster.events("FailedIndexes"), ["Job has failed indexes"]);
+    assert_eq!(cluster.held(), 0);
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_failed_indexes_end_the_job_job_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let limited = json!({"completionMode": "Indexed", "completions": 5, "parallelism": 5,
+        "backoffLimitPerIndex": 0, "maxFailedIndexes": 1});
+    cluster.create::<Job>(job("few", &limited));
+    cluster.run().await;
+    cluster.end_index(0, 1).await;
+    assert_eq!(told(&cluster, "few"), "4/4/0/1");
+    cluster.end_index(3, 1).await;
+    cluster.run().await;
+    assert_eq!(
+        told(&cluster, "few"),
+        "0/0/0/5 FailureTarget(MaxFailedIndexesExceeded) Failed(MaxFailedIndexesExceeded)"
+    );
+    assert_eq!(
+        cluster.events("MaxFailedIndexesExceeded"),
+        ["Job has exceeded the specified maximal number of failed indexes"]
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_policy_tells_bugs_from_disruptions_job_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let policy = json!({"backoffLimit": 0, "podFailurePolicy": {"rules": [
+        {"action": "FailJob", "onExitCodes": {"containerName": "c", "operator": "In", "values": [42]}},
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
+        "completions": 3, "parallelism": 3});
+    cluster.create::<Job>(job("policy", &policy));
+    cluster.run().await;
+    let pods = cluster.active();
+    cluster.end(&pods[0], 1);
+    cluster
+        .api
+        .modify_status::<Pod>(&pods[0].key(), |pod| {
+            let condition = json!([{"type": "DisruptionTarget", "status": "True"}]);
+            pod.status.get_or_insert_default().conditions = serde_json::from_value(condition).unwrap();
+            Ok(())
+        })
+        .unwrap();
+    cluster.pass(15).await;
+    cluster.run().await;
+    assert_eq!(told(&cluster, "policy"), "3/3/0/0", "ignored, and replaced");
+    let bug = cluster.active()[1].clone();
+    cluster.end(&bug, 42);
+    cluster.run().await;
+    assert_eq!(told(&cluster, "policy"), "0/0/0/3 FailureTarget(PodFailurePolicy) Failed(PodFailurePolicy)");
+    let message = format!(
+        "Container c for pod default/{} failed with exit code 42 matching FailJob rule at index 0",
+        bug.name()
+    );
+    assert_eq!(cluster.events("PodFailurePolicy"), [message]);
+    cluster.stop().await;
+}

@@ -120,3 +120,39 @@ async fn a_deadline_counts_from_the_start_and_may_be_moved_job_1() {
     assert_eq!(told(&cluster, "later"), "0/0/0/1 FailureTarget(DeadlineExceeded) Failed(DeadlineExceeded)");
     cluster.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_suspended_job_has_no_pods_and_its_clock_stands_job_1() {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<Job>(job(
+        "later",
+        &json!({"suspend": true, "completions": 2, "activeDeadlineSeconds": 100}),
+    ));
+    let suspend = |suspend: bool| {
+        cluster.change::<Job>("later", |j| j.spec.as_mut().unwrap().suspend = Some(suspend));
+    };
+    let start = || cluster.get::<Job>("later").status.clone().unwrap().start_time.map(|t| t.0);
+    cluster.pass(200).await;
+    assert_eq!((told(&cluster, "later").as_str(), start()), ("0/0/0/0 Suspended(JobSuspended)", None));
+    suspend(false);
+    cluster.run().await;
+    assert_eq!(told(&cluster, "later"), "1/1/0/0");
+    let first_start = start().unwrap();
+    cluster.end_all(0).await;
+    cluster.pass(80).await;
+    suspend(true);
+    cluster.run().await;
+    assert_eq!((told(&cluster, "later").as_str(), start()), ("0/0/1/0 Suspended(JobSuspended)", None));
+    assert_eq!(cluster.pods().len(), 1, "what has ended is kept");
+    cluster.pass(80).await;
+    suspend(false);
+    cluster.run().await;
+    assert!(start().unwrap() > first_start);
+    cluster.pass(80).await;
+    assert_eq!(told(&cluster, "later"), "1/1/1/0", "80 seconds since it was resumed");
+    cluster.end_all(0).await;
+    assert_eq!(told(&cluster, "later"), format!("0/0/2/0 {COMPLETE}"));
+    assert_eq!(cluster.events("Suspended"), ["Job suspended"], "counted twice");
+    assert_eq!(cluster.events("Resumed"), ["Job resumed"]);
+    cluster.stop().await;
+}

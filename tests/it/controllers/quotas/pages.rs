@@ -196,3 +196,40 @@ async fn a_range_bounds_containers_pods_ratios_and_claims_quo_1() {
     cluster.create::<PersistentVolumeClaim>(claim("fits", "1536Mi"));
     cluster.stop().await;
 }
+
+/// The pages "Configure Default Memory Requests and Limits" and "Configure Minimum and Maximum Memory Constraints".
+#[tokio::test(start_paused = true)]
+async fn limit_ranges_fill_in_and_bound_quo_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let range = |limits: Value| json!({"metadata": {"name": "r", "namespace": "default"}, "spec": {"limits": limits}});
+    cluster.create::<LimitRange>(range(json!([
+        {"type": "Container", "default": {"memory": "512Mi"}, "defaultRequest": {"memory": "256Mi"},
+            "max": {"cpu": "800m"}, "min": {"cpu": "200m"}}])));
+    let filled = cluster.create::<Pod>(pod("filled", json!({}), json!({})));
+    let resources = serde_json::to_value(&filled.spec.as_ref().unwrap().containers[0].resources).unwrap();
+    assert_eq!(
+        resources,
+        json!({"limits": {"cpu": "800m", "memory": "512Mi"}, "requests": {"cpu": "800m", "memory": "256Mi"}})
+    );
+    assert_eq!(
+        filled.metadata.annotations.as_ref().unwrap()["kubernetes.io/limit-ranger"],
+        "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c"
+    );
+    assert_eq!(filled.status.as_ref().unwrap().qos_class.as_deref(), Some("Burstable"));
+    assert_eq!(
+        refusal::<Pod>(&cluster.api, pod("small", json!({"cpu": "100m"}), json!({"cpu": "1"}))),
+        "pods \"small\" is forbidden: [minimum cpu usage per Container is 200m, but request is 100m, maximum cpu \
+         usage per Container is 800m, but limit is 1]"
+    );
+    cluster.api.delete(Kind::LimitRange, &key("r"), &DeleteOptions::default()).unwrap();
+    cluster.create::<LimitRange>(range(json!([
+        {"type": "PersistentVolumeClaim", "max": {"storage": "2Gi"}, "min": {"storage": "1Gi"}}])));
+    let claim = json!({"metadata": {"name": "c", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "5Gi"}}}});
+    assert_eq!(
+        refusal::<PersistentVolumeClaim>(&cluster.api, claim),
+        "persistentvolumeclaims \"c\" is forbidden: maximum storage usage per PersistentVolumeClaim is 2Gi, but \
+         request is 5Gi"
+    );
+    cluster.stop().await;
+}

@@ -1,0 +1,156 @@
+//! Draining, by kubectl and by the console (NODE-3, CON-6): what leaves, what stays, what stands in the way.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use podium::console::drain::driver::{self, Told};
+use podium::console::drain::{Fate, Options};
+use podium::console::effect::Outbox;
+use podium::console::message::{Data, Message, ScreenId};
+use podium::console::resource::{ObjectRef, Watched};
+
+use crate::instance::{Home, Instance, wait_for};
+
+/// A daemon, two pods that a budget keeps, one with data, and one that nobody would replace.
+const WORK: &str = r#"
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: c, image: pause}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: pause}]}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cache}
+spec:
+  selector: {matchLabels: {app: cache}}
+  template:
+    metadata: {labels: {app: cache}}
+    spec: {containers: [{name: c, image: pause}], volumes: [{name: data, emptyDir: {}}]}
+"#;
+
+const LONELY: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: lonely, labels: {app: lonely}}\n\
+    spec: {nodeName: NODE, containers: [{name: c, image: pause}]}\n";
+
+fn apply(home: &Home, instance: &Instance, text: &str) {
+    let file = home.path("manifest.yaml");
+    std::fs::write(&file, text).unwrap();
+    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+}
+
+/// The apps of the pods on a node, each once.
+fn apps(instance: &Instance, node: &str) -> String {
+    let (selector, path) = (format!("spec.nodeName={node}"), "jsonpath={.items[*].metadata.labels.app}");
+    let text = instance.kubectl(&["get", "pods", "--field-selector", &selector, "-o", path]);
+    text.split_whitespace().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(" ")
+}
+
+fn settled(instance: &Instance) {
+    for name in ["web", "cache"] {
+        instance.kubectl(&["rollout", "status", &format!("deploy/{name}"), "--timeout=60s"]);
+    }
+    wait_for("the budget to count them", || {
+        let path = "jsonpath={.status.currentHealthy}";
+        (instance.kubectl(&["get", "pdb", "web", "-o", path]) == "2").then_some(())
+    });
+}
+
+/// What the console's drain says at last of each pod, and of the node.
+async fn console_drain(instance: &Instance, node: &str, options: Options) -> (Vec<Fate>, Result<(), String>) {
+    let client = instance.client().await;
+    let object = Api::<Node>::all(client.clone()).get(node).await.unwrap();
+    let target = ObjectRef::of(Watched::Nodes, &object);
+    let (sender, mut messages) = tokio::sync::mpsc::channel(16);
+    let out = Outbox::new(client, sender, ScreenId(1));
+    tokio::spawn(driver::run(out, vec![target], 0, options, BTreeSet::new()));
+    let (mut fates, mut ended) = (std::collections::BTreeMap::new(), Ok(()));
+    while let Some(message) = messages.recv().await {
+        match message {
+            Message::Data(_, Data::Drain(Told::Fates { fates: news, .. })) => fates.extend(news),
+            Message::Data(_, Data::Drain(Told::Ended { result, .. })) => ended = result,
+            Message::Data(_, Data::Drain(Told::Over)) => break,
+            _ => {}
+        }
+    }
+    (fates.into_values().collect(), ended)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "2"]);
+    let (one, two) = ("hollow-00001", "hollow-00002");
+    instance.kubectl(&["cordon", two]);
+    apply(&home, &instance, WORK);
+    apply(&home, &instance, &LONELY.replace("NODE", one));
+    settled(&instance);
+    instance.kubectl(&["uncordon", two]);
+    assert_eq!(apps(&instance, one), "agent cache lonely web");
+
+    let drain = |more: &[&str]| {
+        let output = instance.kubectl_output(&[&["drain", one], more].concat());
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (done, told) = drain(&[]);
+    assert!(!done);
+    for reason in [
+        "cannot delete DaemonSet-managed Pods (use --ignore-daemonsets to ignore): default/agent-",
+        "with local storage (use --delete-emptydir-data to override): default/cache-",
+        "that declare no controller (use --force to override): default/lonely",
+    ] {
+        assert!(told.contains(reason), "{told}");
+    }
+    assert_eq!(apps(&instance, one), "agent cache lonely web", "all or nothing");
+    assert_eq!(instance.kubectl(&["get", "node", one, "-o", "jsonpath={.spec.unschedulable}"]), "true");
+
+    let all = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
+    let (done, told) = drain(&[&all[..], &["--timeout=2s"]].concat());
+    assert!(!done && told.contains("global timeout reached: 2s"), "{told}");
+    assert!(told.contains("Cannot evict pod as it would violate the pod's disruption budget."), "{told}");
+    assert_eq!(apps(&instance, one), "agent web", "what no budget holds is gone");
+    let (done, told) = drain(&[&all[..], &["--disable-eviction", "--timeout=60s"]].concat());
+    assert!(done, "{told}");
+    assert_eq!(apps(&instance, one), "agent");
+    instance.kubectl(&["uncordon", one]);
+    settled(&instance);
+
+    // The same of the other node, by the console.
+    apply(&home, &instance, &LONELY.replace("NODE", two));
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/lonely", "--timeout=60s"]);
+    let careful = Options { timeout: Some(Duration::from_secs(2)), ..Options::default() };
+    let (fates, ended) = console_drain(&instance, two, careful.clone()).await;
+    assert_eq!(ended, Ok(()));
+    assert!(!fates.iter().any(|fate| matches!(fate, Fate::Gone { .. })), "{fates:?}");
+    assert_eq!(apps(&instance, two), "agent cache lonely web", "a budget, data, and nobody who replaces it");
+    let (_, ended) = console_drain(
+        &instance,
+        two,
+        Options { force: true, delete_empty_dir_data: true, ..careful.clone() },
+    )
+    .await;
+    assert_eq!((ended, apps(&instance, two).as_str()), (Ok(()), "agent web"));
+    // No budget is asked: both go, and come back elsewhere.
+    let ruthless = Options { disable_eviction: true, timeout: None, ..careful };
+    let (fates, ended) = console_drain(&instance, two, ruthless).await;
+    assert_eq!(ended, Ok(()));
+    assert!(fates.iter().all(|fate| matches!(fate, Fate::Gone { .. })), "{fates:?}");
+    assert_eq!(apps(&instance, two), "agent");
+    settled(&instance);
+    tokio::task::spawn_blocking(move || instance.stop()).await.unwrap();
+}
