@@ -1,8 +1,8 @@
 //! StatefulSets: pods with a name, an order and storage of their own.
 //!
-//! [`plan`] decides the next steps from what is asked for ([`ask`]) and what there is ([`member`]); [`identity`]
-//! and [`storage`] say what a pod and its claims are, [`roster`] remembers the pods, [`status`] counts, [`sync`]
-//! and [`claims`] carry it out. Of one identity there is at most one pod: a new one is made
+//! [`plan`] decides the next steps from what is asked for ([`ask`]) and what there is ([`member`]);
+//! [`identity`] and [`storage`] say what a pod and its claims are, [`rosters`] remember the pods, [`status`]
+//! counts, [`sync`] and [`claims`] carry it out. Of one identity there is at most one pod: a new one is made
 //! only when the object of the old one is gone, and that is never this controller's doing.
 
 mod ask;
@@ -11,6 +11,7 @@ mod identity;
 mod member;
 mod plan;
 mod roster;
+mod rosters;
 mod seat;
 mod status;
 mod storage;
@@ -33,7 +34,7 @@ use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
-use roster::Rosters;
+use rosters::Rosters;
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
