@@ -69,7 +69,7 @@ async fn what_is_adopted_is_brought_up_to_date_as_the_strategy_says_ds_1() {
 }
 
 /// A pod with the set's labels, bound to this node.
-fn bare(name: &str, node: &str, owners: Value) -> Value {
+fn bare(name: &str, node: &str, owners: &Value) -> Value {
     json!({"metadata": {"name": name, "namespace": "default", "labels": {"app": "agent"}, "ownerReferences": owners},
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "bare"}]}})
 }
@@ -80,7 +80,7 @@ async fn a_bare_pod_takes_its_node_s_place_until_an_update_replaces_it_ds_1() {
     for name in ["n1", "n2"] {
         cluster.create::<Node>(node(name, json!({})));
     }
-    cluster.create::<Pod>(bare("mine", "n1", json!([])));
+    cluster.create::<Pod>(bare("mine", "n1", &json!([])));
     cluster.run().await;
     let mut set = daemon_set("agent");
     set["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
@@ -91,7 +91,7 @@ async fn a_bare_pod_takes_its_node_s_place_until_an_update_replaces_it_ds_1() {
     assert_eq!(counts(&cluster), [2, 2, 2, 1, 2, 0], "but it is not of the template");
     // A second one on the same node is one too many: the younger goes.
     cluster.pass(60).await;
-    cluster.create::<Pod>(bare("more", "n2", json!([])));
+    cluster.create::<Pod>(bare("more", "n2", &json!([])));
     cluster.run().await;
     assert_eq!(pods(&cluster), "n1=bare n2=one");
     cluster.change::<DaemonSet>("agent", |set| {
@@ -108,7 +108,7 @@ async fn a_kubelet_s_static_pod_is_left_alone_ds_1() {
     let n1 = cluster.create::<Node>(node("n1", json!({})));
     let owner =
         json!([{"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": n1.uid(), "controller": true}]);
-    let mut mirror = bare("static-n1", "n1", owner);
+    let mut mirror = bare("static-n1", "n1", &owner);
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
     cluster.create::<Pod>(mirror);
     cluster.create::<DaemonSet>(daemon_set("agent"));
