@@ -1,7 +1,7 @@
 //! HorizontalPodAutoscalers: a target's size follows what its pods use (HPA-1).
 //!
-//! Every 15 seconds each autoscaler measures, asks `recommend` how many pods that means, lets `behavior` bound
-//! the step, and sets the size through the target's scale. What it recommended and did before it remembers
+//! Every 15 seconds each autoscaler measures, asks `recommend` how many pods that means, lets `behavior`
+//! bound the step, and sets the size through the target's scale. What it recommended and did before it remembers
 //! only while it runs: a new one begins with the size it finds.
 
 mod behavior;
@@ -166,7 +166,8 @@ impl Autoscalers {
         let outcome = self.with_past(autoscaler, |past| past.take(spec, now, current, recommended));
         turn.conditions.set(Aspect::AbleToScale, true, outcome.able.0, outcome.able.1);
         turn.conditions.set(Aspect::ScalingLimited, outcome.limited, outcome.limit.0, outcome.limit.1);
-        // Earlier recommendations may move the target when this one does not: then Kubernetes names no reason.
+        // Earlier recommendations may move the target when this one does not: Kubernetes then names no
+        // reason.
         let reason = match recommended.cmp(&current) {
             Ordering::Greater => format!("{metric} above target"),
             Ordering::Less => "All metrics below target".into(),

@@ -155,8 +155,8 @@ fn endpoint(
     }
 }
 
-/// For whom the endpoint is near, where the service wants its traffic to stay near; one that takes no requests
-/// is near to nobody.
+/// For whom the endpoint is near, where the service wants its traffic to stay near; one that takes no
+/// requests is near to nobody.
 fn hints(member: &Member, zone: Option<&str>, traffic_distribution: Option<&str>) -> Option<EndpointHints> {
     let (near, same_node) = match traffic_distribution {
         Some("PreferClose" | "PreferSameZone") => (member.ready, false),

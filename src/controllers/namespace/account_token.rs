@@ -1,5 +1,5 @@
-//! Secrets of type `kubernetes.io/service-account-token`: each gets a token of the account that its annotation
-//! names, the CA and the namespace, and goes with that account (SA-1).
+//! Secrets of type `kubernetes.io/service-account-token`: each gets a token of the account that its
+//! annotation names, the CA and the namespace, and goes with that account (SA-1).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The pages "Service" and "EndpointSlices" (SVC-1), on virtual time: what stands behind a service, in the old
-//! form and the new, where the plain case ends.
+//! The pages "Service" and "EndpointSlices" (SVC-1), on virtual time: what stands behind a service, in the
+//! old form and the new, where the plain case ends.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,8 @@ async fn one_name_may_mean_another_port_on_each_pod_svc_1() {
     service(
         &cluster,
         &json!({"selector": {"app": "web"}, "ports": [
-            {"name": "http", "port": 80, "targetPort": "web"}, {"name": "admin", "port": 81, "targetPort": 9000}]}),
+            {"name": "http", "port": 80, "targetPort": "web"},
+            {"name": "admin", "port": 81, "targetPort": 9000}]}),
     );
     pod(&cluster, "a", &[("web", 8080)], true);
     pod(&cluster, "b", &[("web", 8080)], true);
@@ -176,7 +177,8 @@ async fn endpoints_by_hand_are_mirrored_until_the_service_selects_pods_svc_1() {
     cluster.create::<Endpoints>(by_hand);
     cluster.settle().await;
     assert_eq!(slices(&cluster)[0].endpoints.as_ref().unwrap().len(), 1000);
-    let skipped = "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 2 addresses were skipped";
+    let skipped = "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. \
+                   2 addresses were skipped";
     assert_eq!(cluster.events("TooManyAddressesToMirror"), [skipped]);
     cluster.api.delete(Kind::Endpoints, &key("web"), &DeleteOptions::default()).unwrap();
     cluster.settle().await;
@@ -223,7 +225,8 @@ async fn a_name_elsewhere_has_no_endpoints_and_clients_may_be_kept_together_svc_
     pod(&cluster, "a", &[], true);
     service(
         &cluster,
-        &json!({"type": "ExternalName", "externalName": "my.database.example.com", "selector": {"app": "web"}}),
+        &json!({"type": "ExternalName", "externalName": "my.database.example.com",
+            "selector": {"app": "web"}}),
     );
     cluster.settle().await;
     assert!(cluster.api.get(Kind::Endpoints, &key("web")).is_err() && slices(&cluster).is_empty());

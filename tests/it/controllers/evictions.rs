@@ -1,5 +1,5 @@
-//! The pages "Disruptions" and "API-initiated Eviction" (PDB-1), on virtual time: what an eviction is answered,
-//! and a cluster of three nodes that is drained as far as a budget lets it.
+//! The pages "Disruptions" and "API-initiated Eviction" (PDB-1), on virtual time: what an eviction is
+//! answered, and a cluster of three nodes that is drained as far as a budget lets it.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -178,12 +178,11 @@ async fn a_budget_says_which_pods_it_cannot_count_pdb_1() {
     cluster.settle().await;
     assert_eq!(
         cluster.events("UnmanagedPods"),
-        [
-            "Pods selected by this PodDisruptionBudget (selector: &LabelSelector{MatchLabels:map[string]string{app: web,},\
-          MatchExpressions:[]LabelSelectorRequirement{},}) were found to be unmanaged. As a result, the status of the \
-          PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please \
-          set \".spec.minAvailable\" field of the PDB to an integer value."
-        ]
+        ["Pods selected by this PodDisruptionBudget (selector: \
+          &LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:[]LabelSelectorRequirement{},}) \
+          were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may \
+          result in undefined behavior. To account for these pods please \
+          set \".spec.minAvailable\" field of the PDB to an integer value."]
     );
     // Percentages round up: of seven, half are four.
     cluster.create::<Deployment>(deployment("web", 7, 1, 0));
@@ -203,7 +202,8 @@ async fn a_disruption_that_comes_to_nothing_is_taken_back_pdb_1() {
     let mark = |name: &str, reason: &str| {
         pod(&cluster, name, None);
         let now = cluster.api.clock().time();
-        let target = json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": now});
+        let target = json!({"type": "DisruptionTarget", "status": "True", "reason": reason,
+            "lastTransitionTime": now});
         cluster
             .api
             .modify_status::<Pod>(&key(name), |pod| {

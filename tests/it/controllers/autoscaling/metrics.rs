@@ -82,9 +82,9 @@ async fn a_container_s_metric_leaves_the_sidecar_out_hpa_1() {
     cluster.settle().await;
     assert_eq!(conditions(&cluster)[1], "ScalingActive=False FailedGetContainerResourceMetric");
     let why = message(&cluster, "ScalingActive");
-    let expected = "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to get \
-                    metrics for resource cpu: failed to get container metrics: container gone not present in metrics \
-                    for pod default/php-apache-";
+    let expected = "the HPA was unable to compute the replica count: failed to get cpu utilization: unable to \
+                    get metrics for resource cpu: failed to get container metrics: container gone not present in \
+                    metrics for pod default/php-apache-";
     assert!(why.starts_with(expected), "{why}");
     assert_eq!(size(&cluster), 3);
     cluster.stop().await;

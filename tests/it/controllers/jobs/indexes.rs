@@ -1,4 +1,5 @@
-//! Indexes that fail one by one: the parts "Backoff limit per index" and "Pod failure policy" of the Job page.
+//! Indexes that fail one by one: the parts "Backoff limit per index" and "Pod failure policy" of the Job
+//! page.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;

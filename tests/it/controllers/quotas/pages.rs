@@ -107,7 +107,8 @@ async fn a_limit_range_says_for_a_pod_what_a_quota_wants_to_know_quo_1() {
     );
     range(
         &cluster,
-        &json!([{"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m", "memory": "600Mi"}}]),
+        &json!([{"type": "Container", "default": {"cpu": "1"},
+            "defaultRequest": {"cpu": "500m", "memory": "600Mi"}}]),
     );
     cluster.create::<Pod>(silent());
     assert_eq!(used(&cluster.api, "q"), "limits.cpu=1 requests.memory=600Mi", "what it was given counts");
