@@ -117,7 +117,10 @@ mod tests {
                 "nodes:\n- name: a\n  taints:\n  - {key: gpu, effect: NoSchedul}\n",
                 "c.yaml:4:16: nodes[0].taints[0].effect: Unsupported value: \"NoSchedul\"",
             ),
-            ("nodes:\n- name: a\n  labels: {a: \"b c\"}\n", "c.yaml:3:3: nodes[0].labels: Invalid value"),
+            (
+                "nodes:\n- name: a\n  labels: {a: \"b c\"}\n",
+                "c.yaml:3:12: nodes[0].labels[a]: Invalid value: \"b c\"",
+            ),
             ("nodes:\n- name: a\n  capacity: {cpu: much}\n", "c.yaml:3:14: nodes[0].capacity"),
             (
                 "nodes:\n- name: a\n  capacity: {gpus: 2}\n",

@@ -78,7 +78,15 @@ impl State {
         self.places.give_back(name);
     }
 
-    pub(super) fn dealt(&self) -> BTreeMap<String, usize> {
+    /// Takes those out that failed and may be tried again.
+    fn take_due(&mut self, now: Duration) -> Vec<(String, Slot)> {
+        let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
+        let due: Vec<(String, Slot)> = self.slots.extract_if(.., |_, slot| due(slot)).collect();
+        due.iter().for_each(|(name, _)| self.places.give_back(name));
+        due
+    }
+
+    fn dealt(&self) -> BTreeMap<String, usize> {
         self.slots.iter().map(|(name, slot)| (name.clone(), slot.index)).collect()
     }
 
@@ -130,10 +138,7 @@ impl Follower {
         if state.closing {
             return None;
         }
-        let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
-        let due: Vec<String> =
-            state.slots.iter().filter(|(_, slot)| due(slot)).map(|(name, _)| name.clone()).collect();
-        due.iter().for_each(|name| state.release(name));
+        let failed = state.take_due(now);
         for step in wanted::steps(&state.declared, &state.given_up, &seen, &state.members()) {
             match step {
                 Step::Start(wanted) => {
@@ -158,11 +163,30 @@ impl Follower {
                 }
             }
         }
+        for (name, slot) in failed {
+            // Nobody wants it any more: what its tries have left must go.
+            if !state.slots.contains_key(&name) {
+                state.failures.remove(&name);
+                state.slots.insert(name.clone(), Slot { now: Now::Starting, ..slot });
+                self.give_up(name);
+            }
+        }
         let wait = |slot: &Slot| match slot.now {
             Now::FailedUntil(at) => Some(at.saturating_sub(now)),
             _ => None,
         };
         state.slots.values().filter_map(wait).min()
+    }
+
+    /// Clears what is left of a node that never ran.
+    fn give_up(self: &Arc<Self>, name: String) {
+        let follower = self.clone();
+        self.ground.tasks.spawn("node end", async move {
+            follower.clear(&name).await;
+            follower.state.lock().release(&name);
+            follower.moved.notify_waiters();
+            follower.changed.notify_one();
+        });
     }
 
     fn begin(self: &Arc<Self>, wanted: Wanted, index: usize) {
