@@ -111,6 +111,8 @@ pub enum ApiError {
     },
     /// Something is broken here (500).
     Internal(String),
+    /// What is asked cannot be done as things are (500 without a reason).
+    Failure(String),
     /// The client knows a revision that this server has not reached (504).
     TooLargeRevision {
         /// The revision asked for.
@@ -197,13 +199,13 @@ impl ApiError {
             Self::TooLarge(_) => 413,
             Self::UnsupportedMediaType(_) => 415,
             Self::TooManyRequests { .. } => 429,
-            Self::Internal(_) => 500,
+            Self::Internal(_) | Self::Failure(_) => 500,
             Self::Unavailable(_) => 503,
             Self::TooLargeRevision { .. } | Self::Undecided(_) => 504,
         }
     }
 
-    /// The machine-readable reason.
+    /// The machine-readable reason; empty where Kubernetes gives none.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
@@ -220,6 +222,7 @@ impl ApiError {
             Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
             Self::TooManyRequests { .. } => "TooManyRequests",
             Self::Internal(_) => "InternalError",
+            Self::Failure(_) => "",
             Self::Unavailable(_) => "ServiceUnavailable",
             Self::TooLargeRevision { .. } | Self::Undecided(_) => "Timeout",
         }
@@ -242,7 +245,7 @@ impl ApiError {
             metadata: ListMeta::default(),
             status: Some("Failure".into()),
             message: Some(self.to_string()),
-            reason: Some(self.reason().into()),
+            reason: Some(self.reason().into()).filter(|reason: &String| !reason.is_empty()),
             details: self.details(),
             code: Some(i32::from(self.code())),
         }
@@ -363,6 +366,7 @@ impl std::fmt::Display for ApiError {
             Self::Internal(message) => write!(f, "Internal error occurred: {message}"),
             Self::TooManyRequests { message, .. }
             | Self::Unprocessable(message)
+            | Self::Failure(message)
             | Self::BadRequest(message)
             | Self::MethodNotAllowed(message)
             | Self::NotAcceptable(message)

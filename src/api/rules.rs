@@ -24,6 +24,11 @@ pub(super) fn keep_what_was_given(new: &mut Object, old: &Object) {
     default::keep_what_was_given(new, old);
 }
 
+/// Numbers the template of a kind whose changes of it are counted.
+pub(super) fn number_template(new: &mut Object, old: Option<&Object>) {
+    default::number_template(new, old);
+}
+
 /// Refuses a new object that breaks its kind's rules.
 pub(super) fn check_create(object: &Object) -> Result<(), ApiError> {
     answer(object, validate::validate_create(object))

@@ -46,6 +46,7 @@ impl Api {
                 candidate.meta_mut().name = Some(generated_name(prefix));
             }
             rules::apply_defaults(&mut candidate);
+            rules::number_template(&mut candidate, None);
             let events = admission::admit_create(self, &mut candidate)?;
             rules::give_identity(&mut candidate);
             rules::first_status(&mut candidate);
@@ -218,6 +219,7 @@ fn next_version(current: &Object, mut edited: Object, part: Part) -> Result<Obje
             edited.copy_status_from(current);
             rules::keep_what_was_given(&mut edited, current);
             rules::apply_defaults(&mut edited);
+            rules::number_template(&mut edited, Some(current));
             rules::check_update(&edited, current)?;
         }
         Part::Status => {

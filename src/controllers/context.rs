@@ -109,6 +109,7 @@ const ALL: &[(&str, Start)] = &[
     ("resourcequota", super::resource_quota::start),
     ("namespace", super::namespace::start),
     ("serviceaccount", super::namespace::service_account::start),
+    ("serviceaccount-token", super::namespace::account_token::start),
     ("root-ca-certificate-publisher-controller", super::namespace::root_certificate::start),
     ("podgc", super::pod_gc::start),
     ("nodelifecycle", super::node_lifecycle::start),

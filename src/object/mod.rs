@@ -5,6 +5,7 @@
 mod any;
 pub mod completion_indexes;
 pub mod config;
+pub mod go_text;
 pub mod job;
 mod key;
 mod key_map;

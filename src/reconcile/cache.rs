@@ -182,12 +182,11 @@ impl Index {
 impl Groups {
     /// The object was in one group and is in another, or the same, or none.
     fn change(&mut self, old: Option<&String>, new: Option<&String>, key: &Key, object: &Arc<Object>) {
-        if let Some(old) = old.filter(|old| Some(*old) != new) {
-            if let Some(group) = self.0.get_mut(old) {
-                group.remove(key);
-                if group.is_empty() {
-                    self.0.remove(old);
-                }
+        let left = old.filter(|old| Some(*old) != new);
+        if let Some((old, group)) = left.and_then(|old| Some((old, self.0.get_mut(old)?))) {
+            group.remove(key);
+            if group.is_empty() {
+                self.0.remove(old);
             }
         }
         let Some(new) = new else { return };
@@ -232,11 +231,7 @@ impl<T: Typed> Cache<T> {
     /// The objects of one namespace, by key.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Shared<T>> {
         let index = self.slot.index.read();
-        index
-            .objects
-            .in_namespace(namespace)
-            .filter_map(Shared::from_object)
-            .collect()
+        index.objects.in_namespace(namespace).filter_map(Shared::from_object).collect()
     }
 
     /// The objects whose controller has this uid, in no order.

@@ -9,6 +9,7 @@ mod limits;
 mod pod_spec;
 mod service;
 mod storage;
+mod template_generation;
 mod update;
 mod volumes;
 mod workload;
@@ -23,6 +24,7 @@ use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
 pub use self::pod_spec::apply_pod_spec_defaults;
+pub use self::template_generation::number_template;
 pub use self::update::keep_what_was_given;
 use crate::object::pod_preset::PodPreset;
 use crate::object::resources::qos_class;

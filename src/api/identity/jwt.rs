@@ -42,6 +42,7 @@ pub(super) struct Claims {
     pub(super) audiences: Vec<String>,
     pub(super) issued_at: i64,
     pub(super) not_before: i64,
+    /// [`NEVER`] where only its object's end ends it.
     pub(super) expires_at: i64,
     /// From here on the holder should have taken a new one.
     pub(super) warn_after: Option<i64>,
@@ -52,9 +53,22 @@ pub(super) struct Claims {
     pub(super) node: Option<Bound>,
 }
 
+/// The time of expiry of a token that does not expire: it then says nothing of it.
+pub(super) const NEVER: i64 = i64::MAX;
+
+fn never() -> i64 {
+    NEVER
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_never(at: &i64) -> bool {
+    *at == NEVER
+}
+
 #[derive(Serialize, Deserialize)]
 struct Payload {
     aud: Vec<String>,
+    #[serde(default = "never", skip_serializing_if = "is_never")]
     exp: i64,
     iat: i64,
     iss: String,

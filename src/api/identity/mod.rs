@@ -5,6 +5,7 @@
 
 mod issue;
 mod jwt;
+mod long_lived;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Eviction: a deletion that asks the pod's disruption budget first (PDB-1).
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::write::Part;
 use crate::api::{Api, ApiError, Cause, DeleteOptions};
@@ -12,6 +13,7 @@ use crate::object::{Key, Kind, Shared};
 
 /// How many pods under disruption a budget may list before the controller has caught up.
 const MAX_DISRUPTED: usize = 2000;
+const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
 
 impl Api {
     /// Deletes a pod if its disruption budget allows.
@@ -45,7 +47,7 @@ impl Api {
             });
         let budget = covering.next();
         if covering.next().is_some() {
-            return Err(ApiError::Internal(
+            return Err(ApiError::Failure(
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
                     .into(),
             ));
@@ -62,52 +64,8 @@ impl Api {
     ) -> Result<(), ApiError> {
         let (name, pod_name, pod_ready) = (budget.name().to_string(), pod.name().to_string(), is_ready(pod));
         let now = self.clock().time();
-        let check = |value: &mut PodDisruptionBudget| -> Result<(), ApiError> {
-            let generation = value.metadata.generation.unwrap_or(0);
-            let always_allow = value.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref())
-                == Some("AlwaysAllow");
-            let status = value.status.get_or_insert_default();
-            let (healthy, desired) =
-                (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
-            let allowed = status.disruptions_allowed.unwrap_or(0);
-            let refused = |causes: Vec<Cause>| ApiError::TooManyRequests {
-                message: "Cannot evict pod as it would violate the pod's disruption budget.".into(),
-                causes,
-                retry_after_seconds: 0,
-            };
-            let cause = |message: String| {
-                vec![Cause { reason: "DisruptionBudget".into(), message, field: String::new() }]
-            };
-            // An unhealthy pod costs nothing: always, or while the healthy ones are enough.
-            if !pod_ready && (always_allow || healthy >= desired.max(1)) {
-                return Ok(());
-            }
-            if status.observed_generation.unwrap_or(0) < generation {
-                return Err(ApiError::TooManyRequests {
-                    message: "Cannot evict pod as it would violate the pod's disruption budget.".into(),
-                    causes: cause(format!(
-                        "The disruption budget {name} is still being processed by the server."
-                    )),
-                    retry_after_seconds: 10,
-                });
-            }
-            let disrupted = status.disrupted_pods.get_or_insert_default();
-            if disrupted.len() > MAX_DISRUPTED {
-                return Err(ApiError::forbidden(
-                    Kind::PodDisruptionBudget,
-                    &name,
-                    "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
-                ));
-            }
-            if allowed <= 0 {
-                return Err(refused(cause(format!(
-                    "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
-                ))));
-            }
-            status.disruptions_allowed = Some(allowed - 1);
-            disrupted.insert(pod_name.clone(), now.clone());
-            Ok(())
-        };
+        let check =
+            |value: &mut PodDisruptionBudget| take_one(value, &name, &pod_name, pod_ready, now.clone());
         if dry_run {
             return check(&mut PodDisruptionBudget::clone(budget));
         }
@@ -138,6 +96,81 @@ impl Api {
             Ok(())
         });
         marked.map(drop)
+    }
+}
+
+/// Takes one disruption from a budget, if the pod costs one and there is one.
+fn take_one(
+    budget: &mut PodDisruptionBudget,
+    name: &str,
+    pod_name: &str,
+    pod_ready: bool,
+    now: Time,
+) -> Result<(), ApiError> {
+    let generation = budget.metadata.generation.unwrap_or(0);
+    let always_allow =
+        budget.spec.as_ref().and_then(|s| s.unhealthy_pod_eviction_policy.as_deref()) == Some("AlwaysAllow");
+    let status = budget.status.get_or_insert_default();
+    let (healthy, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
+    // An unhealthy pod costs nothing: always, or while the healthy ones are enough.
+    if !pod_ready && (always_allow || healthy >= desired.max(1)) {
+        return Ok(());
+    }
+    if status.observed_generation.unwrap_or(0) < generation {
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(refusal(why, 10));
+    }
+    if status.disrupted_pods.as_ref().is_some_and(|pods| pods.len() > MAX_DISRUPTED) {
+        return Err(ApiError::forbidden(
+            Kind::PodDisruptionBudget,
+            name,
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+        ));
+    }
+    let left = status.disruptions_allowed.unwrap_or(0) - 1;
+    if left < 0 {
+        return Err(refusal(why_none_is_left(name, status), 0));
+    }
+    status.disruptions_allowed = Some(left);
+    if left == 0 {
+        exhaust(status, budget.metadata.generation, &now);
+    }
+    status.disrupted_pods.get_or_insert_default().insert(pod_name.into(), now);
+    Ok(())
+}
+
+fn refusal(why: String, retry_after_seconds: i32) -> ApiError {
+    ApiError::TooManyRequests {
+        message: "Cannot evict pod as it would violate the pod's disruption budget.".into(),
+        causes: vec![Cause { reason: "DisruptionBudget".into(), message: why, field: String::new() }],
+        retry_after_seconds,
+    }
+}
+
+/// A budget that could not be computed says so first: its counts mean nothing then.
+fn why_none_is_left(name: &str, status: &PodDisruptionBudgetStatus) -> String {
+    let (healthy, desired) = (status.current_healthy.unwrap_or(0), status.desired_healthy.unwrap_or(0));
+    let condition = status.conditions.iter().flatten().find(|c| c.type_ == DISRUPTION_ALLOWED);
+    let told = condition.filter(|c| c.status == "False" && !c.message.is_empty());
+    let refuses = format!("The disruption budget {name} does not allow evicting pods currently");
+    match told {
+        Some(c) if c.reason == "SyncFailed" => format!("{refuses} because it failed sync: {}", c.message),
+        _ if healthy <= desired => {
+            format!("The disruption budget {name} needs {desired} healthy pods and has {healthy} currently")
+        }
+        Some(c) => format!("{refuses} ({}): {}", c.reason, c.message),
+        None => refuses,
+    }
+}
+
+/// The last disruption is taken: the condition says so before the controller has counted.
+fn exhaust(status: &mut PodDisruptionBudgetStatus, generation: Option<i64>, now: &Time) {
+    for condition in status.conditions.iter_mut().flatten().filter(|c| c.type_ == DISRUPTION_ALLOWED) {
+        if condition.status != "False" {
+            condition.last_transition_time = now.clone();
+        }
+        (condition.status, condition.reason) = ("False".into(), "InsufficientPods".into());
+        (condition.message, condition.observed_generation) = (String::new(), generation);
     }
 }
 

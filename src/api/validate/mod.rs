@@ -8,6 +8,7 @@ mod autoscaling;
 mod batch;
 #[cfg(test)]
 mod cases;
+mod changed;
 mod cluster;
 mod config;
 mod container;

@@ -18,8 +18,26 @@ pub(super) fn pod(errors: &mut FieldErrors, pod: &Pod) {
     pod_spec::pod_spec(errors, &Path::root("spec"), spec_of(pod));
 }
 
+/// Which pods of a ReplicaSet go first when there are too many: those that cost less.
+const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// The deletion cost of a pod, if it has one, is a number as Kubernetes reads it: neither `+1` nor `01`.
+pub(super) fn deletion_cost(errors: &mut FieldErrors, pod: &Pod) {
+    let annotations = pod.metadata.annotations.as_ref();
+    let Some(cost) = annotations.and_then(|a| a.get(DELETION_COST)) else { return };
+    let is_odd = cost.starts_with('+') || cost.starts_with('0') && cost != "0";
+    if is_odd || cost.parse::<i32>().is_err() {
+        errors.invalid(
+            &Path::root("metadata.annotations").key(DELETION_COST),
+            cost,
+            "must be a 32bit integer",
+        );
+    }
+}
+
 /// What holds for new pods.
 pub(super) fn create(errors: &mut FieldErrors, new: &Pod) {
+    deletion_cost(errors, new);
     pod(errors, new);
     let spec = spec_of(new);
     if spec.ephemeral_containers.as_ref().is_some_and(|e| !e.is_empty()) {

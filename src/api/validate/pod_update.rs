@@ -15,6 +15,10 @@ const ONLY_ADDITIONS: &str = "only additions are allowed";
 
 pub(super) fn update(errors: &mut FieldErrors, new_pod: &Pod, old_pod: &Pod) {
     let before = errors.count();
+    // What was stored before this was checked may stay.
+    if new_pod.metadata.annotations != old_pod.metadata.annotations {
+        pod::deletion_cost(errors, new_pod);
+    }
     pod::pod(errors, new_pod);
     let (new, old) = (pod::spec_of(new_pod), pod::spec_of(old_pod));
     let path = Path::root("spec");

@@ -5,6 +5,7 @@ use k8s_openapi::api::apps::v1::{
 };
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Volume};
 
+use super::changed::changed_part;
 use super::field::{FieldErrors, Path, Shown, quote};
 use super::{names, storage, workload};
 
@@ -191,6 +192,6 @@ pub(super) fn revision(errors: &mut FieldErrors, revision: &ControllerRevision) 
 pub(super) fn revision_update(errors: &mut FieldErrors, new: &ControllerRevision, old: &ControllerRevision) {
     revision(errors, new);
     if new.data != old.data {
-        errors.invalid(&Path::root("data"), &new.data.0, "field is immutable");
+        errors.invalid(&Path::root("data"), &changed_part(&new.data.0, &old.data.0), "field is immutable");
     }
 }

@@ -9,13 +9,12 @@ use k8s_openapi::api::autoscaling::v2::{
     MetricValueStatus, ObjectMetricSource, ResourceMetricStatus,
 };
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::replicas::{Goal, Measured, Metrics, Proposal, Question, Tolerance, propose};
 use crate::api::Api;
 use crate::api::usage::ResourceUsage;
-use crate::object::Shared;
 use crate::object::quantity::Amount;
+use crate::object::{Shared, go_text};
 
 /// The target as it is.
 pub(super) struct Target<'a> {
@@ -99,7 +98,7 @@ fn unmeasured(namespace: &str, metric: &MetricSpec) -> Failure {
     }
     if let Some(ExternalMetricSource { metric, .. }) = &metric.external {
         let name = &metric.name;
-        let selector = metric.selector.as_ref().map_or_else(|| "nil".to_string(), go_text);
+        let selector = metric.selector.as_ref().map_or_else(|| "nil".to_string(), go_text::label_selector);
         let event = format!(
             "unable to get external metric {namespace}/{name}/{selector}: unable to fetch metrics from external \
              metrics API: no external metrics API (external.metrics.k8s.io) registered"
@@ -109,20 +108,6 @@ fn unmeasured(namespace: &str, metric: &MetricSpec) -> Failure {
     }
     let event = format!("unknown metric source type {:?}", metric.type_);
     Failure { reason: "InvalidMetricSourceType", error: event.clone(), event }
-}
-
-/// A selector as Go prints it.
-fn go_text(selector: &LabelSelector) -> String {
-    let labels = selector.match_labels.iter().flatten().map(|(key, value)| format!("{key}: {value},"));
-    let expressions = selector.match_expressions.iter().flatten().map(|e| {
-        let values = e.values.clone().unwrap_or_default().join(" ");
-        format!("LabelSelectorRequirement{{Key:{},Operator:{},Values:[{values}],}},", e.key, e.operator)
-    });
-    format!(
-        "&LabelSelector{{MatchLabels:map[string]string{{{}}},MatchExpressions:[]LabelSelectorRequirement{{{}}},}}",
-        labels.collect::<String>(),
-        expressions.collect::<String>()
-    )
 }
 
 type Resource = (i32, String, MetricValueStatus);

@@ -1,12 +1,13 @@
 //! HorizontalPodAutoscalers: a target's size follows what its pods use (HPA-1).
 //!
-//! Every 15 seconds each autoscaler measures, asks `replicas` how many pods that means, lets `behavior` bound
+//! Every 15 seconds each autoscaler measures, asks `recommend` how many pods that means, lets `behavior` bound
 //! the step, and sets the size through the target's scale. What it recommended and did before it remembers
 //! only while it runs: a new one begins with the size it finds.
 
 mod behavior;
 mod conditions;
 mod metrics;
+mod recommend;
 mod replicas;
 mod target;
 
@@ -17,24 +18,20 @@ use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::autoscaling::v2::{
-    HPAScalingRules, HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricStatus,
+    HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus, MetricStatus,
 };
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind, WriteOptions};
-use crate::object::quantity::Amount;
 use crate::object::{Key, Kind, Shared, Uid};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 use behavior::Past;
 use conditions::{Aspect, Conditions};
-use replicas::Tolerance;
 
 /// How often sizes are reconsidered.
 const SYNC: Duration = Duration::from_secs(15);
-/// How far from its target a metric may be without anything being done.
-const TOLERANCE: f64 = 0.1;
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -176,104 +173,6 @@ impl Autoscalers {
             Ordering::Equal => String::new(),
         };
         Some(Wish { replicas: outcome.replicas, reason })
-    }
-
-    /// The largest size that any metric asks for, and what that metric is called.
-    fn recommend(&self, turn: &mut Turn<'_>, scale: &Scale, current: i32) -> Result<(i32, String), String> {
-        let autoscaler = turn.autoscaler;
-        let pods = self.pods_of(turn, scale)?;
-        let behavior = autoscaler.spec.behavior.as_ref();
-        let tolerance = |rules: Option<&HPAScalingRules>| {
-            rules.and_then(|r| r.tolerance.as_ref()).map_or(TOLERANCE, |q| Amount::of(q).as_f64())
-        };
-        let target = metrics::Target {
-            namespace: autoscaler.namespace(),
-            pods: &pods,
-            replicas: current,
-            tolerance: Tolerance {
-                up: tolerance(behavior.and_then(|b| b.scale_up.as_ref())),
-                down: tolerance(behavior.and_then(|b| b.scale_down.as_ref())),
-            },
-            now: self.api.clock().now(),
-        };
-        let specs = autoscaler.spec.metrics.as_deref().unwrap_or_default();
-        let (mut best, mut failures, mut statuses) = (None::<(i32, String)>, Vec::new(), Vec::new());
-        for spec in specs {
-            match metrics::ask(&self.api, &target, spec) {
-                Ok(answer) => {
-                    statuses.push(answer.status);
-                    if best.as_ref().is_none_or(|(replicas, _)| answer.replicas > *replicas) {
-                        best = Some((answer.replicas, answer.name));
-                    }
-                }
-                Err(failure) => {
-                    self.warn(turn, failure.reason, &failure.event);
-                    // Its place stays, empty, as in Kubernetes.
-                    statuses.push(MetricStatus::default());
-                    failures.push(failure);
-                }
-            }
-        }
-        turn.metrics = Some(statuses);
-        // Half the picture may let the target grow, but not shrink.
-        match (best, failures.first()) {
-            (Some((replicas, name)), first) if first.is_none() || replicas >= current => {
-                let message =
-                    format!("the HPA was able to successfully calculate a replica count from {name}");
-                turn.conditions.set(Aspect::ScalingActive, true, "ValidMetricFound", message);
-                Ok((replicas, name))
-            }
-            (_, Some(first)) => {
-                let message = format!("the HPA was unable to compute the replica count: {}", first.event);
-                turn.conditions.set(Aspect::ScalingActive, false, first.reason, message);
-                Err(format!(
-                    "invalid metrics ({} invalid out of {}), first error is: {}",
-                    failures.len(),
-                    specs.len(),
-                    first.error
-                ))
-            }
-            // Validation sees to it that there is a metric.
-            _ => Err("no metrics".into()),
-        }
-    }
-
-    /// The pods of the target, which nobody else may scale.
-    fn pods_of(&self, turn: &mut Turn<'_>, scale: &Scale) -> Result<Vec<Shared<Pod>>, String> {
-        let text = scale.status.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default();
-        if text.is_empty() {
-            let why = "selector is required";
-            self.warn(turn, "SelectorRequired", why);
-            let message = "the HPA target's scale is missing a selector";
-            turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", message);
-            return Err(why.into());
-        }
-        let selector = match target::selector_of(scale) {
-            Ok(selector) => selector,
-            Err(error) => {
-                let why = format!(
-                    "couldn't convert selector into a corresponding internal selector object: {error}"
-                );
-                self.warn(turn, "InvalidSelector", &why);
-                turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", why.as_str());
-                return Err(why);
-            }
-        };
-        let autoscaler = turn.autoscaler;
-        let mut pods = self.pods.in_namespace(autoscaler.namespace());
-        pods.retain(|pod| selector.matches(pod.metadata.labels.as_ref()));
-        let all = self.scalers.in_namespace(autoscaler.namespace());
-        let rivals = target::rivals(&self.api, &all, &pods);
-        if rivals.len() > 1 {
-            let named: Vec<_> =
-                rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
-            let why =
-                format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
-            self.warn(turn, "AmbiguousSelector", &why);
-            turn.conditions.set(Aspect::ScalingActive, false, "AmbiguousSelector", why.as_str());
-            return Err(why);
-        }
-        Ok(pods)
     }
 
     fn rescale(&self, turn: &mut Turn<'_>, kind: Kind, mut scale: Scale, current: i32, wish: &Wish) {

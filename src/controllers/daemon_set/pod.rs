@@ -14,6 +14,10 @@ use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
 /// The field by which a pod names its node before the scheduler has bound it.
 const NODE_NAME_FIELD: &str = "metadata.name";
 
+/// Where a DaemonSet tells how often its template was changed, and its pods which of those they are of.
+const TEMPLATE_GENERATION: (&str, &str) =
+    ("deprecated.daemonset.template.generation", "pod-template-generation");
+
 /// What every daemon tolerates: it belongs to its node, in good days and bad.
 const AUTOMATIC: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", NO_EXECUTE),
@@ -73,6 +77,9 @@ pub(super) fn pod_for(set: &Shared<DaemonSet>, node: &str, hash: &str) -> Pod {
     let mut pod = pod_control::pod_of(set.object(), &set.spec.template);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(POD_REVISION_LABEL.to_string(), hash.to_string());
+    // For old clients; which pods are up to date is told by the hash alone.
+    let generation = set.metadata.annotations.as_ref().and_then(|a| a.get(TEMPLATE_GENERATION.0));
+    labels.extend(generation.map(|number| (TEMPLATE_GENERATION.1.to_string(), number.clone())));
     let spec = pod.spec.get_or_insert_default();
     spec.tolerations = Some(tolerations(spec));
     spec.affinity = Some(bound_to(spec.affinity.take(), node));

@@ -60,6 +60,15 @@ pub(super) fn sync(annotations: &mut BTreeMap<String, String>, deployment: &Obje
     }
 }
 
+/// Gives a Deployment that is rolled back the annotations of the ReplicaSet it goes back to; its private ones
+/// stay its own.
+pub(super) fn restore(deployment: &mut ObjectMeta, replica_set: Option<&BTreeMap<String, String>>) {
+    let annotations = deployment.annotations.get_or_insert_default();
+    annotations.retain(|name, _| is_private(name));
+    let shared = replica_set.into_iter().flatten().filter(|(name, _)| !is_private(name));
+    annotations.extend(shared.map(|(name, value)| (name.clone(), value.clone())));
+}
+
 /// `history,revision`, dropping the oldest entries when that is too long.
 fn appended(history: &str, revision: &str) -> String {
     let mut entries: Vec<&str> = history.split(',').filter(|e| !e.is_empty()).collect();
@@ -108,6 +117,26 @@ mod tests {
         let before = set.clone();
         sync(&mut set, &deployment, 4);
         assert_eq!(set, before, "a revision never goes back");
+    }
+
+    #[test]
+    fn a_rolled_back_deployment_gets_the_old_cause_and_keeps_what_is_its_own_dep_4() {
+        let mut deployment = ObjectMeta {
+            annotations: Some(map(&[
+                ("kubernetes.io/change-cause", "third"),
+                ("since", "third"),
+                (REVISION, "3"),
+            ])),
+            ..ObjectMeta::default()
+        };
+        restore(
+            &mut deployment,
+            Some(&map(&[("kubernetes.io/change-cause", "first"), (REVISION, "1"), (MAX_REPLICAS, "4")])),
+        );
+        assert_eq!(
+            deployment.annotations,
+            Some(map(&[("kubernetes.io/change-cause", "first"), (REVISION, "3")]))
+        );
     }
 
     #[test]

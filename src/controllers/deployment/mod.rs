@@ -1,7 +1,7 @@
 //! Deployments: changing the version of a number of equal pods gradually.
 //!
 //! [`fleet`] is what the decisions see; [`rolling`], [`recreate`] and [`scaling`] decide sizes, [`history`]
-//! revisions, [`progress`] conditions; [`sync`] carries it out.
+//! revisions, [`progress`] conditions; [`sync`] carries it out on [`replica_sets`].
 
 mod annotations;
 mod fleet;
@@ -9,6 +9,7 @@ mod hash;
 mod history;
 mod progress;
 mod recreate;
+mod replica_sets;
 mod rollback;
 mod rolling;
 mod scaling;

@@ -24,6 +24,7 @@ impl DeploymentController {
         }
         let target = history::revision_to_roll_back_to(asked, sets);
         let template = target.and_then(|set| set.spec.template.clone());
+        let of_target = target.and_then(|set| set.metadata.annotations.clone());
         self.api.modify::<Deployment>(&deployment.key(), |fresh| {
             if let Some(annotations) = &mut fresh.metadata.annotations {
                 annotations.remove(annotations::ROLLBACK_TO);
@@ -32,6 +33,9 @@ impl DeploymentController {
                 && !hash::same_template(template, &fresh.spec.template)
             {
                 fresh.spec.template = hash::without_hash(template);
+                // The cause of the change comes back with it: the ReplicaSet that becomes the new one takes
+                // over the Deployment's.
+                annotations::restore(&mut fresh.metadata, of_target.as_ref());
             }
             Ok(())
         })?;

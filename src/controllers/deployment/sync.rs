@@ -1,43 +1,20 @@
 //! Carrying out what was decided for one Deployment.
 
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{
-    Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet, ReplicaSetSpec,
-};
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::fleet::{Budget, Fleet, Member, Resize, Strategy};
+use super::fleet::{Fleet, Resize, Strategy};
 use super::progress::{self, new_condition, reason};
+use super::replica_sets::{Sets, new_replica_set};
 use super::{DeploymentController, annotations, hash, history, recreate, rolling, scaling};
-use crate::api::{ApiError, DeleteOptions};
+use crate::api::ApiError;
 use crate::controllers::claim::claim;
-use crate::object::owner::{controller_reference, is_controlled_by, is_terminating};
+use crate::object::owner::{is_controlled_by, is_terminating};
 use crate::object::readiness::is_terminal;
-use crate::object::selector::{Labels, Selector};
+use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared};
-
-/// A Deployment's ReplicaSets: the one with its template, if there is one, and the others.
-pub(super) struct Sets {
-    pub(super) all: Vec<Shared<ReplicaSet>>,
-    pub(super) new: Option<Shared<ReplicaSet>>,
-}
-
-impl Sets {
-    fn old(&self) -> impl Iterator<Item = &Shared<ReplicaSet>> {
-        let new = self.new.as_ref().map(|n| n.uid().to_string());
-        self.all.iter().filter(move |set| Some(set.uid()) != new.as_deref())
-    }
-
-    fn fleet(&self, deployment: &Deployment) -> Fleet {
-        let new = self.new.as_ref().map(Shared::uid);
-        Fleet {
-            budget: Budget::of(deployment),
-            members: self.all.iter().map(|set| Member::of(set, Some(set.uid()) == new)).collect(),
-            status_replicas: deployment.status.as_ref().and_then(|s| s.replicas).unwrap_or(0),
-        }
-    }
-}
 
 /// What a turn has to tell besides the counts.
 #[derive(Default)]
@@ -150,34 +127,21 @@ impl DeploymentController {
         })
     }
 
-    /// Brings annotations and `minReadySeconds` of the new ReplicaSet up to date.
+    /// Brings the new ReplicaSet up to date; what there is to tell of it.
     fn refresh_new(&self, deployment: &Shared<Deployment>, sets: &mut Sets) -> Result<News, ApiError> {
-        let Some(new) = sets.new.clone() else { return Ok(News::default()) };
-        let revision = history::next_revision(sets.old());
-        let refreshed = self.api.modify::<ReplicaSet>(&new.key(), |set| {
-            expect_same(set, &new)?;
-            let of_set = set.metadata.annotations.get_or_insert_default();
-            annotations::sync(of_set, &deployment.metadata, revision);
-            set.spec.min_ready_seconds = deployment.spec.min_ready_seconds;
-            Ok(())
-        })?;
-        self.note_written(deployment, &new, &refreshed);
-        if let Some(slot) = sets.all.iter_mut().find(|set| set.uid() == new.uid()) {
-            *slot = refreshed.clone();
-        }
+        self.refresh(deployment, sets)?;
+        let Some(new) = &sets.new else { return Ok(News::default()) };
         let now = self.api.clock().now();
         let unknown = deployment
             .status
             .as_ref()
             .is_none_or(|status| progress::condition(status, progress::PROGRESSING).is_none());
-        let found = format!("Found new replica set \"{}\"", refreshed.name());
-        let news = News {
-            revision: Some(annotations::revision(&refreshed.metadata)),
+        let found = format!("Found new replica set \"{}\"", new.name());
+        Ok(News {
+            revision: Some(annotations::revision(&new.metadata)),
             condition: (unknown && progress::deadline(deployment).is_some())
                 .then(|| new_condition(progress::PROGRESSING, "True", reason::FOUND, found, now)),
-        };
-        sets.new = Some(refreshed);
-        Ok(news)
+        })
     }
 
     /// Makes the ReplicaSet of the Deployment's template.
@@ -211,6 +175,8 @@ impl DeploymentController {
                 self.tell(deployment, &sets, &news, Telling::Rollout)
             }
             Err(error) if error.is_already_exists() => self.resolve_collision(deployment, &key),
+            // Nothing can be made in a namespace that goes, and nothing needs to be.
+            Err(error) if error.is_namespace_going() => Ok(()),
             Err(error) => {
                 let message = format!("Failed to create new replica set \"{}\": {error}", key.name);
                 self.recorder.warning(deployment.object(), reason::CREATE_FAILED, message.as_str());
@@ -252,59 +218,11 @@ impl DeploymentController {
         })
     }
 
-    /// Gives a ReplicaSet its size, if it still has the one the decision was based on.
-    fn resize(&self, deployment: &Shared<Deployment>, sets: &Sets, resize: &Resize) -> Result<(), ApiError> {
-        let Some(set) = sets.all.iter().find(|set| set.name() == resize.name) else { return Ok(()) };
-        let budget = Budget::of(deployment);
-        let resized = self.api.modify::<ReplicaSet>(&set.key(), |fresh| {
-            expect_same(fresh, set)?;
-            fresh.spec.replicas = Some(resize.to);
-            let of_set = fresh.metadata.annotations.get_or_insert_default();
-            annotations::set_sizes(of_set, budget.replicas, budget.max_replicas());
-            Ok(())
-        })?;
-        self.note_written(deployment, set, &resized);
-        let (from, to) = (resize.from, resize.to);
-        if from != to {
-            let direction = if to > from { "up" } else { "down" };
-            let message = format!("Scaled {direction} replica set {} from {from} to {to}", set.name());
-            self.recorder.normal(deployment.object(), "ScalingReplicaSet", message);
-        }
-        Ok(())
-    }
-
-    fn note_written(
-        &self,
-        deployment: &Shared<Deployment>,
-        before: &Shared<ReplicaSet>,
-        after: &Shared<ReplicaSet>,
-    ) {
-        if before.object().revision() != after.object().revision() {
-            self.written.note(deployment.uid(), after);
-        }
-    }
-
     fn clean_up_when_complete(&self, deployment: &Shared<Deployment>, sets: &Sets) -> Result<(), ApiError> {
         match &deployment.status {
             Some(status) if progress::is_complete(deployment, status) => self.clean_up(deployment, sets),
             _ => Ok(()),
         }
-    }
-
-    /// Forgets old ReplicaSets beyond the history limit.
-    fn clean_up(&self, deployment: &Shared<Deployment>, sets: &Sets) -> Result<(), ApiError> {
-        for set in history::to_clean_up(deployment.spec.revision_history_limit, sets.old()) {
-            let options = DeleteOptions {
-                resource_version: Some(set.object().revision()),
-                ..DeleteOptions::uid(set.uid())
-            };
-            match self.api.delete(Kind::ReplicaSet, &set.key(), &options) {
-                // Changed since: it is looked at again when the cache shows the change.
-                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     /// Writes the status, once and only when it changed, and comes back when the rollout's deadline ends.
@@ -376,47 +294,4 @@ fn next_status(
         Telling::Counts => progress::counted,
     };
     tell(deployment, before, &sets.all, sets.new.as_ref(), now)
-}
-
-/// Refuses to change a ReplicaSet that is not as the decision saw it.
-fn expect_same(fresh: &ReplicaSet, seen: &Shared<ReplicaSet>) -> Result<(), ApiError> {
-    let same = fresh.metadata.uid.as_deref() == Some(seen.uid()) && fresh.spec.replicas == seen.spec.replicas;
-    if same { Ok(()) } else { Err(ApiError::modified(Kind::ReplicaSet, seen.name())) }
-}
-
-fn new_replica_set(deployment: &Shared<Deployment>, hash: &str, replicas: i32, revision: i64) -> ReplicaSet {
-    let with_hash = |labels: Option<&Labels>| {
-        let mut labels = labels.cloned().unwrap_or_default();
-        labels.insert(hash::HASH_LABEL.to_string(), hash.to_string());
-        Some(labels)
-    };
-    let mut template = deployment.spec.template.clone();
-    let meta = template.metadata.get_or_insert_default();
-    meta.labels = with_hash(meta.labels.as_ref());
-    let labels = meta.labels.clone();
-    let selector = LabelSelector {
-        match_labels: with_hash(deployment.spec.selector.match_labels.as_ref()),
-        ..deployment.spec.selector.clone()
-    };
-    let budget = Budget::of(deployment);
-    let mut of_set = std::collections::BTreeMap::new();
-    annotations::sync(&mut of_set, &deployment.metadata, revision);
-    annotations::set_sizes(&mut of_set, budget.replicas, budget.max_replicas());
-    ReplicaSet {
-        metadata: ObjectMeta {
-            name: Some(format!("{}-{hash}", deployment.name())),
-            namespace: Some(deployment.namespace().to_string()),
-            labels,
-            annotations: Some(of_set),
-            owner_references: Some(vec![controller_reference(deployment.object())]),
-            ..ObjectMeta::default()
-        },
-        spec: ReplicaSetSpec {
-            replicas: Some(replicas),
-            min_ready_seconds: deployment.spec.min_ready_seconds,
-            selector,
-            template: Some(template),
-        },
-        status: None,
-    }
 }

@@ -1,6 +1,7 @@
 //! PodDisruptionBudgets: how many of their pods may be disrupted now (PDB-1).
 
 mod scale;
+mod stale;
 mod status;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::api::{Change, ChangeKind};
 use crate::object::owner::is_terminating;
 use crate::object::readiness::is_ready;
 use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Object, Shared};
+use crate::object::{Key, Kind, Object, Shared, go_text};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 use scale::Asked;
 use status::{Disrupted, Expected};
@@ -40,6 +41,7 @@ pub(super) fn start(context: &Context) {
         context.follow::<ReplicationController, _>(&controller, DisruptionController::owner_changed),
     ];
     context.run(controller, queue, caches);
+    stale::start(context);
 }
 
 struct DisruptionController {
@@ -134,12 +136,13 @@ impl DisruptionController {
     }
 
     fn warn_of_unmanaged(&self, budget: &Shared<PodDisruptionBudget>) {
-        let labels = budget.spec.as_ref().and_then(|s| s.selector.as_ref()?.match_labels.clone());
+        let selector = budget.spec.as_ref().and_then(|s| s.selector.as_ref());
+        let selector = selector.map_or_else(|| "nil".to_string(), go_text::label_selector);
         self.recorder.warning(
             budget.object(),
             "UnmanagedPods",
             format!(
-                "Pods selected by this PodDisruptionBudget (selector: {labels:?}) were found to be unmanaged. \
+                "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. \
                  As a result, the status of the PDB cannot be calculated correctly, which may result in undefined \
                  behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an \
                  integer value."
@@ -174,7 +177,7 @@ impl DisruptionController {
     }
 
     fn fail_safe(&self, budget: &Shared<PodDisruptionBudget>, message: &str) -> Result<(), ApiError> {
-        self.write(budget, |fresh, before, now| status::failed(fresh, before, message, now))
+        self.write(budget, |_, before, now| status::failed(before, message, now))
     }
 
     fn write(

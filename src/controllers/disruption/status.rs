@@ -114,26 +114,27 @@ pub(super) fn status(
         disruptions_allowed: Some(allowed),
         disrupted_pods: (!disrupted.pods.is_empty()).then(|| disrupted.pods.clone()),
         observed_generation: budget.metadata.generation,
-        conditions: Some(conditions(budget, before, status, reason, "", now)),
+        conditions: Some(conditions(budget.metadata.generation, before, status, reason, "", now)),
     }
 }
 
 /// The status of a budget that could not be computed: nothing may be disrupted.
 pub(super) fn failed(
-    budget: &PodDisruptionBudget,
     before: Option<&PodDisruptionBudgetStatus>,
     message: &str,
     now: Timestamp,
 ) -> PodDisruptionBudgetStatus {
+    // What was counted last is all that was observed.
+    let observed = before.and_then(|s| s.observed_generation);
     PodDisruptionBudgetStatus {
         disruptions_allowed: Some(0),
-        conditions: Some(conditions(budget, before, "False", "SyncFailed", message, now)),
+        conditions: Some(conditions(observed, before, "False", "SyncFailed", message, now)),
         ..before.cloned().unwrap_or_default()
     }
 }
 
 fn conditions(
-    budget: &PodDisruptionBudget,
+    observed_generation: Option<i64>,
     before: Option<&PodDisruptionBudgetStatus>,
     status: &str,
     reason: &str,
@@ -146,7 +147,7 @@ fn conditions(
         status: status.into(),
         reason: reason.into(),
         message: message.into(),
-        observed_generation: budget.metadata.generation,
+        observed_generation,
         last_transition_time: time(now),
     };
     match conditions.iter_mut().find(|c| c.type_ == DISRUPTION_ALLOWED) {

@@ -8,11 +8,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::member::{Member, Port};
 use crate::object::Shared;
 
-/// More addresses than this are cut off, ready ones last.
+/// More addresses than this are left out, ready ones last.
 const CAPACITY: usize = 1000;
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
+
+/// The members that are ready, and those that are not.
+type Ranked<'a> = (Vec<&'a Member>, Vec<&'a Member>);
 
 /// Whether Endpoints were written by this controller rather than by hand.
 pub(super) fn is_ours(endpoints: &Endpoints) -> bool {
@@ -21,23 +24,17 @@ pub(super) fn is_ours(endpoints: &Endpoints) -> bool {
 
 /// The Endpoints of a service with these members.
 pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoints {
-    let (mut ready, mut not_ready): (Vec<&Member>, Vec<&Member>) =
-        members.iter().filter(|m| m.in_legacy).partition(|m| m.ready);
-    let is_cut = ready.len() + not_ready.len() > CAPACITY;
-    ready.truncate(CAPACITY);
-    not_ready.truncate(CAPACITY - ready.len());
-    let mut by_ports: BTreeMap<&[Port], (Vec<&Member>, Vec<&Member>)> = BTreeMap::new();
-    for member in ready {
-        by_ports.entry(&member.ports).or_default().0.push(member);
-    }
-    for member in not_ready {
-        by_ports.entry(&member.ports).or_default().1.push(member);
+    let mut by_ports: BTreeMap<&[Port], Ranked<'_>> = BTreeMap::new();
+    for member in members.iter().filter(|m| m.in_legacy) {
+        let (ready, not_ready) = by_ports.entry(&member.ports).or_default();
+        if member.ready { ready.push(member) } else { not_ready.push(member) }
     }
     let has_ports = service.spec.as_ref().is_some_and(|s| s.ports.as_ref().is_some_and(|p| !p.is_empty()));
+    // A pod that has none of the service's ports cannot be reached through it.
+    by_ports.retain(|ports, _| !has_ports || !ports.is_empty());
+    let is_cut = cut(&mut by_ports);
     let subsets: Vec<EndpointSubset> = by_ports
         .into_iter()
-        // A pod that has none of the service's ports cannot be reached through it.
-        .filter(|(ports, _)| !has_ports || !ports.is_empty())
         .map(|(ports, (ready, not_ready))| EndpointSubset {
             addresses: addresses(ready),
             not_ready_addresses: addresses(not_ready),
@@ -62,6 +59,31 @@ pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoi
         },
         subsets: (!subsets.is_empty()).then_some(subsets),
     }
+}
+
+/// Leaves the capacity's number of addresses, those that are not ready only where there is room besides the
+/// ready ones, and to each subset its share of them. Whether any were left out.
+fn cut(by_ports: &mut BTreeMap<&[Port], Ranked<'_>>) -> bool {
+    let total = |members: &mut dyn Iterator<Item = usize>| members.sum::<usize>();
+    let ready = total(&mut by_ports.values().map(|(ready, _)| ready.len()));
+    let not_ready = total(&mut by_ports.values().map(|(_, not_ready)| not_ready.len()));
+    if ready + not_ready <= CAPACITY {
+        return false;
+    }
+    let cut_ready = ready > CAPACITY;
+    let (room, all) = if cut_ready { (CAPACITY, ready) } else { (CAPACITY - ready, not_ready) };
+    let mut left = room;
+    for (ready, not_ready) in by_ports.values_mut() {
+        if cut_ready {
+            not_ready.clear();
+        }
+        let list = if cut_ready { ready } else { not_ready };
+        let share = (list.len() * room).div_ceil(all).min(left);
+        left -= share;
+        list.truncate(share);
+    }
+    by_ports.retain(|_, (ready, not_ready)| !ready.is_empty() || !not_ready.is_empty());
+    true
 }
 
 fn addresses(mut members: Vec<&Member>) -> Option<Vec<EndpointAddress>> {
@@ -127,5 +149,41 @@ mod tests {
         assert_eq!(told, ["8080: 10.0.0.1,10.0.0.2 not 10.0.0.3", "9090: 10.0.0.4 not "]);
         let labels = endpoints.metadata.labels.unwrap();
         assert_eq!((labels["l"].as_str(), labels[HEADLESS].as_str()), ("1", ""));
+    }
+
+    #[test]
+    fn what_is_over_the_capacity_is_left_out_fairly_svc_1() {
+        let service = service(json!({"clusterIP": "None", "ports": [{"port": 80, "targetPort": "http"}]}));
+        let group = |prefix: &str, count: usize, port: i32, ready: bool| -> Vec<Member> {
+            let ports = json!({"spec": {"containers": [{"name": "c",
+                "ports": [{"name": "http", "containerPort": port}]}]}});
+            let pod = |n: usize| {
+                pod(&format!("{prefix}{n}"), &format!("10.0.{}.{}", n / 250, n % 250), ready, ports.clone())
+            };
+            (0..count).filter_map(|n| member(&service, &pod(n))).collect()
+        };
+        // (ready and not on one port, ready and not on another), what is left of each
+        for (one, other, left, is_cut) in [
+            ((500, 250), (250, 0), [(500, 250), (250, 0)], false),
+            ((800, 50), (400, 50), [(667, 0), (333, 0)], true),
+            ((400, 400), (200, 200), [(400, 267), (200, 133)], true),
+            ((1000, 5), (0, 5), [(1000, 0), (0, 0)], true),
+        ] {
+            let members = [
+                group("a", one.0, 8080, true),
+                group("b", one.1, 8080, false),
+                group("c", other.0, 9090, true),
+                group("d", other.1, 9090, false),
+            ]
+            .concat();
+            let endpoints = endpoints(&service, &members);
+            let count = |addresses: &Option<Vec<EndpointAddress>>| addresses.as_ref().map_or(0, Vec::len);
+            let subsets = endpoints.subsets.iter().flatten();
+            let mut told: Vec<_> =
+                subsets.map(|s| (count(&s.addresses), count(&s.not_ready_addresses))).collect();
+            told.resize(2, (0, 0));
+            assert_eq!(told, left, "{one:?} {other:?}");
+            assert_eq!(endpoints.metadata.annotations.is_some(), is_cut, "{one:?} {other:?}");
+        }
     }
 }

@@ -14,13 +14,16 @@ use crate::controllers::context::Context;
 use crate::controllers::seen::Written;
 use crate::object::owner::{controller_reference, is_terminating};
 use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
 const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// Old elections kept their leader in Endpoints.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+/// Annotations that say nothing of the slices.
+const OF_THE_ENDPOINTS_ALONE: [&str; 2] =
+    ["kubectl.kubernetes.io/last-applied-configuration", "endpoints.kubernetes.io/last-change-trigger-time"];
 /// More addresses of one subset are left out.
 const MAX_PER_SUBSET: usize = 1000;
 
@@ -43,8 +46,15 @@ pub(in crate::controllers) fn start(context: &Context) {
             handler.add(Key::new(change.object.namespace(), service.as_str()));
         }
     });
-    let mirror =
-        Mirror { api: context.api.clone(), endpoints, services, slices, written: Written::default() };
+    let recorder = Recorder::new(&context.api, "endpoint-slice-mirroring-controller");
+    let mirror = Mirror {
+        api: context.api.clone(),
+        endpoints,
+        services,
+        slices,
+        recorder,
+        written: Written::default(),
+    };
     let caches =
         vec![context.synced::<Endpoints>(), context.synced::<Service>(), context.synced::<EndpointSlice>()];
     context.run(Arc::new(mirror), queue, caches);
@@ -55,6 +65,7 @@ struct Mirror {
     endpoints: Cache<Endpoints>,
     services: Cache<Service>,
     slices: Cache<EndpointSlice>,
+    recorder: Recorder,
     /// Slices this controller wrote.
     written: Written,
 }
@@ -73,7 +84,10 @@ impl Reconciler for Mirror {
             return Ok(());
         }
         let wanted = match self.services.get(key) {
-            Some(service) if is_mirrored(&service, &endpoints) => slices(&endpoints),
+            Some(service) if is_mirrored(&service, &endpoints) => {
+                self.tell_of_skipped(&endpoints);
+                slices(&endpoints)
+            }
             _ => Vec::new(),
         };
         match self.write(&endpoints, wanted) {
@@ -96,6 +110,17 @@ fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
 }
 
 impl Mirror {
+    fn tell_of_skipped(&self, endpoints: &Shared<Endpoints>) {
+        let skipped: usize = endpoints.subsets.iter().flatten().map(skipped).sum();
+        if skipped > 0 {
+            let message = format!(
+                "A max of {MAX_PER_SUBSET} addresses can be mirrored to EndpointSlices per Endpoints subset. \
+                 {skipped} addresses were skipped"
+            );
+            self.recorder.warning(endpoints.object(), "TooManyAddressesToMirror", message);
+        }
+    }
+
     /// The least writes: a slice with the same ports is changed, not replaced.
     fn write(&self, endpoints: &Shared<Endpoints>, wanted: Vec<EndpointSlice>) -> Result<(), ApiError> {
         let mut existing = self.slices.controlled_by(endpoints.uid());
@@ -108,9 +133,12 @@ impl Mirror {
                 continue;
             };
             let known = existing.swap_remove(place);
-            if known.endpoints != wanted.endpoints || known.metadata.labels != wanted.metadata.labels {
+            let (is, should) = (&known.metadata, &wanted.metadata);
+            let same = (&is.labels, &is.annotations) == (&should.labels, &should.annotations);
+            if !same || known.endpoints != wanted.endpoints {
                 let updated = self.api.modify::<EndpointSlice>(&known.key(), |fresh| {
                     fresh.metadata.labels.clone_from(&wanted.metadata.labels);
+                    fresh.metadata.annotations.clone_from(&wanted.metadata.annotations);
                     fresh.endpoints.clone_from(&wanted.endpoints);
                     Ok(())
                 })?;
@@ -132,7 +160,10 @@ fn slices(endpoints: &Shared<Endpoints>) -> Vec<EndpointSlice> {
     let mut labels = endpoints.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.into(), endpoints.name().to_string());
     labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+    let mut annotations = endpoints.metadata.annotations.clone().unwrap_or_default();
+    annotations.retain(|name, _| !OF_THE_ENDPOINTS_ALONE.contains(&name.as_str()));
     let metadata = ObjectMeta {
+        annotations: Some(annotations).filter(|annotations| !annotations.is_empty()),
         generate_name: Some(format!("{}-", endpoints.name())),
         namespace: Some(endpoints.namespace().to_string()),
         labels: Some(labels),
@@ -151,6 +182,12 @@ fn slices(endpoints: &Shared<Endpoints>) -> Vec<EndpointSlice> {
         }
     }
     all
+}
+
+/// How many addresses of a subset are left out.
+fn skipped(subset: &EndpointSubset) -> usize {
+    let all = subset.addresses.iter().flatten().count() + subset.not_ready_addresses.iter().flatten().count();
+    all.saturating_sub(MAX_PER_SUBSET)
 }
 
 fn members(subset: &EndpointSubset) -> BTreeMap<&'static str, Vec<Endpoint>> {

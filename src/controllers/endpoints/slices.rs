@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
+use k8s_openapi::api::discovery::v1::{
+    Endpoint, EndpointConditions, EndpointHints, EndpointPort, EndpointSlice, ForNode, ForZone,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
@@ -40,10 +42,11 @@ pub(super) fn reconcile(
     zones: &HashMap<String, String>,
     existing: &[Shared<EndpointSlice>],
 ) -> Writes {
+    let distribution = service.spec.as_ref().and_then(|s| s.traffic_distribution.as_deref());
     let mut wanted: BTreeMap<Vec<Port>, BTreeMap<String, Endpoint>> = BTreeMap::new();
     for member in members {
         let uid = member.target.uid.clone().unwrap_or_default();
-        wanted.entry(member.ports.clone()).or_default().insert(uid, endpoint(member, zones));
+        wanted.entry(member.ports.clone()).or_default().insert(uid, endpoint(member, zones, distribution));
     }
     if wanted.is_empty() {
         wanted.insert(Vec::new(), BTreeMap::new());
@@ -130,8 +133,14 @@ fn labels(service: &Shared<Service>) -> BTreeMap<String, String> {
     labels
 }
 
-fn endpoint(member: &Member, zones: &HashMap<String, String>) -> Endpoint {
+fn endpoint(
+    member: &Member,
+    zones: &HashMap<String, String>,
+    traffic_distribution: Option<&str>,
+) -> Endpoint {
+    let zone = member.node.as_ref().and_then(|node| zones.get(node)).cloned();
     Endpoint {
+        hints: hints(member, zone.as_deref(), traffic_distribution),
         addresses: vec![member.address.clone()],
         conditions: Some(EndpointConditions {
             ready: Some(member.ready),
@@ -141,9 +150,23 @@ fn endpoint(member: &Member, zones: &HashMap<String, String>) -> Endpoint {
         hostname: member.hostname.clone(),
         node_name: member.node.clone(),
         target_ref: Some(member.target.clone()),
-        zone: member.node.as_ref().and_then(|node| zones.get(node)).cloned(),
+        zone,
         ..Endpoint::default()
     }
+}
+
+/// For whom the endpoint is near, where the service wants its traffic to stay near; one that takes no requests
+/// is near to nobody.
+fn hints(member: &Member, zone: Option<&str>, traffic_distribution: Option<&str>) -> Option<EndpointHints> {
+    let (near, same_node) = match traffic_distribution {
+        Some("PreferClose" | "PreferSameZone") => (member.ready, false),
+        Some("PreferSameNode") => (member.ready, true),
+        _ => (false, false),
+    };
+    let for_zones = zone.filter(|_| near).map(|name| vec![ForZone { name: name.into() }]);
+    let node = member.node.clone().filter(|_| near && same_node);
+    let for_nodes = node.map(|name| vec![ForNode { name }]);
+    (for_zones.is_some() || for_nodes.is_some()).then_some(EndpointHints { for_nodes, for_zones })
 }
 
 fn ports_of(slice: &EndpointSlice) -> Vec<Port> {

@@ -1,5 +1,6 @@
 //! Ending a namespace: its pods go first, then everything else, then the namespace itself (API-10).
 
+pub(super) mod account_token;
 mod content;
 pub(super) mod root_certificate;
 pub(super) mod service_account;

@@ -1,11 +1,18 @@
 //! StatefulSets: pods with a name, an order and storage of their own.
 //!
-//! [`plan`] decides the next steps, [`identity`] and [`storage`] say what a pod and its claims are,
-//! [`status`] counts, [`sync`] carries it out. Of one identity there is at most one pod: a new one is made
+//! [`plan`] decides the next steps from what is asked for ([`ask`]) and what there is ([`member`]);
+//! [`identity`] and [`storage`] say what a pod and its claims are, [`rosters`] remember the pods, [`status`]
+//! counts, [`sync`] and [`claims`] carry it out. Of one identity there is at most one pod: a new one is made
 //! only when the object of the old one is gone, and that is never this controller's doing.
 
+mod ask;
+mod claims;
 mod identity;
+mod member;
 mod plan;
+mod roster;
+mod rosters;
+mod seat;
 mod status;
 mod storage;
 mod sync;
@@ -27,6 +34,7 @@ use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use rosters::Rosters;
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
@@ -44,6 +52,7 @@ pub(super) fn start(context: &Context) {
         sets: context.caches.of(),
         pods: context.caches.of(),
         orphans: Orphans::default(),
+        rosters: Rosters::default(),
         history: History::new(context, HASH_LABEL),
         control: PodControl::new(context, "statefulset-controller"),
         failures: Failures::new(FAILED_POD_BACK_OFF),
@@ -64,6 +73,7 @@ struct StatefulSets {
     pods: Cache<Pod>,
     /// Pods without a controller.
     orphans: Orphans,
+    rosters: Rosters,
     history: History,
     control: PodControl,
     failures: Failures,
@@ -97,12 +107,15 @@ impl StatefulSets {
         if change.kind == ChangeKind::Deleted {
             self.control.forget(change.object.uid());
             self.failures.forget(change.object.uid());
+            self.rosters.forget(change.object.uid());
         }
         self.queue.add(change.object.key());
     }
 
     fn pod_changed(&self, change: &Change) {
         self.orphans.observe(change);
+        // The roster first: a turn that is let through by the other one must find the change.
+        self.rosters.observe(change);
         let pod = &change.object;
         self.control.observe(change, Kind::StatefulSet);
         if !is_relevant(change) {
@@ -144,11 +157,10 @@ impl StatefulSets {
 
     /// A claim that goes may be in the way of a pod, or be missed by one that is pending.
     fn claim_changed(&self, change: &Change) {
-        if change.kind != ChangeKind::Deleted {
-            return;
-        }
         for set in self.sets.in_namespace(change.object.namespace()) {
-            if storage::has_claim(&set, change.object.name()) {
+            let Some(ordinal) = storage::ordinal_of(&set, change.object.name()) else { continue };
+            self.rosters.claim_changed(set.uid(), ordinal);
+            if change.kind == ChangeKind::Deleted {
                 self.queue.add(set.key());
             }
         }

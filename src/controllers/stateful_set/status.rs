@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetStatus};
-use k8s_openapi::api::core::v1::Pod;
 
-use super::identity::revision_of;
-use super::plan::{Ask, Update};
-use crate::object::Shared;
-use crate::object::owner::is_terminating;
-use crate::object::readiness::{Tally, availability, phase};
+use super::ask::{Ask, Update};
+use super::member::State;
+use super::roster::Roster;
+use crate::object::readiness::Tally;
 
 /// The names of the revisions that count, and how often a name was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,25 +39,18 @@ pub(super) struct Counted {
 }
 
 /// Counts the set's pods, those that go among them; a finished update makes its revision the current one.
-pub(super) fn count(
-    set: &StatefulSet,
-    pods: &[Shared<Pod>],
-    revisions: &Revisions,
-    now: Timestamp,
-) -> Counted {
-    let min_ready_seconds = set.spec.min_ready_seconds.unwrap_or(0);
-    let (mut current, mut updated, mut tally) = (0, 0, Tally::default());
-    for pod in pods {
-        if phase(pod) == "Running" {
-            tally.count(availability(pod, min_ready_seconds, now));
+pub(super) fn count(set: &StatefulSet, roster: &Roster, revisions: &Revisions) -> Counted {
+    let (mut replicas, mut current, mut updated, mut tally) = (0, 0, 0, Tally::default());
+    for (_, seat) in roster.seats() {
+        replicas += 1;
+        if let Some(availability) = seat.serving() {
+            tally.count(availability);
         }
-        if !is_terminating(&pod.metadata) {
-            let revision = revision_of(pod);
-            current += i32::from(revision == revisions.current);
-            updated += i32::from(revision == revisions.update);
+        if seat.state != State::Terminating {
+            current += i32::from(seat.revision == revisions.current);
+            updated += i32::from(seat.revision == revisions.update);
         }
     }
-    let replicas = i32::try_from(pods.len()).unwrap_or(i32::MAX);
     let wanted = set.spec.replicas.unwrap_or(1);
     let rolls = matches!(Ask::of(set).update, Update::Rolling { .. });
     let complete = rolls && [replicas, tally.ready, updated].iter().all(|count| *count == wanted);
@@ -84,14 +74,19 @@ pub(super) fn count(
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::Pod;
     use serde_json::{Value, json};
 
+    use super::super::roster::tests::roster;
     use super::*;
+    use crate::object::Shared;
 
-    fn pod(revision: &str, ready_since: Option<&str>, going: bool) -> Shared<Pod> {
+    fn pod(ordinal: i32, revision: &str, ready_since: Option<&str>, going: bool) -> Shared<Pod> {
         let conditions = ready_since
             .map(|since| json!([{"type": "Ready", "status": "True", "lastTransitionTime": since}]));
-        let mut meta = json!({"labels": {"controller-revision-hash": revision}});
+        let mut meta =
+            json!({"name": format!("web-{ordinal}"), "labels": {"controller-revision-hash": revision}});
         if going {
             meta["deletionTimestamp"] = json!("2026-11-21T00:00:00Z");
         }
@@ -99,11 +94,11 @@ mod tests {
         Shared::from_value(serde_json::from_value(value).unwrap())
     }
 
-    fn set(replicas: i32, strategy: &str) -> StatefulSet {
+    fn set(replicas: i32, strategy: &str) -> Shared<StatefulSet> {
         let value: Value = json!({"metadata": {"name": "web", "generation": 3},
             "spec": {"replicas": replicas, "minReadySeconds": 30, "selector": {}, "serviceName": "",
                 "template": {}, "updateStrategy": {"type": strategy}}});
-        serde_json::from_value(value).unwrap()
+        Shared::from_value(serde_json::from_value(value).unwrap())
     }
 
     #[test]
@@ -111,12 +106,13 @@ mod tests {
         let now: Timestamp = "2026-11-21T00:01:00Z".parse().unwrap();
         let revisions = Revisions { current: "web-1".into(), update: "web-2".into(), collisions: 0 };
         let pods = [
-            pod("web-1", Some("2026-11-21T00:00:00Z"), false),
-            pod("web-1", Some("2026-11-21T00:00:00Z"), true),
-            pod("web-2", Some("2026-11-21T00:00:50Z"), false),
-            pod("web-2", None, false),
+            pod(0, "web-1", Some("2026-11-21T00:00:00Z"), false),
+            pod(1, "web-1", Some("2026-11-21T00:00:00Z"), true),
+            pod(2, "web-2", Some("2026-11-21T00:00:50Z"), false),
+            pod(3, "web-2", None, false),
         ];
-        let counted = count(&set(4, "RollingUpdate"), &pods, &revisions, now);
+        let set = set(4, "RollingUpdate");
+        let counted = count(&set, &roster(&set, &pods, now), &revisions);
         let status = &counted.status;
         assert_eq!(
             (status.replicas, status.ready_replicas, status.available_replicas),
@@ -132,11 +128,11 @@ mod tests {
         let now: Timestamp = "2026-11-21T00:01:00Z".parse().unwrap();
         let revisions = Revisions { current: "web-1".into(), update: "web-2".into(), collisions: 0 };
         let pods = [
-            pod("web-2", Some("2026-11-21T00:00:00Z"), false),
-            pod("web-2", Some("2026-11-21T00:00:00Z"), false),
+            pod(0, "web-2", Some("2026-11-21T00:00:00Z"), false),
+            pod(1, "web-2", Some("2026-11-21T00:00:00Z"), false),
         ];
-        let current = |set: &StatefulSet, pods: &[Shared<Pod>]| {
-            let status = count(set, pods, &revisions, now).status;
+        let current = |set: &Shared<StatefulSet>, pods: &[Shared<Pod>]| {
+            let status = count(set, &roster(set, pods, now), &revisions).status;
             (status.current_revision.unwrap(), status.current_replicas)
         };
         assert_eq!(current(&set(2, "RollingUpdate"), &pods), ("web-2".into(), Some(2)));

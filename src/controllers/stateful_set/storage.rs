@@ -24,12 +24,12 @@ pub(super) fn claim_names(set: &StatefulSet, ordinal: i32) -> impl Iterator<Item
     templates(set).map(move |(_, template)| claim_name(set, template, ordinal))
 }
 
-/// Whether the set gives some pod a claim with this name.
-pub(super) fn has_claim(set: &StatefulSet, name: &str) -> bool {
+/// The ordinal of the pod that the set gives a claim with this name.
+pub(super) fn ordinal_of(set: &StatefulSet, name: &str) -> Option<i32> {
     let set_name = set.metadata.name.as_deref().unwrap_or_default();
-    templates(set).any(|(_, template)| {
-        let pod = name.strip_prefix(template).and_then(|rest| rest.strip_prefix('-'));
-        pod.is_some_and(|pod| super::identity::ordinal_of(set_name, pod).is_some())
+    templates(set).find_map(|(_, template)| {
+        let pod = name.strip_prefix(template)?.strip_prefix('-')?;
+        super::identity::ordinal_of(set_name, pod)
     })
 }
 
@@ -178,14 +178,14 @@ mod tests {
                 "annotations": {"a": "b"}})
         );
         for (name, expected) in [
-            ("www-web-3", true),
-            ("log-web-0", true),
-            ("www-web-x", false),
-            ("www-other-3", false),
-            ("tmp-web-3", false),
-            ("web-3", false),
+            ("www-web-3", Some(3)),
+            ("log-web-0", Some(0)),
+            ("www-web-x", None),
+            ("www-other-3", None),
+            ("tmp-web-3", None),
+            ("web-3", None),
         ] {
-            assert_eq!(has_claim(&set, name), expected, "{name}");
+            assert_eq!(ordinal_of(&set, name), expected, "{name}");
         }
     }
 

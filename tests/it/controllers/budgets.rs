@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::cluster::{Cluster, NO_NODES, deployment, key};
 
 #[expect(clippy::needless_pass_by_value, reason = "a literal reads best at the call")]
-fn budget(name: &str, spec: Value) -> Value {
+pub(super) fn budget(name: &str, spec: Value) -> Value {
     let mut budget = json!({"metadata": {"name": name, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}}});
     budget["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
@@ -18,7 +18,7 @@ fn budget(name: &str, spec: Value) -> Value {
 }
 
 /// expected, desired healthy, current healthy, allowed
-fn counts(cluster: &Cluster, name: &str) -> (i32, i32, i32, i32) {
+pub(super) fn counts(cluster: &Cluster, name: &str) -> (i32, i32, i32, i32) {
     let status = cluster.get::<PodDisruptionBudget>(name).status.clone().unwrap();
     (
         status.expected_pods.unwrap_or(0),
@@ -29,7 +29,7 @@ fn counts(cluster: &Cluster, name: &str) -> (i32, i32, i32, i32) {
 }
 
 /// A ready pod `app=web` under this owner.
-fn pod(cluster: &Cluster, name: &str, owner: Option<&Value>) {
+pub(super) fn pod(cluster: &Cluster, name: &str, owner: Option<&Value>) {
     cluster.create::<Pod>(
         json!({"metadata": {"name": name, "namespace": "default", "labels": {"app": "web"},
             "ownerReferences": owner.map(|o| vec![o])},
@@ -38,7 +38,7 @@ fn pod(cluster: &Cluster, name: &str, owner: Option<&Value>) {
     cluster.set_ready(&cluster.get::<Pod>(name), true);
 }
 
-fn owner(api_version: &str, kind: &str, uid: &str) -> Value {
+pub(super) fn owner(api_version: &str, kind: &str, uid: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": "web", "uid": uid, "controller": true})
 }
 

@@ -1,5 +1,7 @@
 //! The scenarios of the CronJob page. Every cluster starts at midnight.
 
+mod clocks;
+
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use podium::object::owner::controller_reference;

@@ -1,13 +1,50 @@
-//! The Deployment page's scenarios, and a ReplicaSet's.
+//! The Deployment page's scenarios.
+
+mod beside;
+mod history;
+mod progress;
+mod updates;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use podium::api::DeleteOptions;
-use podium::object::Kind;
 use podium::object::owner::controller_of;
+use podium::object::{Kind, Shared};
 use serde_json::json;
 
 use super::cluster::{Cluster, NO_NODES, deployment, key, set_image};
+
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// What `ScalingReplicaSet` told, as `a:0>3` words; `a` is the ReplicaSet that was told of first.
+fn scalings(cluster: &Cluster) -> String {
+    let mut known: Vec<String> = Vec::new();
+    let told = cluster.events("ScalingReplicaSet").into_iter().map(|message| {
+        let words: Vec<&str> = message.split(' ').collect();
+        let ["Scaled", direction, "replica", "set", name, "from", from, "to", to] = words[..] else {
+            panic!("{message}")
+        };
+        assert_eq!(direction == "up", from.parse::<i32>().unwrap() < to.parse().unwrap(), "{message}");
+        let place = known.iter().position(|k| k == name).unwrap_or_else(|| {
+            known.push(name.into());
+            known.len() - 1
+        });
+        let letter = char::from(b'a' + u8::try_from(place).unwrap());
+        format!("{letter}:{from}>{to}")
+    });
+    told.collect::<Vec<_>>().join(" ")
+}
+
+fn annotation(meta: &ObjectMeta, name: &str) -> Option<String> {
+    meta.annotations.as_ref()?.get(name).cloned()
+}
+
+/// The ReplicaSet of a revision.
+fn set_of(cluster: &Cluster, revision: &str) -> Shared<ReplicaSet> {
+    let sets = cluster.api.list_as::<ReplicaSet>(Some("default"));
+    let is_it = |set: &Shared<ReplicaSet>| annotation(&set.metadata, REVISION).as_deref() == Some(revision);
+    sets.into_iter().find(is_it).unwrap()
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_deployment_rolls_out_breaks_and_is_undone_dep_1_to_5() {
@@ -167,38 +204,6 @@ async fn a_hash_that_is_taken_is_counted_as_a_collision_dep_1() {
     let sets = cluster.api.list_as::<ReplicaSet>(None);
     assert_eq!(sets.len(), 2);
     assert!(sets.iter().any(|s| s.name() != taken && controller_of(&s.metadata).is_some()));
-    cluster.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replica_set_adopts_releases_and_replaces_rs_1() {
-    let cluster = Cluster::start(NO_NODES);
-    let pod = |name: &str| {
-        json!({"metadata": {"name": name, "namespace": "default", "labels": {"tier": "frontend"}},
-            "spec": {"containers": [{"name": "c", "image": "nginx"}]}})
-    };
-    cluster.create::<Pod>(pod("bare-1"));
-    cluster.create::<Pod>(pod("bare-2"));
-    cluster.create::<ReplicaSet>(json!({"metadata": {"name": "frontend", "namespace": "default"},
-        "spec": {"replicas": 3, "selector": {"matchLabels": {"tier": "frontend"}},
-            "template": {"metadata": {"labels": {"tier": "frontend"}},
-                "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}}));
-    cluster.run().await;
-    let names: Vec<String> = cluster.pods().iter().map(|p| p.name().to_string()).collect();
-    assert!(names.len() == 3 && names[0] == "bare-1" && names[1] == "bare-2", "adopted: {names:?}");
-
-    cluster.pass(3600).await;
-    cluster.create::<Pod>(pod("bare-3"));
-    cluster.run().await;
-    let names: Vec<String> = cluster.pods().iter().map(|p| p.name().to_string()).collect();
-    assert!(names.len() == 3 && !names.contains(&"bare-3".into()), "the one too many goes first: {names:?}");
-
-    cluster.change::<Pod>("bare-1", |p| {
-        p.metadata.labels.as_mut().unwrap().insert("tier".into(), "debug".into());
-    });
-    cluster.run().await;
-    assert!(controller_of(&cluster.get::<Pod>("bare-1").metadata).is_none(), "released");
-    assert_eq!(cluster.pods().len(), 4, "and replaced");
     cluster.stop().await;
 }
 

@@ -1,5 +1,6 @@
 //! The controllers, by scenario, on virtual time.
 
+mod accounts;
 mod autoscaling;
 mod budgets;
 mod cluster;
@@ -7,6 +8,9 @@ mod cron_jobs;
 mod daemon_rollouts;
 mod daemon_sets;
 mod deployments;
+mod endpoints;
+mod evictions;
+mod garbage;
 mod housekeeping;
 mod job_counts;
 mod jobs;
@@ -14,6 +18,7 @@ mod node_taints;
 mod nodes;
 mod pod_garbage;
 mod quotas;
+mod replica_sets;
 mod replication;
 mod rollouts;
 mod stateful_sets;

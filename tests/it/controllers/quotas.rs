@@ -3,21 +3,16 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
 
-use std::sync::Arc;
+mod books;
+mod pages;
+mod presets;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{
-    ConfigMap, LimitRange, PersistentVolumeClaim, Pod, ResourceQuota, Secret, Service,
-};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, ResourceQuota, Secret, Service};
 use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
-use podium::base::task::Tasks;
-use podium::controllers::{Controllers, Settings};
-use podium::object::pod_preset::PodPreset;
-use podium::object::{Key, Kind, Object, Typed};
-use podium::reconcile::Caches;
+use podium::object::{Kind, Object, Typed};
 use podium::store::Store;
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES, deployment, key};
@@ -217,127 +212,6 @@ async fn a_replica_set_tells_of_the_quota_and_goes_on_when_there_is_room_quo_1()
     cluster.stop().await;
 }
 
-/// The pages "Configure Default Memory Requests and Limits" and "Configure Minimum and Maximum Memory Constraints".
-#[tokio::test(start_paused = true)]
-async fn limit_ranges_fill_in_and_bound_quo_1() {
-    let cluster = Cluster::start(NO_NODES);
-    let range = |limits: Value| json!({"metadata": {"name": "r", "namespace": "default"}, "spec": {"limits": limits}});
-    cluster.create::<LimitRange>(range(json!([
-        {"type": "Container", "default": {"memory": "512Mi"}, "defaultRequest": {"memory": "256Mi"},
-            "max": {"cpu": "800m"}, "min": {"cpu": "200m"}}])));
-    let filled = cluster.create::<Pod>(pod("filled", json!({}), json!({})));
-    let resources = serde_json::to_value(&filled.spec.as_ref().unwrap().containers[0].resources).unwrap();
-    assert_eq!(
-        resources,
-        json!({"limits": {"cpu": "800m", "memory": "512Mi"}, "requests": {"cpu": "800m", "memory": "256Mi"}})
-    );
-    assert_eq!(
-        filled.metadata.annotations.as_ref().unwrap()["kubernetes.io/limit-ranger"],
-        "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c"
-    );
-    assert_eq!(filled.status.as_ref().unwrap().qos_class.as_deref(), Some("Burstable"));
-    assert_eq!(
-        refusal::<Pod>(&cluster.api, pod("small", json!({"cpu": "100m"}), json!({"cpu": "1"}))),
-        "pods \"small\" is forbidden: [minimum cpu usage per Container is 200m, but request is 100m, maximum cpu \
-         usage per Container is 800m, but limit is 1]"
-    );
-    cluster.api.delete(Kind::LimitRange, &key("r"), &DeleteOptions::default()).unwrap();
-    cluster.create::<LimitRange>(range(json!([
-        {"type": "PersistentVolumeClaim", "max": {"storage": "2Gi"}, "min": {"storage": "1Gi"}}])));
-    let claim = json!({"metadata": {"name": "c", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "5Gi"}}}});
-    assert_eq!(
-        refusal::<PersistentVolumeClaim>(&cluster.api, claim),
-        "persistentvolumeclaims \"c\" is forbidden: maximum storage usage per PersistentVolumeClaim is 2Gi, but \
-         request is 5Gi"
-    );
-    cluster.stop().await;
-}
-
-fn preset(name: &str, spec: &Value) -> Value {
-    let mut spec = spec.clone();
-    spec["selector"] = json!({"matchLabels": {"role": "frontend"}});
-    json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-}
-
-fn frontend(name: &str, annotations: &Value) -> Value {
-    json!({"metadata": {"name": name, "namespace": "default", "labels": {"role": "frontend"}, "annotations": annotations},
-        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "website", "image": "nginx"}],
-            "initContainers": [{"name": "first", "image": "busybox"}]}})
-}
-
-/// The page "Injecting Information into Pods Using a PodPreset".
-#[tokio::test(start_paused = true)]
-async fn presets_are_merged_into_the_pods_they_select_pp_1() {
-    let cluster = Cluster::start(NO_NODES);
-    let allow = preset(
-        "allow-database",
-        &json!({"env": [{"name": "DB_PORT", "value": "6379"}], "envFrom": [{"configMapRef": {"name": "etcd"}}],
-            "volumeMounts": [{"mountPath": "/cache", "name": "cache-volume"}],
-            "volumes": [{"name": "cache-volume", "emptyDir": {}}]}),
-    );
-    let allow = cluster.create::<PodPreset>(allow);
-    let proxy =
-        cluster.create::<PodPreset>(preset("proxy", &json!({"env": [{"name": "PROXY", "value": "p"}]})));
-    let website = cluster.create::<Pod>(frontend("website", &json!({})));
-    let spec = serde_json::to_value(&website.spec).unwrap();
-    for container in [&spec["containers"][0], &spec["initContainers"][0]] {
-        assert_eq!(
-            container["env"],
-            json!([{"name": "DB_PORT", "value": "6379"}, {"name": "PROXY", "value": "p"}])
-        );
-        assert_eq!(container["envFrom"], json!([{"configMapRef": {"name": "etcd"}}]));
-        assert_eq!(container["volumeMounts"], json!([{"mountPath": "/cache", "name": "cache-volume"}]));
-    }
-    assert_eq!(spec["volumes"], json!([{"name": "cache-volume", "emptyDir": {}}]));
-    let annotations = website.metadata.annotations.clone().unwrap();
-    for preset in [&allow, &proxy] {
-        let key = format!("podpreset.admission.kubernetes.io/podpreset-{}", preset.name());
-        assert_eq!(annotations[&key], preset.object().revision().to_string());
-    }
-    // Those that say no, those that others made, and those of other labels are left alone.
-    let exclude = json!({"podpreset.admission.kubernetes.io/exclude": "true"});
-    let mirror = json!({"kubernetes.io/config.mirror": "abc"});
-    let mut other = frontend("other", &json!({}));
-    other["metadata"]["labels"]["role"] = json!("backend");
-    for plain in [frontend("excluded", &exclude), frontend("mirror", &mirror), other] {
-        let plain = cluster.create::<Pod>(plain);
-        assert_eq!(plain.spec.as_ref().unwrap().containers[0].env, None, "{}", plain.name());
-    }
-    assert!(cluster.events("PodPresetConflict").is_empty());
-    cluster.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_conflict_of_presets_is_told_and_the_pod_made_without_them_pp_1() {
-    let cluster = Cluster::start(NO_NODES);
-    for (name, port) in [("a", "1"), ("b", "2")] {
-        let env = json!({"env": [{"name": "DB_PORT", "value": port}]});
-        cluster.create::<PodPreset>(preset(name, &env));
-    }
-    let dry = WriteOptions { dry_run: true, ..WriteOptions::default() };
-    let object = Object::from_value(Kind::Pod, frontend("website", &json!({}))).unwrap();
-    cluster.api.create(object, &dry).unwrap();
-    assert!(cluster.events("PodPresetConflict").is_empty(), "nothing was made");
-    let website = cluster.create::<Pod>(frontend("website", &json!({})));
-    assert_eq!(website.spec.as_ref().unwrap().containers[0].env, None);
-    assert!(website.metadata.annotations.clone().unwrap_or_default().is_empty());
-    assert_eq!(
-        cluster.events("PodPresetConflict"),
-        [
-            "conflict occurred while applying podpresets: a,b on pod: merging env for b has a conflict on DB_PORT"
-        ]
-    );
-    let nothing = Object::from_value(Kind::PodPreset, preset("empty", &json!({}))).unwrap();
-    let refused = cluster.api.create(nothing, &WriteOptions::default()).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "PodPreset.settings.k8s.io \"empty\" is invalid: spec.volumes, env, envFrom, volumeMounts: Required value: \
-         must specify at least one"
-    );
-    cluster.stop().await;
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_plugin_can_be_switched_off_by_its_name_api_9() {
     let config = ApiConfig { disabled_admission: vec!["ResourceQuota".into()], ..ApiConfig::default() };
@@ -362,119 +236,4 @@ async fn a_plugin_can_be_switched_off_by_its_name_api_9() {
         refusal::<Pod>(&api, elsewhere),
         "pods \"q\" is forbidden: pod node label selector conflicts with its namespace node label selector"
     );
-}
-
-#[derive(Clone, Debug)]
-enum Step {
-    Create(u8, u8),
-    Delete(u8),
-    End(u8),
-    /// The controller, dropped and made anew.
-    Restart,
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        6 => (0..12u8, 1..5u8).prop_map(|(name, cpu)| Step::Create(name, cpu)),
-        2 => (0..12u8).prop_map(Step::Delete),
-        1 => (0..12u8).prop_map(Step::End),
-        1 => Just(Step::Restart),
-    ]
-}
-
-/// What living pods ask for together, in cores.
-fn asked(api: &Api) -> (usize, i64) {
-    let pods = api.list_as::<Pod>(Some("default"));
-    let living: Vec<_> = pods.iter().filter(|p| !podium::object::readiness::is_terminal(p)).collect();
-    let cpu = living.iter().map(|p| podium::object::resources::pod_requests(p)["cpu"].units()).sum();
-    (living.len(), cpu)
-}
-
-/// Several writers at once, from threads of their own; returns once all are through.
-fn at_once(api: &Arc<Api>, steps: &[Step]) {
-    std::thread::scope(|scope| {
-        for part in steps.chunks(steps.len().div_ceil(4).max(1)) {
-            scope.spawn(move || {
-                for step in part {
-                    let name = |n: &u8| format!("p{n}");
-                    match step {
-                        Step::Create(n, cpu) => {
-                            let manifest = pod(&name(n), json!({"cpu": cpu.to_string()}), json!({}));
-                            let object = Object::from_value(Kind::Pod, manifest).unwrap();
-                            let _ = api.create(object, &WriteOptions::default());
-                        }
-                        Step::Delete(n) => {
-                            let _ = api.delete(Kind::Pod, &key(&name(n)), &DeleteOptions::default());
-                        }
-                        Step::End(n) => {
-                            let _ = api.modify_status::<Pod>(&key(&name(n)), |pod| {
-                                pod.status.get_or_insert_default().phase = Some("Succeeded".into());
-                                Ok(())
-                            });
-                        }
-                        Step::Restart => {}
-                    }
-                    let (pods, cpu) = asked(api);
-                    assert!(pods <= 5 && cpu <= 9, "{pods} pods of {cpu} cores");
-                }
-            });
-        }
-    });
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
-
-    #[test]
-    fn a_quota_is_never_exceeded_and_a_new_controller_counts_the_same_quo_1(
-        rounds in prop::collection::vec(prop::collection::vec(step(), 1..24), 1..5)
-    ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-        runtime.block_on(async {
-            let cluster = Cluster::start(NO_NODES);
-            cluster.create::<ResourceQuota>(quota(json!({"pods": "5", "requests.cpu": "9"})));
-            let api = Arc::new(cluster.api.clone());
-            for steps in rounds {
-                at_once(&api, &steps);
-                if steps.iter().any(|s| matches!(s, Step::Restart)) {
-                    cluster.controllers.stop_one("resourcequota").await;
-                    cluster.controllers.start_one("resourcequota");
-                }
-                cluster.settle().await;
-                let (pods, cpu) = asked(&api);
-                assert_eq!(used(&api, "q"), format!("pods={pods} requests.cpu={cpu}"));
-                // Made from nothing but the store, another controller counts the same and writes nothing.
-                let before = api.revision();
-                let tasks = Tasks::new();
-                let settings = Settings { disabled: Controllers::names().filter(|n| *n != "resourcequota")
-                    .map(Into::into).collect(), ..Settings::default() };
-                let other = Controllers::start(&api, &Caches::new(&api, &tasks), &tasks, settings);
-                cluster.settle().await;
-                other.stop().await;
-                tasks.stop().await;
-                assert_eq!(api.revision(), before);
-            }
-            cluster.stop().await;
-        });
-    }
-}
-
-/// What the process wrote last may be the charge alone: the next controller finds that nothing is there.
-#[tokio::test(start_paused = true)]
-async fn a_charge_without_its_write_is_found_after_a_restart_quo_1() {
-    let cluster = Cluster::start(&["podgc", "nodelifecycle", "resourcequota"]);
-    cluster.create::<ResourceQuota>(quota(json!({"pods": "2"})));
-    cluster.create::<Pod>(pod("one", json!({}), json!({})));
-    cluster
-        .api
-        .modify_status::<ResourceQuota>(&Key::new("default", "q"), |quota| {
-            let used = json!({"pods": "2"});
-            quota.status.as_mut().unwrap().used = serde_json::from_value(used).unwrap();
-            Ok(())
-        })
-        .unwrap();
-    cluster.controllers.start_one("resourcequota");
-    cluster.settle().await;
-    assert_eq!(used(&cluster.api, "q"), "pods=1");
-    cluster.stop().await;
 }

@@ -235,3 +235,44 @@ async fn a_pod_is_not_adopted_by_one_that_goes_or_went_rs_1() {
     assert_eq!(names(&cluster), ["late"]);
     cluster.stop().await;
 }
+
+/// The page's rolling update without Deployments: one controller grows while the other shrinks, and a service
+/// over both reaches either.
+#[tokio::test(start_paused = true)]
+async fn two_controllers_roll_an_application_by_hand_rc_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let version = |name: &str, replicas: i32| {
+        let mut controller = nginx(replicas);
+        controller["metadata"]["name"] = json!(name);
+        controller["spec"]["selector"] = json!({"app": "nginx", "version": name});
+        controller["spec"]["template"]["metadata"]["labels"] = json!({"app": "nginx", "version": name});
+        controller
+    };
+    cluster.create::<ReplicationController>(version("v1", 3));
+    cluster.create::<ReplicationController>(version("v2", 0));
+    cluster.run().await;
+    let count = |version: &str| {
+        let pods = cluster.pods();
+        pods.iter().filter(|p| p.metadata.labels.as_ref().unwrap()["version"] == version).count()
+    };
+    let size = |name: &str, replicas: i32| {
+        cluster.change::<ReplicationController>(name, |c| c.spec.as_mut().unwrap().replicas = Some(replicas));
+    };
+    assert_eq!((count("v1"), count("v2")), (3, 0));
+    for step in 1..=3 {
+        size("v2", step);
+        cluster.run().await;
+        size("v1", 3 - step);
+        cluster.run().await;
+        let told = usize::try_from(step).unwrap();
+        assert_eq!((count("v1"), count("v2")), (3 - told, told));
+    }
+    // A template that changes concerns pods to come and no others.
+    cluster.change::<ReplicationController>("v2", |c| {
+        let template = c.spec.as_mut().unwrap().template.as_mut().unwrap();
+        template.spec.as_mut().unwrap().containers[0].image = Some("nginx:2".into());
+    });
+    cluster.run().await;
+    assert_eq!(cluster.events("SuccessfulCreate").len(), 6);
+    cluster.stop().await;
+}

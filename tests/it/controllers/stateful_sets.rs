@@ -3,6 +3,8 @@
 mod claims;
 mod lifecycle;
 mod sequences;
+mod storage;
+mod tutorial;
 mod updates;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};

@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::changed::changed_part;
 use super::field::{FieldErrors, Path};
 use super::{names, pod_spec, selector};
 use crate::object::job::{CONTROLLER_UID_LABELS, JOB_NAME_LABELS, is_indexed, is_suspended};
@@ -288,7 +289,7 @@ fn node_affinity(new: &PodSpec, allowed: &mut PodSpec) {
 /// Checks that a structured field did not change.
 fn unchanged<T: PartialEq + Serialize>(errors: &mut FieldErrors, path: &Path<'_>, new: &T, old: &T) {
     if new != old {
-        errors.invalid(path, &shown(new), "field is immutable");
+        errors.invalid(path, &changed_part(&shown(new), &shown(old)), "field is immutable");
     }
 }
 

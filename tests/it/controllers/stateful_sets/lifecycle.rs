@@ -2,13 +2,13 @@
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use podium::api::{DeleteOptions, Propagation};
+use podium::api::DeleteOptions;
 use podium::object::Kind;
 use podium::object::owner::controller_of;
 use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES, key};
-use super::{act, claims, delete_pod, delete_set, pods, scale, start, status, web};
+use super::{act, claims, delete_pod, pods, scale, start, status, web};
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_made_one_after_the_other_with_an_identity_sts_1() {
@@ -214,27 +214,6 @@ async fn a_name_that_is_taken_is_waited_for_sts_3() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_left_behind_are_adopted_again_sts_1() {
-    let cluster = Cluster::start(NO_NODES);
-    cluster.create::<StatefulSet>(web(3, json!({})));
-    cluster.run().await;
-    delete_set(&cluster, Propagation::Orphan);
-    cluster.run().await;
-    assert_eq!(pods(&cluster), "0:v1 1:v1 2:v1");
-    assert!(cluster.pods().iter().all(|pod| controller_of(&pod.metadata).is_none()));
-    delete_pod(&cluster, "web-0");
-    cluster.run().await;
-    assert_eq!(pods(&cluster), "1:v1 2:v1", "nobody makes it anew");
-
-    cluster.create::<StatefulSet>(web(2, json!({})));
-    cluster.run().await;
-    assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v1", "2 2 2 2 v1>v1"));
-    assert_eq!(super::revisions(&cluster), "1:v1", "its history was adopted, too");
-    assert_eq!(cluster.events("SuccessfulDelete"), ["delete Pod web-2 in StatefulSet web successful"]);
-    cluster.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_pod_whose_labels_change_is_released_and_its_place_waited_for_sts_1() {
     let cluster = Cluster::start(NO_NODES);
     cluster.create::<StatefulSet>(web(1, json!({})));
@@ -287,38 +266,5 @@ async fn what_cannot_be_made_is_told_and_tried_again_sts_1() {
     cluster.pass(1000).await;
     cluster.run().await;
     assert_eq!(pods(&cluster), "0:v1");
-    cluster.stop().await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_set_that_goes_takes_its_pods_and_leaves_its_claims_sts_1() {
-    let cluster = Cluster::start(NO_NODES);
-    cluster.create::<StatefulSet>(web(2, json!({})));
-    cluster.run().await;
-    delete_set(&cluster, Propagation::Foreground);
-    cluster.settle().await;
-    assert!(cluster.api.get(Kind::StatefulSet, &key("web")).is_ok(), "its pods still terminate");
-    assert_eq!(pods(&cluster), "0:v1- 1:v1-");
-    cluster.run().await;
-    assert!(cluster.api.get(Kind::StatefulSet, &key("web")).is_err());
-    assert_eq!((pods(&cluster).as_str(), claims(&cluster).as_str()), ("", "www-web-0 www-web-1"));
-    assert_eq!(super::revisions(&cluster), "");
-
-    cluster.create::<StatefulSet>(web(2, json!({})));
-    cluster.run().await;
-    delete_set(&cluster, Propagation::Background);
-    cluster.settle().await;
-    assert!(cluster.api.get(Kind::StatefulSet, &key("web")).is_err());
-    assert_eq!(pods(&cluster), "0:v1- 1:v1-");
-    // The same again while the old pods still terminate: they are waited for, one after the other.
-    cluster.create::<StatefulSet>(web(2, json!({})));
-    cluster.settle().await;
-    assert_eq!(pods(&cluster), "0:v1- 1:v1-");
-    act(&cluster, "web-0").await;
-    assert_eq!(pods(&cluster), "0:v1! 1:v1-");
-    start(&cluster, "web-0").await;
-    assert_eq!(pods(&cluster), "0:v1 1:v1-");
-    cluster.run().await;
-    assert_eq!((pods(&cluster).as_str(), status(&cluster).as_str()), ("0:v1 1:v1", "2 2 2 2 v1>v1"));
     cluster.stop().await;
 }

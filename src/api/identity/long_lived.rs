@@ -1,0 +1,34 @@
+//! Tokens that do not expire: those of Secrets that people make for an account
+//! (`kubernetes.io/service-account-token`). One dies with its Secret or its account.
+
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+
+use super::ISSUER;
+use super::jwt::{Bound, Claims, NEVER};
+use crate::api::{Api, ApiError};
+use crate::object::Shared;
+
+impl Api {
+    /// A token of the account for this Secret to hold.
+    pub fn token_for_secret(
+        &self,
+        account: &Shared<ServiceAccount>,
+        secret: &Shared<Secret>,
+    ) -> Result<String, ApiError> {
+        let now = self.clock().now().as_second();
+        let claims = Claims {
+            id: uuid::Uuid::new_v4().to_string(),
+            audiences: vec![ISSUER.into()],
+            issued_at: now,
+            not_before: now,
+            expires_at: NEVER,
+            warn_after: None,
+            namespace: account.namespace().into(),
+            account: Bound { name: account.name().into(), uid: account.uid().into() },
+            pod: None,
+            secret: Some(Bound { name: secret.name().into(), uid: secret.uid().into() }),
+            node: None,
+        };
+        self.inner.signer.sign(&claims).map_err(ApiError::Internal)
+    }
+}

@@ -1,0 +1,119 @@
+//! What the metrics recommend: the target's pods are found, each metric is asked, the largest answer counts.
+
+use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::api::autoscaling::v2::{HPAScalingRules, MetricStatus};
+use k8s_openapi::api::core::v1::Pod;
+
+use super::conditions::Aspect;
+use super::replicas::Tolerance;
+use super::{Autoscalers, Turn, metrics, target};
+use crate::object::Shared;
+use crate::object::quantity::Amount;
+
+/// How far from its target a metric may be without anything being done.
+const TOLERANCE: f64 = 0.1;
+
+impl Autoscalers {
+    /// The largest size that any metric asks for, and what that metric is called.
+    pub(super) fn recommend(
+        &self,
+        turn: &mut Turn<'_>,
+        scale: &Scale,
+        current: i32,
+    ) -> Result<(i32, String), String> {
+        let autoscaler = turn.autoscaler;
+        let pods = self.pods_of(turn, scale)?;
+        let behavior = autoscaler.spec.behavior.as_ref();
+        let tolerance = |rules: Option<&HPAScalingRules>| {
+            rules.and_then(|r| r.tolerance.as_ref()).map_or(TOLERANCE, |q| Amount::of(q).as_f64())
+        };
+        let target = metrics::Target {
+            namespace: autoscaler.namespace(),
+            pods: &pods,
+            replicas: current,
+            tolerance: Tolerance {
+                up: tolerance(behavior.and_then(|b| b.scale_up.as_ref())),
+                down: tolerance(behavior.and_then(|b| b.scale_down.as_ref())),
+            },
+            now: self.api.clock().now(),
+        };
+        let specs = autoscaler.spec.metrics.as_deref().unwrap_or_default();
+        let (mut best, mut failures, mut statuses) = (None::<(i32, String)>, Vec::new(), Vec::new());
+        for spec in specs {
+            match metrics::ask(&self.api, &target, spec) {
+                Ok(answer) => {
+                    statuses.push(answer.status);
+                    if best.as_ref().is_none_or(|(replicas, _)| answer.replicas > *replicas) {
+                        best = Some((answer.replicas, answer.name));
+                    }
+                }
+                Err(failure) => {
+                    self.warn(turn, failure.reason, &failure.event);
+                    // Its place stays, empty, as in Kubernetes.
+                    statuses.push(MetricStatus::default());
+                    failures.push(failure);
+                }
+            }
+        }
+        turn.metrics = Some(statuses);
+        // Half the picture may let the target grow, but not shrink.
+        match (best, failures.first()) {
+            (Some((replicas, name)), first) if first.is_none() || replicas >= current => {
+                let message =
+                    format!("the HPA was able to successfully calculate a replica count from {name}");
+                turn.conditions.set(Aspect::ScalingActive, true, "ValidMetricFound", message);
+                Ok((replicas, name))
+            }
+            (_, Some(first)) => {
+                let message = format!("the HPA was unable to compute the replica count: {}", first.event);
+                turn.conditions.set(Aspect::ScalingActive, false, first.reason, message);
+                Err(format!(
+                    "invalid metrics ({} invalid out of {}), first error is: {}",
+                    failures.len(),
+                    specs.len(),
+                    first.error
+                ))
+            }
+            // Validation sees to it that there is a metric.
+            _ => Err("no metrics".into()),
+        }
+    }
+
+    /// The pods of the target, which nobody else may scale.
+    fn pods_of(&self, turn: &mut Turn<'_>, scale: &Scale) -> Result<Vec<Shared<Pod>>, String> {
+        let text = scale.status.as_ref().and_then(|s| s.selector.clone()).unwrap_or_default();
+        if text.is_empty() {
+            let why = "selector is required";
+            self.warn(turn, "SelectorRequired", why);
+            let message = "the HPA target's scale is missing a selector";
+            turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", message);
+            return Err(why.into());
+        }
+        let selector = match target::selector_of(scale) {
+            Ok(selector) => selector,
+            Err(error) => {
+                let why = format!(
+                    "couldn't convert selector into a corresponding internal selector object: {error}"
+                );
+                self.warn(turn, "InvalidSelector", &why);
+                turn.conditions.set(Aspect::ScalingActive, false, "InvalidSelector", why.as_str());
+                return Err(why);
+            }
+        };
+        let autoscaler = turn.autoscaler;
+        let mut pods = self.pods.in_namespace(autoscaler.namespace());
+        pods.retain(|pod| selector.matches(pod.metadata.labels.as_ref()));
+        let all = self.scalers.in_namespace(autoscaler.namespace());
+        let rivals = target::rivals(&self.api, &all, &pods);
+        if rivals.len() > 1 {
+            let named: Vec<_> =
+                rivals.iter().map(|key| format!("{{{} {}}}", key.name, key.namespace)).collect();
+            let why =
+                format!("pods by selector {text} are controlled by multiple HPAs: [{}]", named.join(" "));
+            self.warn(turn, "AmbiguousSelector", &why);
+            turn.conditions.set(Aspect::ScalingActive, false, "AmbiguousSelector", why.as_str());
+            return Err(why);
+        }
+        Ok(pods)
+    }
+}

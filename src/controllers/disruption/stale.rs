@@ -1,0 +1,93 @@
+//! Disruptions that came to nothing: a pod that was to be disrupted and was not asked to go in time is told to
+//! stay, its DisruptionTarget condition becomes False (page "Disruptions", *Pod disruption conditions*).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+
+use super::super::context::Context;
+use crate::api::{Api, ApiError, Change, ChangeKind};
+use crate::base::clock::{saturating_after, time, until};
+use crate::object::owner::is_terminating;
+use crate::object::readiness::{condition, is_terminal};
+use crate::object::{Key, Kind};
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+
+const DISRUPTION_TARGET: &str = "DisruptionTarget";
+/// A kubelet may take any time before the pod it evicts is asked to go.
+const BY_KUBELET: &str = "TerminationByKubelet";
+
+/// Starts looking after them.
+pub(super) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(StaleDisruptions { api: context.api.clone(), queue: queue.clone() });
+    let caches = vec![context.follow::<Pod, _>(&controller, StaleDisruptions::pod_changed)];
+    context.run(controller, queue, caches);
+}
+
+struct StaleDisruptions {
+    api: Api,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for StaleDisruptions {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "stale-pod-disruption"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Ok(pod) = self.api.get_as::<Pod>(key) else { return Ok(()) };
+        let now = self.api.clock().now();
+        let Some(left) = self.until_stale(&pod, now) else { return Ok(()) };
+        if !left.is_zero() {
+            return Err(ReconcileError::After(left));
+        }
+        let reset = self.api.modify_status::<Pod>(key, |fresh| {
+            if fresh.metadata.uid.as_deref() != Some(pod.uid()) {
+                return Err(ApiError::not_found(Kind::Pod, key));
+            }
+            // It may have been asked to go since.
+            if self.until_stale(fresh, now).is_some_and(|left| left.is_zero()) {
+                let conditions = fresh.status.get_or_insert_default().conditions.iter_mut().flatten();
+                for condition in conditions.filter(|c| c.type_ == DISRUPTION_TARGET) {
+                    *condition = PodCondition {
+                        type_: DISRUPTION_TARGET.into(),
+                        status: "False".into(),
+                        last_transition_time: Some(time(now)),
+                        ..PodCondition::default()
+                    };
+                }
+            }
+            Ok(())
+        });
+        match reset {
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl StaleDisruptions {
+    fn pod_changed(&self, change: &Change) {
+        let Some(pod) = change.object.get::<Pod>().filter(|_| change.kind != ChangeKind::Deleted) else {
+            return;
+        };
+        if let Some(left) = self.until_stale(pod, self.api.clock().now()) {
+            self.queue.add_after(change.object.key(), left);
+        }
+    }
+
+    /// How long until a disruption is given up; none when there is none, or it has begun.
+    fn until_stale(&self, pod: &Pod, now: Timestamp) -> Option<Duration> {
+        let target = condition(pod, DISRUPTION_TARGET).filter(|c| c.status == "True")?;
+        if is_terminating(&pod.metadata) || is_terminal(pod) || target.reason.as_deref() == Some(BY_KUBELET) {
+            return None;
+        }
+        let since = target.last_transition_time.as_ref().map_or(now, |t| t.0);
+        Some(until(now, saturating_after(since, self.api.timings().disruption_timeout.0)))
+    }
+}

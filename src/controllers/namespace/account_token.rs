@@ -1,0 +1,131 @@
+//! Secrets of type `kubernetes.io/service-account-token`: each gets a token of the account that its annotation
+//! names, the CA and the namespace, and goes with that account (SA-1).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+
+use crate::api::{Api, ApiError, Change, DeleteOptions};
+use crate::controllers::context::{Context, Settings};
+use crate::object::{Key, Kind, Shared};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+
+const TYPE: &str = "kubernetes.io/service-account-token";
+const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
+
+/// Starts the controller.
+pub(in crate::controllers) fn start(context: &Context) {
+    let queue = context.queue();
+    let controller = Arc::new(AccountTokens {
+        api: context.api.clone(),
+        secrets: context.caches.of(),
+        settings: context.settings.clone(),
+        queue: queue.clone(),
+    });
+    let caches = vec![
+        context.follow::<Secret, _>(&controller, AccountTokens::secret_changed),
+        context.follow::<ServiceAccount, _>(&controller, AccountTokens::account_changed),
+    ];
+    context.run(controller, queue, caches);
+}
+
+struct AccountTokens {
+    api: Api,
+    secrets: Cache<Secret>,
+    settings: Arc<Settings>,
+    queue: WorkQueue<Key>,
+}
+
+impl Reconciler for AccountTokens {
+    type Key = Key;
+
+    fn name(&self) -> &'static str {
+        "serviceaccount-token"
+    }
+
+    fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
+        let Ok(secret) = self.api.get_as::<Secret>(key) else { return Ok(()) };
+        let Some(name) = account_of(&secret) else { return Ok(()) };
+        match self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)) {
+            Ok(account) if is_of(&secret, &account) => Ok(self.fill(&secret, &account)?),
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            // The account is gone, or another has its name.
+            _ => Ok(self.delete(&secret)?),
+        }
+    }
+}
+
+/// The account that a token Secret is for.
+fn account_of(secret: &Secret) -> Option<&str> {
+    let annotations =
+        secret.metadata.annotations.as_ref().filter(|_| secret.type_.as_deref() == Some(TYPE))?;
+    annotations.get(ACCOUNT_NAME).map(String::as_str).filter(|name| !name.is_empty())
+}
+
+fn is_of(secret: &Secret, account: &Shared<ServiceAccount>) -> bool {
+    let uid = secret.metadata.annotations.as_ref().and_then(|a| a.get(ACCOUNT_UID));
+    uid.is_none_or(|uid| uid.is_empty() || uid == account.uid())
+}
+
+impl AccountTokens {
+    fn secret_changed(&self, change: &Change) {
+        if change.object.get::<Secret>().is_some_and(|secret| account_of(secret).is_some()) {
+            self.queue.add(change.object.key());
+        }
+    }
+
+    fn account_changed(&self, change: &Change) {
+        let account = &change.object;
+        for secret in self.secrets.in_namespace(account.namespace()) {
+            if account_of(&secret) == Some(account.name()) {
+                self.queue.add(secret.key());
+            }
+        }
+    }
+
+    /// Gives the Secret what it lacks; a token that is there stays.
+    fn fill(&self, secret: &Shared<Secret>, account: &Shared<ServiceAccount>) -> Result<(), ApiError> {
+        let text = |text: &str| ByteString(text.as_bytes().to_vec());
+        let mut wanted = BTreeMap::from([("ca.crt", text(&self.settings.root_certificate))]);
+        let has = |key: &str| secret.data.as_ref().and_then(|d| d.get(key)).is_some_and(|v| !v.0.is_empty());
+        if !has("namespace") {
+            wanted.insert("namespace", text(account.namespace()));
+        }
+        if !has("token") {
+            wanted.insert("token", text(&self.api.token_for_secret(account, secret)?));
+        }
+        let filled = self.api.modify::<Secret>(&secret.key(), |fresh| {
+            if fresh.metadata.uid.as_deref() != Some(secret.uid()) {
+                return Err(ApiError::not_found(Kind::Secret, &secret.key()));
+            }
+            let data = fresh.data.get_or_insert_default();
+            for (key, value) in &wanted {
+                // What somebody else has put there meanwhile is as good.
+                if *key == "ca.crt" || data.get(*key).is_none_or(|known| known.0.is_empty()) {
+                    data.insert((*key).into(), value.clone());
+                }
+            }
+            let annotations = fresh.metadata.annotations.get_or_insert_default();
+            annotations.insert(ACCOUNT_UID.into(), account.uid().into());
+            Ok(())
+        });
+        match filled {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn delete(&self, secret: &Shared<Secret>) -> Result<(), ApiError> {
+        let this = DeleteOptions {
+            resource_version: Some(secret.object().revision()),
+            ..DeleteOptions::uid(secret.uid())
+        };
+        match self.api.delete(Kind::Secret, &secret.key(), &this) {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Making the claims of a StatefulSet's pods and handing them to whom they go with.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+
+use super::{StatefulSets, storage};
+use crate::api::ApiError;
+use crate::object::owner::is_terminating;
+use crate::object::readiness::phase;
+use crate::object::{Key, Shared};
+
+impl StatefulSets {
+    /// Whether a pod's claims are there and go with whom they should. Of one that is condemned only their
+    /// owners matter, and only a pod that waits for its claims gets new ones.
+    pub(super) fn has_sound_claims(
+        &self,
+        set: &Shared<StatefulSet>,
+        ordinal: i32,
+        pod: &Shared<Pod>,
+        is_condemned: bool,
+    ) -> bool {
+        let keeper = storage::keeper(set, is_condemned);
+        storage::claim_names(set, ordinal).all(|name| match self.claim(set, &name) {
+            Some(claim) => {
+                let owners = storage::owners(&claim.metadata, set, pod, keeper);
+                claim.metadata.owner_references.as_deref().unwrap_or_default() == owners
+            }
+            None => is_condemned || phase(pod) != "Pending",
+        })
+    }
+
+    fn claim(&self, set: &Shared<StatefulSet>, name: &str) -> Option<Shared<PersistentVolumeClaim>> {
+        self.api.get_as(&Key::new(set.namespace(), name)).ok()
+    }
+
+    /// Whether claims that an earlier pod leaves behind must go before the next pod of its name comes: it
+    /// would lose its storage while it runs.
+    pub(super) fn waits_for_claims(&self, set: &Shared<StatefulSet>, ordinal: i32, pod_name: &str) -> bool {
+        storage::goes_when_scaled(set)
+            && storage::claim_names(set, ordinal)
+                .filter_map(|name| self.claim(set, &name))
+                .any(|claim| storage::is_of_earlier_pod(&claim.metadata, pod_name))
+    }
+
+    /// Makes the claims of a pod that are not there; tries all, and tells of each.
+    pub(super) fn make_claims(
+        &self,
+        set: &Shared<StatefulSet>,
+        ordinal: i32,
+        pod_name: &str,
+    ) -> Result<(), ApiError> {
+        let mut failure = None;
+        for claim in storage::new_claims(set, ordinal) {
+            let name = claim.metadata.name.clone().unwrap_or_default();
+            if let Some(there) = self.claim(set, &name) {
+                if is_terminating(&there.metadata) {
+                    failure.get_or_insert(ApiError::Unavailable(format!("pvc {name} is being deleted")));
+                }
+                continue;
+            }
+            match self.api.create_as(claim) {
+                Ok(_) => {
+                    let message =
+                        format!("create Claim {name} Pod {pod_name} in StatefulSet {} success", set.name());
+                    self.control.recorder().normal(set.object(), "SuccessfulCreate", message);
+                }
+                Err(error) if error.is_already_exists() => {}
+                Err(error) => {
+                    if !error.is_namespace_going() {
+                        let message = format!(
+                            "create Claim {name} for Pod {pod_name} in StatefulSet {} failed error: {error}",
+                            set.name()
+                        );
+                        self.control.recorder().warning(set.object(), "FailedCreate", message);
+                    }
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Gives a pod's claims the owners they go with; true when some had others.
+    pub(super) fn hand_over_claims(
+        &self,
+        set: &Shared<StatefulSet>,
+        ordinal: i32,
+        pod: &Shared<Pod>,
+        is_condemned: bool,
+    ) -> Result<bool, ApiError> {
+        let keeper = storage::keeper(set, is_condemned);
+        let mut changed = false;
+        for claim in storage::claim_names(set, ordinal).filter_map(|name| self.claim(set, &name)) {
+            let after = self.api.modify::<PersistentVolumeClaim>(&claim.key(), |fresh| {
+                let owners = storage::owners(&fresh.metadata, set, pod, keeper);
+                fresh.metadata.owner_references = Some(owners).filter(|owners| !owners.is_empty());
+                Ok(())
+            });
+            match after {
+                Ok(after) => changed |= after.object().revision() != claim.object().revision(),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(changed)
+    }
+}

@@ -1,0 +1,82 @@
+//! A StatefulSet's pods as the decisions see them.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::ask::Ask;
+use crate::object::owner::is_terminating;
+use crate::object::readiness::{Availability, is_terminal, phase};
+
+/// How far a pod is, the best last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Asked to go, and not gone.
+    Terminating,
+    /// It succeeded or failed: pods of StatefulSets run for ever.
+    Ended,
+    /// Not running and ready, and whether it has been started at all.
+    Unready { pending: bool },
+    /// Running and ready, but not for `minReadySeconds`.
+    Ready,
+    /// It counts.
+    Available,
+}
+
+impl State {
+    /// Of a pod that is this available.
+    pub(super) fn of(pod: &Pod, availability: Availability) -> Self {
+        if is_terminating(&pod.metadata) {
+            return Self::Terminating;
+        }
+        if is_terminal(pod) {
+            return Self::Ended;
+        }
+        match (phase(pod), availability) {
+            ("Running", Availability::Available) => Self::Available,
+            ("Running", Availability::In(_)) => Self::Ready,
+            (phase, _) => Self::Unready { pending: phase == "Pending" },
+        }
+    }
+}
+
+/// A pod as the decision sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) state: State,
+    /// It is of the newest template.
+    pub(super) updated: bool,
+    /// Its identity, its volumes and its claims are as they should be.
+    pub(super) sound: bool,
+}
+
+impl Member {
+    pub(super) fn is_available(self) -> bool {
+        self.state == State::Available
+    }
+
+    pub(super) fn is_outdated(self) -> bool {
+        !self.updated && self.state != State::Terminating
+    }
+}
+
+/// A set's pods by ordinal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Members(Vec<(i32, Member)>);
+
+impl Members {
+    /// From the lowest ordinal to the highest.
+    pub(super) fn in_order(members: Vec<(i32, Member)>) -> Self {
+        debug_assert!(members.is_sorted_by_key(|(ordinal, _)| *ordinal));
+        Self(members)
+    }
+
+    /// The pod of an ordinal.
+    pub(super) fn get(&self, ordinal: i32) -> Option<Member> {
+        let found = self.0.binary_search_by_key(&ordinal, |(ordinal, _)| *ordinal);
+        found.ok().map(|index| self.0[index].1)
+    }
+
+    /// Those beyond the ordinals that are asked for.
+    pub(super) fn condemned(&self, ask: &Ask) -> impl DoubleEndedIterator<Item = (i32, Member)> {
+        self.0.iter().copied().filter(|(ordinal, _)| !ask.ordinals.contains(ordinal))
+    }
+}

@@ -1,0 +1,141 @@
+//! The pages "Garbage Collection" and "Owners and Dependents" (GC-1), on virtual time.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::scheduling::v1::PriorityClass;
+use podium::api::{DeleteOptions, Propagation};
+use podium::object::owner::is_terminating;
+use podium::object::{Key, Kind, Shared};
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, NO_NODES, key};
+
+/// A reference to a ConfigMap as owner.
+fn owned_by(owner: &Shared<ConfigMap>, blocks: bool) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "name": owner.name(), "uid": owner.uid(),
+        "blockOwnerDeletion": blocks})
+}
+
+fn map(cluster: &Cluster, name: &str, owners: &[Value], finalizers: &[&str]) -> Shared<ConfigMap> {
+    cluster.create(json!({"metadata": {"name": name, "namespace": "default", "ownerReferences": owners,
+        "finalizers": finalizers}}))
+}
+
+/// The maps there are, those that go with `-` behind.
+fn maps(cluster: &Cluster) -> String {
+    let all = cluster.api.list_as::<ConfigMap>(Some("default"));
+    let told = all.iter().filter(|m| m.name() != "kube-root-ca.crt");
+    let told = told.map(|m| format!("{}{}", m.name(), if is_terminating(&m.metadata) { "-" } else { "" }));
+    told.collect::<Vec<_>>().join(" ")
+}
+
+async fn delete(cluster: &Cluster, name: &str, propagation: Propagation) {
+    let options = DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() };
+    cluster.api.delete(Kind::ConfigMap, &key(name), &options).unwrap();
+    cluster.settle().await;
+}
+
+async fn let_go(cluster: &Cluster, name: &str) {
+    cluster.change::<ConfigMap>(name, |m| m.metadata.finalizers = None);
+    cluster.settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_dependants_that_say_so_hold_their_owner_up_gc_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let owner = map(&cluster, "owner", &[], &[]);
+    map(&cluster, "blocks", &[owned_by(&owner, true)], &["x/y"]);
+    map(&cluster, "free", &[owned_by(&owner, false)], &["x/y"]);
+    cluster.settle().await;
+    delete(&cluster, "owner", Propagation::Foreground).await;
+    assert_eq!(maps(&cluster), "blocks- free- owner-");
+    let held = cluster.get::<ConfigMap>("owner").metadata.finalizers.clone();
+    assert_eq!(held, Some(vec!["foregroundDeletion".into()]));
+    let_go(&cluster, "blocks").await;
+    assert_eq!(maps(&cluster), "free-");
+    let_go(&cluster, "free").await;
+    assert_eq!(maps(&cluster), "");
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dependant_of_several_owners_stays_with_the_last_gc_1() {
+    for propagation in [Propagation::Background, Propagation::Foreground, Propagation::Orphan] {
+        let cluster = Cluster::start(NO_NODES);
+        let (one, two) = (map(&cluster, "one", &[], &[]), map(&cluster, "two", &[], &[]));
+        map(&cluster, "shared", &[owned_by(&one, true), owned_by(&two, true)], &[]);
+        cluster.settle().await;
+        delete(&cluster, "one", propagation).await;
+        assert_eq!(maps(&cluster), "shared two", "{propagation:?}");
+        let shared = cluster.get::<ConfigMap>("shared");
+        let owners: Vec<_> =
+            shared.metadata.owner_references.iter().flatten().map(|r| r.name.as_str()).collect();
+        assert_eq!(owners, ["two"], "{propagation:?}");
+        delete(&cluster, "two", Propagation::Background).await;
+        assert_eq!(maps(&cluster), "", "{propagation:?}");
+        cluster.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_circle_of_owners_lives_until_one_of_them_is_deleted_gc_1() {
+    for propagation in [Propagation::Background, Propagation::Foreground] {
+        let cluster = Cluster::start(NO_NODES);
+        let first = map(&cluster, "first", &[], &[]);
+        let second = map(&cluster, "second", &[owned_by(&first, true)], &[]);
+        let third = map(&cluster, "third", &[owned_by(&second, true)], &[]);
+        let closing = serde_json::from_value(owned_by(&third, true)).unwrap();
+        cluster.change::<ConfigMap>("first", |m| {
+            m.metadata.owner_references = Some(vec![Clone::clone(&closing)]);
+        });
+        cluster.pass(600).await;
+        assert_eq!(maps(&cluster), "first second third", "nobody asked");
+        delete(&cluster, "first", propagation).await;
+        assert_eq!(maps(&cluster), "", "{propagation:?}");
+        cluster.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_of_the_same_name_is_not_the_owner_gc_1_safe_6() {
+    let cluster = Cluster::start(NO_NODES);
+    let owner = map(&cluster, "owner", &[], &[]);
+    map(&cluster, "child", &[owned_by(&owner, false)], &[]);
+    cluster.settle().await;
+    // Replaced while nobody collects.
+    cluster.controllers.stop_one("garbagecollector").await;
+    delete(&cluster, "owner", Propagation::Background).await;
+    map(&cluster, "owner", &[], &[]);
+    map(&cluster, "kept", &[owned_by(&cluster.get("owner"), false)], &[]);
+    assert_eq!(maps(&cluster), "child kept owner");
+    cluster.controllers.start_one("garbagecollector");
+    cluster.settle().await;
+    assert_eq!(maps(&cluster), "kept owner");
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_no_namespace_may_own_but_not_be_owned_from_one_gc_1() {
+    let cluster = Cluster::start(NO_NODES);
+    let owner = map(&cluster, "owner", &[], &[]);
+    cluster.create::<PriorityClass>(
+        json!({"metadata": {"name": "wrong", "ownerReferences": [owned_by(&owner, false)]}, "value": 1}),
+    );
+    let class = cluster.create::<PriorityClass>(json!({"metadata": {"name": "right"}, "value": 2}));
+    let reference = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "name": "right",
+        "uid": class.uid()});
+    map(&cluster, "of-class", &[reference], &[]);
+    cluster.settle().await;
+    let unresolvable = format!(
+        "ownerRef [v1/ConfigMap, namespace: , name: owner, uid: {}] does not exist in namespace \"\"",
+        owner.uid()
+    );
+    assert_eq!(cluster.events("OwnerRefInvalidNamespace"), [unresolvable]);
+    delete(&cluster, "owner", Propagation::Background).await;
+    let exists = |name: &str| cluster.api.get(Kind::PriorityClass, &Key::new("", name)).is_ok();
+    assert!(exists("wrong"), "it is never collected");
+    assert_eq!(maps(&cluster), "of-class");
+    cluster.api.delete(Kind::PriorityClass, &Key::new("", "right"), &DeleteOptions::default()).unwrap();
+    cluster.settle().await;
+    assert_eq!(maps(&cluster), "");
+    cluster.stop().await;
+}
