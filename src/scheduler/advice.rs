@@ -277,8 +277,12 @@ mod tests {
             cluster
                 .class(&json!({"metadata": {"name": "hand"}, "provisioner": "kubernetes.io/no-provisioner",
                 "volumeBindingMode": "WaitForFirstConsumer"}));
-            claims.iter().for_each(|claim| cluster.claim(claim));
-            volumes.iter().for_each(|volume| cluster.volume(volume));
+            for claim in &claims {
+                cluster.claim(claim);
+            }
+            for volume in &volumes {
+                cluster.volume(volume);
+            }
             assert_eq!(advice(&mut cluster, with_claim("c")), [expected]);
         }
     }

@@ -39,7 +39,7 @@ pub fn check(text: &ConfigText, file: &ConfigFile, counts: Counts) -> Result<(),
                 return fault(field, format!("the label {key} says something else"));
             }
         }
-        for resource in settings.capacity.keys().filter(|name| !is_resource(name)) {
+        if let Some(resource) = settings.capacity.keys().find(|name| !is_resource(name)) {
             let message =
                 format!("a node offers cpu, memory, ephemeral-storage, pods or DOMAIN/NAME, not {resource}");
             return fault(&format!("capacity.{resource}"), message);

@@ -82,7 +82,9 @@ impl State {
     fn take_due(&mut self, now: Duration) -> Vec<(String, Slot)> {
         let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
         let due: Vec<(String, Slot)> = self.slots.extract_if(.., |_, slot| due(slot)).collect();
-        due.iter().for_each(|(name, _)| self.places.give_back(name));
+        for (name, _) in &due {
+            self.places.give_back(name);
+        }
         due
     }
 
@@ -219,7 +221,7 @@ impl Follower {
                     });
                     (settings, index)
                 };
-                let written = settings::apply_to(&self.ground.api, name, &settings, index.and_then(dealt));
+                let written = settings::apply_to(&self.ground.api, name, &settings, index.map(dealt));
                 if let Err(error) = written {
                     tracing::warn!(node = name, "what the config file says of the node is not set: {error}");
                 }
@@ -303,7 +305,7 @@ impl Follower {
         };
         tracing::info!("the config file's nodes have changed");
         self.changed.notify_one();
-        let dealt = |name: &str| indices.get(name).copied().and_then(dealt);
+        let dealt = |name: &str| indices.get(name).copied().map(dealt);
         settings::apply_all(&self.ground.api, &file.nodes, dealt).map_err(|error| error.to_string())
     }
 

@@ -66,7 +66,7 @@ pub(super) enum Host {
 
 /// The zone and region that a node of this index has unless somebody says otherwise.
 pub(super) fn dealt(index: usize) -> Dealt {
-    Some([(ZONE, ZONES[index % ZONES.len()]), (REGION, REGION_NAME)])
+    [(ZONE, ZONES[index % ZONES.len()]), (REGION, REGION_NAME)]
 }
 
 impl Ground {
