@@ -39,7 +39,7 @@ pub const MOST_NODES: u16 = 1000;
 pub const MOST_HOLLOW_NODES: u16 = 16_000;
 
 /// How a cluster is started.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClusterConfig {
     /// Nothing outlives the run.
     pub ephemeral: bool,
@@ -59,22 +59,6 @@ pub struct ClusterConfig {
     pub file: ConfigFile,
     /// Where it is, to be followed; none = it is not.
     pub file_path: Option<std::path::PathBuf>,
-}
-
-impl Default for ClusterConfig {
-    fn default() -> Self {
-        Self {
-            ephemeral: false,
-            listen: None,
-            expose: false,
-            nodes: None,
-            hollow_nodes: None,
-            kubeconfig: None,
-            disabled: Vec::new(),
-            file: ConfigFile::default(),
-            file_path: None,
-        }
-    }
 }
 
 impl ClusterConfig {

@@ -21,8 +21,8 @@ use crate::api::identity::Signer;
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
-use crate::object::Kind;
 use crate::object::node::is_ready;
+use crate::object::{Kind, Shared};
 use crate::reconcile::Caches;
 use crate::scheduler::config::ConfigError as SchedulerConfigError;
 use crate::store::{Store, StoreError};
@@ -200,14 +200,13 @@ impl Cluster {
         self.data_dir.path()
     }
 
-    /// Waits until every node is Ready.
+    /// Waits until every node is Ready that there was at start and that nobody has deleted since.
     pub async fn ready(&self) {
         let mut watcher = self.api.watch(Kind::Node, self.api.revision(), crate::store::Visibility::Applied);
         loop {
-            let ready = self.api.list_as::<Node>(None);
-            let ready: HashSet<&str> =
-                ready.iter().filter(|node| is_ready(node)).map(|node| node.name()).collect();
-            if self.kubelets.names().iter().all(|name| ready.contains(name.as_str())) {
+            let nodes = self.api.list_as::<Node>(None);
+            let late: HashSet<&str> = nodes.iter().filter(|node| !is_ready(node)).map(Shared::name).collect();
+            if !self.kubelets.names().iter().any(|name| late.contains(name.as_str())) {
                 return;
             }
             // Woken by node changes; a lost history only means looking again.

@@ -12,6 +12,14 @@ pub mod effect {
     pub const NO_EXECUTE: &str = "NoExecute";
 }
 
+/// `key=value:Effect`, as kubectl writes a taint.
+pub fn text(taint: &Taint) -> String {
+    match taint.value.as_deref().filter(|value| !value.is_empty()) {
+        Some(value) => format!("{}={value}:{}", taint.key, taint.effect),
+        None => format!("{}:{}", taint.key, taint.effect),
+    }
+}
+
 /// Whether the toleration covers the taint (page "Taints and Tolerations").
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
     let given = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());

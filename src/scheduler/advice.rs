@@ -3,8 +3,6 @@
 //! Advice is found by looking at what was refused, not by trying: it names what stands in the way on a node,
 //! completely, and how much of it.
 
-use k8s_openapi::api::core::v1::Taint;
-
 use super::advice_volumes;
 use super::framework::PluginId;
 use super::node_info::{NodeInfo, NodeName};
@@ -13,7 +11,7 @@ use super::reason::Reason;
 use super::remedy::Remedy;
 use super::snapshot::Snapshot;
 use super::verdict::{Row, VerdictTable};
-use crate::object::taint::untolerated;
+use crate::object::taint::{self, untolerated};
 
 /// So many different pieces of advice are given.
 const ADVICE_KEPT: usize = 3;
@@ -74,7 +72,7 @@ fn change(
     Some(match reason {
         Reason::Unschedulable => Remedy::Uncordon,
         Reason::Taint { .. } => {
-            Remedy::RemoveTaint(taint_text(untolerated(&node.taints, pod.tolerations())?))
+            Remedy::RemoveTaint(taint::text(untolerated(&node.taints, pod.tolerations())?))
         }
         Reason::Insufficient(resource) => {
             let (asked, has) = (pod.requests.amount(resource), node.allocatable.amount(resource));
@@ -149,14 +147,6 @@ fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<Remedy> {
         (skew > spread.max_skew).then(|| Remedy::RaiseMaxSkew(spread.topology_key.clone(), skew))
     });
     broken.collect()
-}
-
-/// `key=value:Effect`, as kubectl writes taints.
-fn taint_text(taint: &Taint) -> String {
-    match taint.value.as_deref().filter(|value| !value.is_empty()) {
-        Some(value) => format!("{}={value}:{}", taint.key, taint.effect),
-        None => format!("{}:{}", taint.key, taint.effect),
-    }
 }
 
 #[cfg(test)]
@@ -287,8 +277,12 @@ mod tests {
             cluster
                 .class(&json!({"metadata": {"name": "hand"}, "provisioner": "kubernetes.io/no-provisioner",
                 "volumeBindingMode": "WaitForFirstConsumer"}));
-            claims.iter().for_each(|claim| cluster.claim(claim));
-            volumes.iter().for_each(|volume| cluster.volume(volume));
+            for claim in &claims {
+                cluster.claim(claim);
+            }
+            for volume in &volumes {
+                cluster.volume(volume);
+            }
             assert_eq!(advice(&mut cluster, with_claim("c")), [expected]);
         }
     }

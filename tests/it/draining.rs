@@ -14,7 +14,7 @@ use podium::console::resource::{ObjectRef, Watched};
 use crate::instance::{Home, Instance, wait_for};
 
 /// A daemon, two pods that a budget keeps, one with data, and one that nobody would replace.
-const WORK: &str = r#"
+const WORK: &str = r"
 apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: agent}
@@ -43,7 +43,7 @@ spec:
   template:
     metadata: {labels: {app: cache}}
     spec: {containers: [{name: c, image: pause}], volumes: [{name: data, emptyDir: {}}]}
-"#;
+";
 
 const LONELY: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: lonely, labels: {app: lonely}}\n\
     spec: {nodeName: NODE, containers: [{name: c, image: pause}]}\n";

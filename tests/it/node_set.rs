@@ -124,6 +124,16 @@ fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5
     let (home, mark) = (Home::new(), mark(2));
     let mut instance = home.start(&["--nodes", "1"]);
     apply(&home, &instance, "foreign.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");
+    // What stands in the way of a start is told, and it is tried again.
+    let obstacle = home.data_dir().join("nodes/broken");
+    std::fs::write(&obstacle, "").unwrap();
+    apply(&home, &instance, "broken.yaml", &ASKED.replace("extra", "broken"));
+    let told = || events(&instance, "NodeStartFailed");
+    wait_for("the failure to be told", || told().contains("Node broken cannot be started: ").then_some(()));
+    std::fs::remove_file(&obstacle).unwrap();
+    ready(&instance, "broken");
+    instance.kubectl(&["delete", "node", "broken"]);
+    wait_for("it to be gone", || (nodes(&instance) == "foreign node-1").then_some(()));
     apply(&home, &instance, "extra.yaml", ASKED);
     ready(&instance, "extra");
     assert_eq!(field(&instance, "node/extra", ".spec.taints[?(@.key==\"team\")].effect"), "NoExecute");

@@ -39,7 +39,7 @@ pub fn check(text: &ConfigText, file: &ConfigFile, counts: Counts) -> Result<(),
                 return fault(field, format!("the label {key} says something else"));
             }
         }
-        for resource in settings.capacity.keys().filter(|name| !is_resource(name)) {
+        if let Some(resource) = settings.capacity.keys().find(|name| !is_resource(name)) {
             let message =
                 format!("a node offers cpu, memory, ephemeral-storage, pods or DOMAIN/NAME, not {resource}");
             return fault(&format!("capacity.{resource}"), message);
@@ -117,7 +117,10 @@ mod tests {
                 "nodes:\n- name: a\n  taints:\n  - {key: gpu, effect: NoSchedul}\n",
                 "c.yaml:4:16: nodes[0].taints[0].effect: Unsupported value: \"NoSchedul\"",
             ),
-            ("nodes:\n- name: a\n  labels: {a: \"b c\"}\n", "c.yaml:3:12: nodes[0].labels[a]: Invalid value"),
+            (
+                "nodes:\n- name: a\n  labels: {a: \"b c\"}\n",
+                "c.yaml:3:12: nodes[0].labels[a]: Invalid value: \"b c\"",
+            ),
             ("nodes:\n- name: a\n  capacity: {cpu: much}\n", "c.yaml:3:14: nodes[0].capacity"),
             (
                 "nodes:\n- name: a\n  capacity: {gpus: 2}\n",

@@ -78,7 +78,17 @@ impl State {
         self.places.give_back(name);
     }
 
-    pub(super) fn dealt(&self) -> BTreeMap<String, usize> {
+    /// Takes those out that failed and may be tried again.
+    fn take_due(&mut self, now: Duration) -> Vec<(String, Slot)> {
+        let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
+        let due: Vec<(String, Slot)> = self.slots.extract_if(.., |_, slot| due(slot)).collect();
+        for (name, _) in &due {
+            self.places.give_back(name);
+        }
+        due
+    }
+
+    fn dealt(&self) -> BTreeMap<String, usize> {
         self.slots.iter().map(|(name, slot)| (name.clone(), slot.index)).collect()
     }
 
@@ -130,10 +140,7 @@ impl Follower {
         if state.closing {
             return None;
         }
-        let due = |slot: &Slot| matches!(slot.now, Now::FailedUntil(at) if at <= now);
-        let due: Vec<String> =
-            state.slots.iter().filter(|(_, slot)| due(slot)).map(|(name, _)| name.clone()).collect();
-        due.iter().for_each(|name| state.release(name));
+        let failed = state.take_due(now);
         for step in wanted::steps(&state.declared, &state.given_up, &seen, &state.members()) {
             match step {
                 Step::Start(wanted) => {
@@ -158,11 +165,30 @@ impl Follower {
                 }
             }
         }
+        for (name, slot) in failed {
+            // Nobody wants it any more: what its tries have left must go.
+            if !state.slots.contains_key(&name) {
+                state.failures.remove(&name);
+                state.slots.insert(name.clone(), Slot { now: Now::Starting, ..slot });
+                self.give_up(name);
+            }
+        }
         let wait = |slot: &Slot| match slot.now {
             Now::FailedUntil(at) => Some(at.saturating_sub(now)),
             _ => None,
         };
         state.slots.values().filter_map(wait).min()
+    }
+
+    /// Clears what is left of a node that never ran.
+    fn give_up(self: &Arc<Self>, name: String) {
+        let follower = self.clone();
+        self.ground.tasks.spawn("node end", async move {
+            follower.clear(&name).await;
+            follower.state.lock().release(&name);
+            follower.moved.notify_waiters();
+            follower.changed.notify_one();
+        });
     }
 
     fn begin(self: &Arc<Self>, wanted: Wanted, index: usize) {
@@ -195,7 +221,7 @@ impl Follower {
                     });
                     (settings, index)
                 };
-                let written = settings::apply_to(&self.ground.api, name, &settings, index.and_then(dealt));
+                let written = settings::apply_to(&self.ground.api, name, &settings, index.map(dealt));
                 if let Err(error) = written {
                     tracing::warn!(node = name, "what the config file says of the node is not set: {error}");
                 }
@@ -279,7 +305,7 @@ impl Follower {
         };
         tracing::info!("the config file's nodes have changed");
         self.changed.notify_one();
-        let dealt = |name: &str| indices.get(name).copied().and_then(dealt);
+        let dealt = |name: &str| indices.get(name).copied().map(dealt);
         settings::apply_all(&self.ground.api, &file.nodes, dealt).map_err(|error| error.to_string())
     }
 

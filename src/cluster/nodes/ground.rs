@@ -66,7 +66,7 @@ pub(super) enum Host {
 
 /// The zone and region that a node of this index has unless somebody says otherwise.
 pub(super) fn dealt(index: usize) -> Dealt {
-    Some([(ZONE, ZONES[index % ZONES.len()]), (REGION, REGION_NAME)])
+    [(ZONE, ZONES[index % ZONES.len()]), (REGION, REGION_NAME)]
 }
 
 impl Ground {
@@ -97,23 +97,14 @@ impl Ground {
         Ok(Host::Hollow(Arc::new(HollowRuntime::new(runtime, self.catalogue.clone(), now))))
     }
 
-    /// Starts the kubelet of a node.
+    /// Starts the kubelet of a node. When that fails, what runs there goes on, and the next try finds it.
     pub(super) async fn start(&self, wanted: &Wanted, index: usize, host: Host) -> Result<Running, String> {
         let (runtime, process): (Arc<dyn Runtime>, _) = match host {
             Host::Process(runtime) => (runtime.clone(), Some(runtime)),
             Host::Hollow(runtime) => (runtime, None),
         };
-        let outcome = self.start_kubelet(wanted, index, runtime).await;
-        match outcome {
-            Ok((kubelet, tasks, uid)) => {
-                Ok(Running { name: wanted.name.clone(), kubelet, process, tasks, uid })
-            }
-            Err(error) => {
-                // What runs there goes on; the next try finds it.
-                drop(process);
-                Err(error)
-            }
-        }
+        let (kubelet, tasks, uid) = self.start_kubelet(wanted, index, runtime).await?;
+        Ok(Running { name: wanted.name.clone(), kubelet, process, tasks, uid })
     }
 
     async fn start_kubelet(

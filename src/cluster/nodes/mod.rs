@@ -184,7 +184,7 @@ impl Follower {
     }
 
     /// Ends what still runs on a node that is gone; nor do its pods hold volumes any more.
-    async fn clear(&self, name: &str) {
+    pub(super) async fn clear(&self, name: &str) {
         let directory = self.ground.directory(name);
         if directory.join("host.sock").exists() {
             let ended = match self.ground.process(name).await {

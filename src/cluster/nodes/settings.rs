@@ -65,7 +65,7 @@ impl Said {
 }
 
 /// Makes a node what the file says, now that it says this.
-fn apply(node: &mut Node, settings: &NodeSettings, dealt: Dealt, now: jiff::Timestamp) {
+fn apply(node: &mut Node, settings: &NodeSettings, dealt: Option<Dealt>, now: jiff::Timestamp) {
     let annotations = node.metadata.annotations.get_or_insert_default();
     let before: Said =
         annotations.get(ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -103,14 +103,14 @@ fn apply(node: &mut Node, settings: &NodeSettings, dealt: Dealt, now: jiff::Time
     spec.taints = spec.taints.take().filter(|taints| !taints.is_empty());
 }
 
-/// The zone and the region of a node of which nobody says where it is; nothing for somebody else's node.
-pub(super) type Dealt = Option<[(&'static str, &'static str); 2]>;
+/// The zone and the region of a node of which nobody says where it is.
+pub(super) type Dealt = [(&'static str, &'static str); 2];
 
-/// Brings every node to what the file says of it, be it nothing.
+/// Brings every node to what the file says of it, be it nothing; to somebody else's node nothing is dealt.
 pub(super) fn apply_all(
     api: &Api,
     all: &[NodeSettings],
-    dealt: impl Fn(&str) -> Dealt,
+    dealt: impl Fn(&str) -> Option<Dealt>,
 ) -> Result<(), ApiError> {
     for node in api.list_as::<Node>(None) {
         apply_to(api, node.name(), all, dealt(node.name()))?;
@@ -119,7 +119,12 @@ pub(super) fn apply_all(
 }
 
 /// Brings one node to what the file says of it.
-pub(super) fn apply_to(api: &Api, name: &str, all: &[NodeSettings], dealt: Dealt) -> Result<(), ApiError> {
+pub(super) fn apply_to(
+    api: &Api,
+    name: &str,
+    all: &[NodeSettings],
+    dealt: Option<Dealt>,
+) -> Result<(), ApiError> {
     let (none, now) = (NodeSettings::default(), api.clock().now());
     let settings = all.iter().find(|settings| settings.name == name).unwrap_or(&none);
     let applied = api.modify::<Node>(&Key::new("", name), |fresh| {

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Taint;
 use serde_json::{Map, Value, json};
 
-use super::words::{LabelChange, labels, taint_text, tainted, taints};
+use super::words::{LabelChange, labels, tainted, taints};
 use super::{Dialog, Field, Note};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::resource::{ObjectRef, Watched};
 use crate::console::rows;
+use crate::object::taint;
 
 /// Asks for changes of labels.
 pub fn ask_labels(targets: Vec<ObjectRef>) -> Dialog {
@@ -123,7 +124,7 @@ pub fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
     .field(Field::text("taints", "").hint("key=value:NoSchedule adds one, key- takes it away"))
     .notes(move |dialog, cx| {
         let one = |target: &ObjectRef| {
-            let words: Vec<String> = of_node(cx, target)?.iter().map(taint_text).collect();
+            let words: Vec<String> = of_node(cx, target)?.iter().map(taint::text).collect();
             Some(Note::Plain(format!("{}: {}", target.name, or_none(&words))))
         };
         let mut notes: Vec<Note> = shown.iter().take(NOTES).filter_map(one).collect();
@@ -167,7 +168,7 @@ fn taint_action(target: &ObjectRef, words: &str, before: &[Taint], after: &[Tain
         let gone = from.iter().filter(|t| !to.iter().any(|other| is(t, other)));
         let set = to.iter().filter(|t| !from.contains(t));
         let words: Vec<String> =
-            gone.map(|t| format!("{}:{}-", t.key, t.effect)).chain(set.map(taint_text)).collect();
+            gone.map(|t| format!("{}:{}-", t.key, t.effect)).chain(set.map(taint::text)).collect();
         words.join(" ")
     };
     let mut action = step(before, after, words.to_owned());

@@ -2,8 +2,10 @@
 
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::object::taint::effect;
+
 /// The effects a taint may have.
-const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+const EFFECTS: [&str; 3] = [effect::NO_SCHEDULE, effect::PREFER_NO_SCHEDULE, effect::NO_EXECUTE];
 
 /// A change of one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,17 +92,10 @@ pub(super) fn tainted(before: &[Taint], changes: &[TaintChange]) -> Result<Vec<T
     Ok(all)
 }
 
-/// As they are typed.
-pub(super) fn taint_text(taint: &Taint) -> String {
-    match taint.value.as_deref().filter(|value| !value.is_empty()) {
-        Some(value) => format!("{}={value}:{}", taint.key, taint.effect),
-        None => format!("{}:{}", taint.key, taint.effect),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::taint;
 
     #[test]
     fn labels_are_written_as_for_kubectl_node_6() {
@@ -142,7 +137,7 @@ mod tests {
         ] {
             let after = taints(words).and_then(|changes| tainted(&before, &changes));
             let told = match after {
-                Ok(after) => after.iter().map(taint_text).collect::<Vec<_>>().join(" "),
+                Ok(after) => after.iter().map(taint::text).collect::<Vec<_>>().join(" "),
                 Err(error) => format!("! {error}"),
             };
             assert_eq!(told, expected, "{words}");

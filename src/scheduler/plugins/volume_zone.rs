@@ -56,7 +56,7 @@ pub(in crate::scheduler) fn located(pod: &PodInfo, snapshot: &Snapshot) -> Vec<L
         let claim = storage.claim(&pod.claim_key(used))?;
         storage.volume(volume_name(claim)?)
     });
-    volumes.flat_map(|volume| labels(volume)).collect()
+    volumes.flat_map(labels).collect()
 }
 
 fn labels(volume: &Shared<PersistentVolume>) -> Vec<Located> {
