@@ -16,7 +16,9 @@ mod nodes;
 mod start;
 mod static_pods;
 
-pub use config::{ClusterConfig, ComponentName, ConfigFile, HollowConfig, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent};
+pub use config::{
+    ClusterConfig, ComponentName, ConfigFile, HollowConfig, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent,
+};
 pub use data_dir::{DataDir, DataDirError, default_data_dir};
 pub use images::image_catalogue;
 pub use nodes::{Counts, NodeSettings, check_nodes};

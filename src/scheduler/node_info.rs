@@ -8,8 +8,8 @@ use super::pod_info::PodInfo;
 use super::ports::HostPort;
 use super::requests::Resources;
 use super::topology::NodeDomains;
-use crate::object::quantity::{Amount, ResourceList};
 use crate::object::Shared;
+use crate::object::quantity::{Amount, ResourceList};
 
 /// A node's name, shared.
 pub type NodeName = Arc<str>;

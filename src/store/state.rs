@@ -62,10 +62,7 @@ impl State {
         let objects = &self.kinds[kind.index()].objects;
         let objects = match namespace {
             None => objects.values().map(|stored| stored.object.clone()).collect(),
-            Some(namespace) => objects
-                .in_namespace(namespace)
-                .map(|stored| stored.object.clone())
-                .collect(),
+            Some(namespace) => objects.in_namespace(namespace).map(|stored| stored.object.clone()).collect(),
         };
         Snapshot { revision: self.revision, objects }
     }

@@ -28,8 +28,8 @@ use super::start::StartError;
 use crate::api::{Api, Change, ChangeKind, DeleteOptions};
 use crate::base::task::Tasks;
 use crate::kubelet::Kubelet;
-use crate::kubelet::runtime::RuntimeError;
 use crate::kubelet::Kubelets;
+use crate::kubelet::runtime::RuntimeError;
 use crate::object::Kind;
 use crate::reconcile::{Caches, Recorder};
 pub use file::check as check_nodes;
@@ -133,7 +133,9 @@ impl Follower {
             let mut state = self.state.lock();
             let mut all = state.declared.clone();
             let known: BTreeSet<String> = all.iter().map(|w| w.name.clone()).collect();
-            all.extend(objects.iter().filter_map(|node| wanted::asked(node)).filter(|w| !known.contains(&w.name)));
+            all.extend(
+                objects.iter().filter_map(|node| wanted::asked(node)).filter(|w| !known.contains(&w.name)),
+            );
             let place = |wanted: Wanted| {
                 let index = state.reserve(&wanted, cidr(&wanted.name).as_deref())?;
                 Some((wanted, index))
