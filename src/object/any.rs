@@ -300,12 +300,13 @@ impl Object {
         })
     }
 
-    /// Its JSON encoding for one use: the one already made, or one that is not kept. For what is written
-    /// once and then mostly never read, which would otherwise stay in memory twice.
-    pub fn encode(&self) -> Bytes {
-        self.json.get().cloned().unwrap_or_else(|| {
-            Bytes::from(self.body.encode().expect("API types have string keys and finite numbers"))
-        })
+    /// Appends its JSON encoding: the one already made, or one that is not kept. For what is written once and
+    /// then mostly never read, which would otherwise stay in memory twice.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        match self.json.get() {
+            Some(json) => out.extend_from_slice(json),
+            None => self.body.write_json(out).expect("API types have string keys and finite numbers"),
+        }
     }
 
     /// How many bytes its JSON takes; nothing is kept or allocated for it.
@@ -450,7 +451,9 @@ mod tests {
         let mut object = Object::new(ConfigMap::default());
         assert!(!object.json().windows(3).any(|w| w == b"xyz"));
         object.meta_mut().name = Some("xyz".into());
-        assert_eq!(object.encode(), object.clone().json());
+        let mut text = b"before ".to_vec();
+        object.write_json(&mut text);
+        assert_eq!(text.strip_prefix(b"before ".as_slice()), Some(object.clone().json().as_ref()));
         assert!(object.json.get().is_none(), "an encoding for one use is not kept");
         assert!(object.json().windows(3).any(|w| w == b"xyz"));
     }

@@ -266,11 +266,16 @@ impl Writer {
             None => open_database(&self.directory).map_err(|e| e.to_string())?,
         };
         let mut batch = current.database.batch().durability(Some(PersistMode::SyncData));
+        let mut text = Vec::new();
         for change in group {
             let key = record_key(change.object.kind(), &change.object.key());
             match change.kind {
                 ChangeKind::Deleted => batch.remove(&current.objects, key),
-                _ => batch.insert(&current.objects, key, change.object.encode().as_ref()),
+                _ => {
+                    text.clear();
+                    change.object.write_json(&mut text);
+                    batch.insert(&current.objects, key, text.as_slice());
+                }
             }
         }
         if let Some(last) = group.last() {
