@@ -269,13 +269,12 @@ impl Writer {
         let mut text = Vec::new();
         for change in group {
             let key = record_key(change.object.kind(), &change.object.key());
-            match change.kind {
-                ChangeKind::Deleted => batch.remove(&current.objects, key),
-                _ => {
-                    text.clear();
-                    change.object.write_json(&mut text);
-                    batch.insert(&current.objects, key, text.as_slice());
-                }
+            if change.kind == ChangeKind::Deleted {
+                batch.remove(&current.objects, key);
+            } else {
+                text.clear();
+                change.object.write_json(&mut text);
+                batch.insert(&current.objects, key, text.as_slice());
             }
         }
         if let Some(last) = group.last() {
