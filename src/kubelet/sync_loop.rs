@@ -24,7 +24,7 @@ use tokio::sync::{Notify, Semaphore};
 use super::node::Node;
 use super::observed::Observed;
 use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
-use super::static_pods::mirror;
+use super::static_pods::mirror::{self, Mirror};
 use super::volumes::Tokens;
 use super::wakes::Wakes;
 use super::worker;
@@ -101,7 +101,7 @@ struct Slot {
     /// Nothing of it is left on the node, and it is not to be started again (shutdown).
     released: bool,
     /// How the API shows it, when it is a static pod.
-    mirror: Option<Shared<Pod>>,
+    mirror: Mirror,
 }
 
 impl Slot {
@@ -114,7 +114,7 @@ impl Slot {
             notes: vec![Note::Look],
             dirty: true,
             released: false,
-            mirror: None,
+            mirror: Mirror::default(),
         }
     }
 }

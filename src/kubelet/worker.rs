@@ -138,7 +138,7 @@ impl Pass<'_> {
             // The first status has the start time that the deadline counts from.
             wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
         }
-        if is_static(&self.pod) && self.engine.mirror_of(self.pod.uid()).is_none() {
+        if is_static(&self.pod) && self.engine.mirror_of(self.pod.uid()).object.is_none() {
             let again = saturating_after(self.now(), MIRROR_AGAIN);
             wake = Some(wake.map_or(again, |at| at.min(again)));
         }

@@ -6,11 +6,70 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{Api, ApiError, DeleteOptions};
-use crate::object::{Key, Kind, Shared};
+use crate::object::{Key, Kind, Revision, Shared};
 
 /// The static pod that an object of the API mirrors, by its hash.
 pub(in crate::kubelet) fn hash(pod: &Pod) -> Option<&str> {
     pod.metadata.annotations.as_ref()?.get(MIRROR_ANNOTATION).map(String::as_str)
+}
+
+/// What is known of a static pod's mirror. What a pass has made of it meets what was heard of it meanwhile: a mirror
+/// that is deleted while the pass writes its status must not be taken for the one that was written.
+#[derive(Clone, Debug, Default)]
+pub(in crate::kubelet) struct Mirror {
+    /// The mirror itself.
+    pub(in crate::kubelet) object: Option<Shared<Pod>>,
+    /// Nothing heard of it is newer.
+    heard: Revision,
+    /// Counts what was heard.
+    turn: u64,
+}
+
+impl Mirror {
+    /// The mirror that was there before anything was heard of it.
+    pub(in crate::kubelet) fn of(object: Option<Shared<Pod>>) -> Self {
+        Self { object, ..Self::default() }
+    }
+
+    /// The mirror came or changed; whether that is news.
+    pub(in crate::kubelet) fn hear(&mut self, mirror: &Shared<Pod>) -> bool {
+        let news = self.object.as_ref().is_none_or(|known| revision(mirror) > revision(known));
+        self.note(mirror);
+        if news {
+            self.object = Some(mirror.clone());
+        }
+        news
+    }
+
+    /// A mirror is gone; whether it was this one.
+    pub(in crate::kubelet) fn lose(&mut self, mirror: &Shared<Pod>) -> bool {
+        let this = self.object.as_ref().is_none_or(|known| known.uid() == mirror.uid());
+        self.note(mirror);
+        if this {
+            self.object = None;
+        }
+        this
+    }
+
+    /// A pass that knew it so has this mirror now. What was heard meanwhile is newer, unless the pass has made
+    /// another mirror since.
+    pub(in crate::kubelet) fn keep(&mut self, known: &Self, object: Option<Shared<Pod>>) {
+        let made = object.as_ref().is_some_and(|mirror| {
+            revision(mirror) > self.heard && known.object.as_ref().is_none_or(|old| old.uid() != mirror.uid())
+        });
+        if made || self.turn == known.turn {
+            self.object = object;
+        }
+    }
+
+    fn note(&mut self, mirror: &Shared<Pod>) {
+        self.turn += 1;
+        self.heard = self.heard.max(revision(mirror));
+    }
+}
+
+fn revision(mirror: &Shared<Pod>) -> Revision {
+    mirror.object().revision()
 }
 
 /// Makes the mirror of a static pod.
@@ -45,5 +104,52 @@ pub(in crate::kubelet) fn remove(api: &Api, mirror: &Shared<Pod>) -> Result<(), 
     match api.delete(Kind::Pod, &mirror.key(), &options) {
         Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn mirror(text: &str) -> Shared<Pod> {
+        let (uid, revision) = text.split_at(1);
+        let metadata = json!({"name": "web", "uid": uid, "resourceVersion": revision});
+        Shared::from_value(serde_json::from_value(json!({ "metadata": metadata })).unwrap())
+    }
+
+    /// `+` heard, `-` lost, `=` what the pass ends with (`=` alone: none); a letter is a uid, a number a revision.
+    #[test]
+    fn what_is_heard_while_a_pass_writes_is_not_forgotten_pod_15() {
+        for (case, known, meanwhile, expected) in [
+            ("its own write", "a1", "=a2", "a2"),
+            ("its own write, heard first", "a1", "+a2 =a2", "a2"),
+            ("its own write, heard later", "a1", "=a2 +a2", "a2"),
+            ("somebody deletes it", "a1", "+a3 =a2", "a3"),
+            ("somebody deletes it, nothing was written", "a1", "+a2 =a1", "a2"),
+            ("it goes", "a1", "+a2 -a3 =a1", ""),
+            ("it goes, known by an old version only", "a1", "-a1 =a2", ""),
+            ("another is made", "a1", "-a2 =b3", "b3"),
+            ("another is made, heard first", "a1", "-a2 +b3 =b3", "b3"),
+            ("another is made and deleted", "a1", "-a2 +b3 +b4 =b3", "b4"),
+            ("another is made and gone", "a1", "-a2 +b3 -b5 =b3", ""),
+            ("it is found gone", "a1", "=", ""),
+            ("it is found gone, but there is another", "a1", "+b4 =", "b4"),
+            ("there was none", "", "=a2", "a2"),
+        ] {
+            let mut now = Mirror::of((!known.is_empty()).then(|| mirror(known)));
+            let known = now.clone();
+            for word in meanwhile.split(' ') {
+                let (what, told) = word.split_at(1);
+                match what {
+                    "+" => drop(now.hear(&mirror(told))),
+                    "-" => drop(now.lose(&mirror(told))),
+                    _ => now.keep(&known, (!told.is_empty()).then(|| mirror(told))),
+                }
+            }
+            let told = now.object.map(|m| format!("{}{}", m.uid(), revision(&m))).unwrap_or_default();
+            assert_eq!(told, expected, "{case}");
+        }
     }
 }

@@ -44,8 +44,9 @@ impl Engine {
         let lost: Vec<Shared<Pod>> = {
             let pods = self.pods.lock();
             // Of a static pod only the mirror can be lost.
-            let shown =
-                |slot: &Slot| if is_static(&slot.pod) { slot.mirror.clone() } else { Some(slot.pod.clone()) };
+            let shown = |slot: &Slot| {
+                if is_static(&slot.pod) { slot.mirror.object.clone() } else { Some(slot.pod.clone()) }
+            };
             pods.values().filter_map(shown).filter(|pod| !listed.contains(pod.uid())).collect()
         };
         for pod in lost {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Engine, Slot, revision};
+use super::{Engine, Slot};
 use crate::base::clock::{saturating_after, time};
 use crate::kubelet::node::Node;
 use crate::kubelet::spec;
-use crate::kubelet::static_pods::{is_static, mirror};
+use crate::kubelet::static_pods::is_static;
+use crate::kubelet::static_pods::mirror::{self, Mirror};
 use crate::object::Shared;
 
 impl Engine {
@@ -18,8 +19,7 @@ impl Engine {
         let uid = mirror::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
-            if slot.mirror.as_ref().is_none_or(|known| revision(mirror) > revision(known)) {
-                slot.mirror = Some(mirror.clone());
+            if slot.mirror.hear(mirror) {
                 slot.dirty = true;
                 self.start_pass(&uid, slot);
             }
@@ -45,6 +45,7 @@ impl Engine {
             return;
         }
         let uid = pod.uid().to_string();
+        let mirror = Mirror::of(mirror);
         let slot = Slot { mirror, ..Slot::new(node.clone(), pod.clone()) };
         let slot = pods.entry(uid.clone()).or_insert(slot);
         self.start_pass(&uid, slot);
@@ -70,8 +71,14 @@ impl Engine {
         }
     }
 
-    /// Keeps the status of a static pod, which the API does not keep for it, and its mirror.
-    pub(in crate::kubelet) fn keep_static(&self, pod: &Shared<Pod>, mirror: Option<Shared<Pod>>) {
+    /// Keeps the status of a static pod, which the API does not keep for it, and what a pass that knew the mirror
+    /// so has made of it.
+    pub(in crate::kubelet) fn keep_static(
+        &self,
+        pod: &Shared<Pod>,
+        known: &Mirror,
+        mirror: Option<Shared<Pod>>,
+    ) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod.uid()) else { return };
         if slot.pod.status != pod.status {
@@ -79,12 +86,12 @@ impl Engine {
             kept.status.clone_from(&pod.status);
             slot.pod = Shared::from_value(kept);
         }
-        slot.mirror = mirror;
+        slot.mirror.keep(known, mirror);
     }
 
     /// The mirror of a static pod as it was seen last.
-    pub(in crate::kubelet) fn mirror_of(&self, uid: &str) -> Option<Shared<Pod>> {
-        self.pods.lock().get(uid)?.mirror.clone()
+    pub(in crate::kubelet) fn mirror_of(&self, uid: &str) -> Mirror {
+        self.pods.lock().get(uid).map(|slot| slot.mirror.clone()).unwrap_or_default()
     }
 
     /// The mirror of a static pod is gone: the next pass makes another.
@@ -92,9 +99,8 @@ impl Engine {
         let uid = mirror::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid)
-            && slot.mirror.as_ref().is_none_or(|known| known.uid() == mirror.uid())
+            && slot.mirror.lose(mirror)
         {
-            slot.mirror = None;
             slot.dirty = true;
             self.start_pass(&uid, slot);
         }

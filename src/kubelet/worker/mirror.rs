@@ -22,7 +22,10 @@ impl Pass<'_> {
                 self.node.taken.lock().release(self.pod.uid());
             }
         }
-        let shown = self.mirror().and_then(|mirror| mirror.map_or(Ok(None), |mirror| self.show(mirror)));
+        let known = self.engine.mirror_of(self.pod.uid());
+        let shown = self
+            .mirror(known.object.clone())
+            .and_then(|mirror| mirror.map_or(Ok(None), |mirror| self.show(mirror)));
         let mirror = match shown {
             Ok(mirror) => mirror,
             Err(error) => {
@@ -30,12 +33,11 @@ impl Pass<'_> {
                 None
             }
         };
-        self.engine.keep_static(&self.pod, mirror);
+        self.engine.keep_static(&self.pod, &known, mirror);
     }
 
     /// The pod's mirror: a new one when there is none or somebody has deleted it. None while the pod ends.
-    fn mirror(&self) -> Result<Option<Shared<Pod>>, ApiError> {
-        let known = self.engine.mirror_of(self.pod.uid());
+    fn mirror(&self, known: Option<Shared<Pod>>) -> Result<Option<Shared<Pod>>, ApiError> {
         if self.pod.metadata.deletion_timestamp.is_some() {
             return Ok(known);
         }
@@ -70,7 +72,7 @@ impl Pass<'_> {
 
     /// The pod has ended for good: nothing is left to mirror. False when it must be tried again.
     pub(super) fn remove_mirror(&self) -> bool {
-        let Some(mirror) = self.engine.mirror_of(self.pod.uid()) else { return true };
+        let Some(mirror) = self.engine.mirror_of(self.pod.uid()).object else { return true };
         match mirror::remove(&self.engine.api, &mirror) {
             Ok(()) => true,
             Err(error) => {
