@@ -329,10 +329,14 @@ fn static_pods_come_from_a_directory() {
     };
     let before = started();
     wait_for("its log", || (instance.kubectl(&["logs", "web-node-1"]) == "here\n").then_some(()));
-    instance.kubectl(&["delete", "pod", "web-node-1", "--timeout=60s"]);
-    wait_for("another mirror", || {
-        instance.kubectl_output(&["get", "pod", "web-node-1"]).status.success().then_some(())
-    });
+    let uid = || {
+        let found = instance.kubectl_output(&["get", "pod", "web-node-1", "-o", "jsonpath={.metadata.uid}"]);
+        found.status.success().then(|| String::from_utf8(found.stdout).unwrap())
+    };
+    let first = uid();
+    // Not waited for: kubectl may take the new mirror, made at once, for the old one.
+    instance.kubectl(&["delete", "pod", "web-node-1", "--wait=false"]);
+    wait_for("another mirror", || uid().filter(|uid| Some(uid) != first.as_ref()));
     wait_for("the same container", || (started() == before).then_some(()));
     assert_eq!(exec(&instance, "web-node-1", "echo hi"), "hi\n");
     std::fs::remove_file(manifests.join("web.yaml")).unwrap();
