@@ -57,26 +57,38 @@ pub(super) async fn run() -> Result<()> {
     writes().await
 }
 
-/// What making 1 000 replicas took, in seconds.
+/// What making pods took, in seconds.
 struct Made {
     time: f64,
     processor_time: f64,
 }
 
-/// 1 000 replicas on 100 nodes: made, counted, rolled out, deleted.
+impl Made {
+    async fn by(instance: &Instance, making: impl Future<Output = Result<()>>) -> Result<Self> {
+        let (start, worked) = (Instant::now(), instance.processor_time()?);
+        making.await?;
+        let time = start.elapsed().as_secs_f64();
+        let processor_time = instance.processor_time()?.saturating_sub(worked).as_secs_f64();
+        Ok(Self { time, processor_time })
+    }
+}
+
+/// Makes the Deployment `scale` and waits for all of it.
+async fn scale(api: &Api<Deployment>, replicas: i32) -> Result<()> {
+    api.create(&PostParams::default(), &deployment("scale", replicas, "nginx")?).await?;
+    ready(api, "scale", replicas).await
+}
+
+/// 1 000 replicas on 100 nodes: made, rolled out, deleted.
 async fn thousand() -> Result<Made> {
     const REPLICAS: i32 = 1000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "100"]).await?;
     let idle = instance.resident_mib()?;
     let client = instance.client().await?;
     let api: Api<Deployment> = Api::default_namespaced(client.clone());
-    let (start, worked) = (Instant::now(), instance.processor_time()?);
-    api.create(&PostParams::default(), &deployment("scale", REPLICAS, "nginx")?).await?;
-    ready(&api, "scale", REPLICAS).await?;
-    let made = start.elapsed().as_secs_f64();
-    let worked = instance.processor_time()?.saturating_sub(worked).as_secs_f64();
-    Report::against_peer("1 000 replicas on 100 hollow nodes, Ready", "s", made, 7.7);
-    Report::against_limit("  processor time for them", "s", worked, "goal", GOAL_PROCESSOR);
+    let made = Made::by(&instance, scale(&api, REPLICAS)).await?;
+    Report::against_peer("1 000 replicas on 100 hollow nodes, Ready", "s", made.time, 7.7);
+    Report::against_limit("  processor time for them", "s", made.processor_time, "goal", GOAL_PROCESSOR);
     let used = instance.resident_mib()?;
     Report::against_peer("resident memory at 1 000 pods", "MiB", used, 740.0);
     Report::alone("  of which by the pods, each", "KiB", (used - idle) * 1024.0 / f64::from(REPLICAS));
@@ -87,17 +99,17 @@ async fn thousand() -> Result<Made> {
     api.patch("scale", &PatchParams::default(), &Patch::Strategic(change)).await?;
     ready(&api, "scale", REPLICAS).await?;
     let seconds = start.elapsed().as_secs_f64();
-    Report::against_limit("rollout of 1 000 replicas", "s", seconds, "making them", made);
+    Report::against_limit("rollout of 1 000 replicas", "s", seconds, "making them", made.time);
 
     let start = Instant::now();
     api.delete("scale", &DeleteParams::foreground()).await?;
     until(|| async { Ok(api.get_opt("scale").await?.is_none()) }).await?;
     let seconds = start.elapsed().as_secs_f64();
-    Report::against_limit("foreground deletion of 1 000 replicas", "s", seconds, "making them", made);
+    Report::against_limit("foreground deletion of 1 000 replicas", "s", seconds, "making them", made.time);
     let left = Api::<Pod>::default_namespaced(client).list(&ListParams::default()).await?.items.len();
     Report::alone("  pods left", "", left as f64);
     instance.stop().await?;
-    Ok(Made { time: made, processor_time: worked })
+    Ok(made)
 }
 
 /// 1 000 pods of a StatefulSet, each made when the one before is ready.
@@ -111,17 +123,23 @@ async fn in_order(at_once: &Made) -> Result<()> {
             "podManagementPolicy": "OrderedReady",
             "template": {"metadata": {"labels": {"app": "ordered"}},
                 "spec": {"containers": [{"name": "c", "image": "nginx"}]}}}}))?;
-    let (start, worked) = (Instant::now(), instance.processor_time()?);
-    api.create(&PostParams::default(), &set).await?;
-    until(|| async {
-        Ok(api.get("ordered").await?.status.is_some_and(|s| s.ready_replicas == Some(REPLICAS)))
-    })
-    .await?;
-    let seconds = start.elapsed().as_secs_f64();
-    let worked = instance.processor_time()?.saturating_sub(worked).as_secs_f64();
+    let made = Made::by(&instance, async {
+        api.create(&PostParams::default(), &set).await?;
+        until(|| async {
+            Ok(api.get("ordered").await?.status.is_some_and(|s| s.ready_replicas == Some(REPLICAS)))
+        })
+        .await
+    });
+    let Made { time, processor_time } = made.await?;
     let name = "StatefulSet of 1 000 in order (podManagementPolicy OrderedReady)";
-    Report::against_limit(name, "s", seconds, "a Deployment", at_once.time);
-    Report::against_limit("  processor time for them", "s", worked, "a Deployment", at_once.processor_time);
+    Report::against_limit(name, "s", time, "a Deployment", at_once.time);
+    Report::against_limit(
+        "  processor time for them",
+        "s",
+        processor_time,
+        "a Deployment",
+        at_once.processor_time,
+    );
     instance.stop().await
 }
 
@@ -130,13 +148,9 @@ async fn five_thousand() -> Result<()> {
     const REPLICAS: i32 = 5000;
     let instance = Instance::start(&["--nodes", "0", "--hollow-nodes", "500"]).await?;
     let api: Api<Deployment> = Api::default_namespaced(instance.client().await?);
-    let (start, worked) = (Instant::now(), instance.processor_time()?);
-    api.create(&PostParams::default(), &deployment("scale", REPLICAS, "nginx")?).await?;
-    ready(&api, "scale", REPLICAS).await?;
-    let seconds = start.elapsed().as_secs_f64();
-    let worked = instance.processor_time()?.saturating_sub(worked).as_secs_f64();
-    Report::against_peer("5 000 replicas on 500 hollow nodes, Ready", "s", seconds, 82.0);
-    Report::against_peer("  processor time for 1 000 of them", "s", worked / 5.0, 15.0);
+    let made = Made::by(&instance, scale(&api, REPLICAS)).await?;
+    Report::against_peer("5 000 replicas on 500 hollow nodes, Ready", "s", made.time, 82.0);
+    Report::against_peer("  processor time for 1 000 of them", "s", made.processor_time / 5.0, 15.0);
     Report::against_peer("resident memory at 5 000 pods", "MiB", instance.resident_mib()?, 740.0 * 5.0);
     instance.stop().await
 }
@@ -148,8 +162,7 @@ async fn writes() -> Result<()> {
     let client = instance.client().await?;
     let api: Api<Deployment> = Api::default_namespaced(client.clone());
     let (before, changes) = (revision(&client).await?, PodChanges::follow(&client).await?);
-    api.create(&PostParams::default(), &deployment("scale", REPLICAS, "nginx")?).await?;
-    ready(&api, "scale", REPLICAS).await?;
+    scale(&api, REPLICAS).await?;
     let written = (revision(&client).await? - before) as f64;
     // A pod is written when it is made and when it is bound; all else is the kubelet's.
     let by_kubelet = changes.count().await? as f64 - 2.0 * f64::from(REPLICAS);
