@@ -10,10 +10,9 @@ use super::args::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::signals::StopSignals;
 use crate::cluster::{
-    Cluster, ClusterConfig, ConfigFile, DataDir, UnknownComponent, check_nodes, default_data_dir,
+    Cluster, ClusterConfig, ConfigFile, DataDir, UnknownComponent, default_data_dir, parse_config,
 };
 use crate::controllers::Controllers;
-use crate::manifest::ConfigText;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
     runtime()?.block_on(serve(args))
@@ -96,10 +95,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
     };
     if let Some(path) = &args.config {
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let text = ConfigText::parse(&text, &path.display().to_string())?;
-        // An empty file is all defaults.
-        config.file = text.decode()?.unwrap_or_default();
-        check_nodes(&text, &config.file, config.counts(&config.file))?;
+        config.file = parse_config(&text, &path.display().to_string(), &config)?;
     }
     Ok(config)
 }

@@ -21,5 +21,5 @@ pub use config::{
 };
 pub use data_dir::{DataDir, DataDirError, default_data_dir};
 pub use images::image_catalogue;
-pub use nodes::{Counts, NodeSettings, check_nodes};
+pub use nodes::{Counts, NodeSettings, parse_config};
 pub use start::{Cluster, StartError, StopProgress};

@@ -11,8 +11,16 @@ use crate::cluster::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_
 use crate::manifest::{ConfigText, ManifestError};
 use crate::object::{Kind, Object};
 
+/// The config file that a text is; an empty one is all defaults.
+pub fn parse_config(text: &str, name: &str, config: &ClusterConfig) -> Result<ConfigFile, ManifestError> {
+    let text = ConfigText::parse(text, name)?;
+    let file: ConfigFile = text.decode()?.unwrap_or_default();
+    check(&text, &file, config.counts(&file))?;
+    Ok(file)
+}
+
 /// What is wrong with the nodes that a config file names, in the words of the Node objects it makes.
-pub fn check(text: &ConfigText, file: &ConfigFile, counts: Counts) -> Result<(), ManifestError> {
+fn check(text: &ConfigText, file: &ConfigFile, counts: Counts) -> Result<(), ManifestError> {
     for (field, count, most) in [
         ("nodeCount", file.node_count, MOST_NODES),
         ("hollowNodeCount", file.hollow_node_count, MOST_HOLLOW_NODES),
@@ -93,10 +101,7 @@ fn in_file(place: &str, field: &str) -> String {
 pub(super) fn read(path: &Path, config: &ClusterConfig) -> Result<ConfigFile, String> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
-    let text = ConfigText::parse(&text, &name).map_err(|error| error.to_string())?;
-    let file: ConfigFile = text.decode().map_err(|error| error.to_string())?.unwrap_or_default();
-    check(&text, &file, config.counts(&file)).map_err(|error| error.to_string())?;
-    Ok(file)
+    parse_config(&text, &name, config).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -141,11 +146,7 @@ mod tests {
             ),
             ("nodeCount: 1001\n", "c.yaml:1:1: nodeCount: there are addresses for 1000 at most"),
         ] {
-            let parsed = ConfigText::parse(text, "c.yaml").unwrap();
-            let outcome = parsed.decode::<ConfigFile>().and_then(|file| {
-                let file = file.unwrap();
-                check(&parsed, &file, ClusterConfig::default().counts(&file))
-            });
+            let outcome = parse_config(text, "c.yaml", &ClusterConfig::default());
             let told = outcome.err().map(|error| error.to_string()).unwrap_or_default();
             assert!(
                 if expected.is_empty() { told.is_empty() } else { told.starts_with(expected) },

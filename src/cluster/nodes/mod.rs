@@ -32,7 +32,7 @@ use crate::kubelet::Kubelets;
 use crate::kubelet::runtime::RuntimeError;
 use crate::object::Kind;
 use crate::reconcile::{Caches, Recorder};
-pub use file::check as check_nodes;
+pub use file::parse_config;
 use follow::{Follower, Now, State};
 use ground::{Ground, Running};
 pub use settings::NodeSettings;
