@@ -19,6 +19,7 @@ mod test_asking;
 #[cfg(test)]
 pub(super) mod test_volumes;
 mod volume_binding;
+mod volume_changes;
 mod volume_restrictions;
 mod volume_zone;
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::volume_changes;
 use crate::object::Shared;
 use crate::object::owner::is_terminating;
 use crate::object::storage::{
@@ -96,21 +97,11 @@ impl Plugin for VolumeBinding {
     }
 
     fn wakes_on(&self) -> &'static [ChangeType] {
-        &[
-            ChangeType::NodeAdded,
-            ChangeType::NodeUpdated,
-            ChangeType::ClaimChanged,
-            ChangeType::VolumeChanged,
-            ChangeType::ClassChanged,
-        ]
+        volume_changes::TYPES
     }
 
     fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
-        match change {
-            ClusterChange::NodeUpdated(_, difference) => difference.labels,
-            ClusterChange::ClaimChanged(claim) => pod.uses_claim(&claim.key()),
-            _ => true,
-        }
+        volume_changes::help(pod, change)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use k8s_openapi::api::core::v1::PersistentVolume;
 
+use super::volume_changes;
 use crate::object::Shared;
 use crate::object::storage::volume_name;
 use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
@@ -91,21 +92,11 @@ impl Plugin for VolumeZone {
     }
 
     fn wakes_on(&self) -> &'static [ChangeType] {
-        &[
-            ChangeType::NodeAdded,
-            ChangeType::NodeUpdated,
-            ChangeType::ClaimChanged,
-            ChangeType::VolumeChanged,
-            ChangeType::ClassChanged,
-        ]
+        volume_changes::TYPES
     }
 
     fn helped_by(&self, pod: &PodInfo, change: &ClusterChange<'_>, _snapshot: &Snapshot) -> bool {
-        match change {
-            ClusterChange::NodeUpdated(_, difference) => difference.labels,
-            ClusterChange::ClaimChanged(claim) => pod.uses_claim(&claim.key()),
-            _ => true,
-        }
+        volume_changes::help(pod, change)
     }
 }
 
