@@ -173,6 +173,11 @@ impl ApiError {
         matches!(self, Self::Conflict { .. })
     }
 
+    /// What a write to one object, known by its uid or version, means by 404 and 409: it is gone, or another by now.
+    pub fn is_gone(&self) -> bool {
+        self.is_not_found() || self.is_conflict()
+    }
+
     /// 409 because the name is taken.
     pub fn is_already_exists(&self) -> bool {
         matches!(self, Self::AlreadyExists { .. })

@@ -78,7 +78,7 @@ pub(super) fn claim_holding<O: Typed, T: Typed>(
             Claim::Owned => owned.push(object),
             Claim::None => {}
             Claim::Release => match release(api, owner.uid(), &object, finalizer) {
-                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+                Err(error) if !error.is_gone() => return Err(error),
                 _ => {}
             },
             Claim::Adopt => {

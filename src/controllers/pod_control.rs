@@ -146,7 +146,7 @@ impl PodControl {
             Err(error) => {
                 self.expectations.gone(&uid, pod.uid());
                 // Gone already, or another of the same name: what was wanted.
-                if error.is_not_found() || error.is_conflict() { Ok(false) } else { Err(error) }
+                if error.is_gone() { Ok(false) } else { Err(error) }
             }
         }
     }

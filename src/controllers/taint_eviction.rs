@@ -166,7 +166,7 @@ impl Evictions {
             Ok(())
         });
         let gone = |outcome: Result<(), ApiError>| match outcome {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            Err(error) if !error.is_gone() => Err(error),
             _ => Ok(()),
         };
         gone(marked.map(drop))?;

@@ -92,7 +92,7 @@ fn is_of_daemon_set(pod: &Pod) -> bool {
 /// What is gone already, or somebody else by now, is as good as removed.
 fn told(outcome: Result<(), ApiError>) -> Result<(), ApiError> {
     match outcome {
-        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+        Err(error) if !error.is_gone() => Err(error),
         _ => Ok(()),
     }
 }

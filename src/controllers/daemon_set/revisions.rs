@@ -44,7 +44,7 @@ impl DaemonSets {
             }
             match self.api.delete(Kind::ControllerRevision, &double.key(), &DeleteOptions::uid(double.uid()))
             {
-                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+                Err(error) if !error.is_gone() => return Err(error),
                 _ => revisions.retain(|r| r.uid() != double.uid()),
             }
         }

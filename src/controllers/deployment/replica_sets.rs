@@ -102,7 +102,7 @@ impl DeploymentController {
             };
             match self.api.delete(Kind::ReplicaSet, &set.key(), &options) {
                 // Changed since: it is looked at again when the cache shows the change.
-                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+                Err(error) if !error.is_gone() => return Err(error),
                 _ => {}
             }
         }

@@ -143,7 +143,7 @@ impl History {
             };
             match self.api.delete(Kind::ControllerRevision, &old.key(), &options) {
                 // Changed since: it is looked at again when the cache shows the change.
-                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+                Err(error) if !error.is_gone() => return Err(error),
                 _ => {}
             }
         }

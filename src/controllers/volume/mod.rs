@@ -86,7 +86,7 @@ fn add_finalizer<T: Typed>(api: &Api, object: &Shared<T>, finalizer: &str) -> Re
 fn delete<T: Typed>(api: &Api, object: &Shared<T>) -> Result<(), ApiError> {
     let deleted = api.delete(T::ROW, &object.key(), &DeleteOptions::uid(object.uid()));
     match deleted {
-        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+        Err(error) if !error.is_gone() => Err(error),
         _ => Ok(()),
     }
 }

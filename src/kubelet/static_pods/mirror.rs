@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{Api, ApiError, DeleteOptions};
+use crate::kubelet::sync_loop::revision;
 use crate::object::{Key, Kind, Revision, Shared};
 
 /// The static pod that an object of the API mirrors, by its hash.
@@ -68,10 +69,6 @@ impl Mirror {
     }
 }
 
-fn revision(mirror: &Shared<Pod>) -> Revision {
-    mirror.object().revision()
-}
-
 /// Makes the mirror of a static pod.
 pub(in crate::kubelet) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<Pod>, ApiError> {
     let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
@@ -102,7 +99,7 @@ pub(in crate::kubelet) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Re
 pub(in crate::kubelet) fn remove(api: &Api, mirror: &Shared<Pod>) -> Result<(), ApiError> {
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(mirror.uid()) };
     match api.delete(Kind::Pod, &mirror.key(), &options) {
-        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+        Err(error) if !error.is_gone() => Err(error),
         _ => Ok(()),
     }
 }

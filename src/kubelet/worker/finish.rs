@@ -46,7 +46,7 @@ impl Pass<'_> {
             match self.engine.api.delete(Kind::Pod, &self.pod.key(), &options) {
                 Ok(_) => {}
                 // Another pod has the name by now, or nobody.
-                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) if error.is_gone() => {}
                 Err(error) => {
                     tracing::warn!(pod = %self.pod.key(), "pod object not removed: {error}");
                     return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
