@@ -73,6 +73,15 @@ pub enum ApiError {
         /// Every rule they break.
         causes: Vec<Cause>,
     },
+    /// The options in a request's query break the rules of what it is about (422).
+    InvalidQuery {
+        /// The kind of options, e.g. `PodLogOptions`.
+        options: &'static str,
+        /// What the request is about.
+        name: String,
+        /// Every rule they break.
+        causes: Vec<Cause>,
+    },
     /// The request cannot be processed as it is (422 without details).
     Unprocessable(String),
     /// The request cannot be understood (400).
@@ -90,6 +99,8 @@ pub enum ApiError {
         /// Machine-readable parts of it.
         causes: Vec<Cause>,
     },
+    /// Whoever asks may not do this, whatever the object (403).
+    NotPermitted(String),
     /// The path does not take this verb (405).
     MethodNotAllowed(String),
     /// No representation that the client accepts (406).
@@ -194,10 +205,13 @@ impl ApiError {
         match self {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => 404,
             Self::AlreadyExists { .. } | Self::Conflict { .. } => 409,
-            Self::Invalid { .. } | Self::InvalidOptions { .. } | Self::Unprocessable(_) => 422,
+            Self::Invalid { .. }
+            | Self::InvalidOptions { .. }
+            | Self::InvalidQuery { .. }
+            | Self::Unprocessable(_) => 422,
             Self::BadRequest(_) => 400,
             Self::Unauthorized => 401,
-            Self::Forbidden { .. } => 403,
+            Self::Forbidden { .. } | Self::NotPermitted(_) => 403,
             Self::MethodNotAllowed(_) => 405,
             Self::NotAcceptable(_) => 406,
             Self::Expired(_) => 410,
@@ -216,10 +230,13 @@ impl ApiError {
             Self::NotFound { .. } | Self::NotKnown { .. } | Self::NoSuchResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
             Self::Conflict { .. } => "Conflict",
-            Self::Invalid { .. } | Self::InvalidOptions { .. } | Self::Unprocessable(_) => "Invalid",
+            Self::Invalid { .. }
+            | Self::InvalidOptions { .. }
+            | Self::InvalidQuery { .. }
+            | Self::Unprocessable(_) => "Invalid",
             Self::BadRequest(_) => "BadRequest",
             Self::Unauthorized => "Unauthorized",
-            Self::Forbidden { .. } => "Forbidden",
+            Self::Forbidden { .. } | Self::NotPermitted(_) => "Forbidden",
             Self::MethodNotAllowed(_) => "MethodNotAllowed",
             Self::NotAcceptable(_) => "NotAcceptable",
             Self::Expired(_) => "Expired",
@@ -282,6 +299,12 @@ impl ApiError {
             }),
             Self::InvalidOptions { options, group, causes } => Some(StatusDetails {
                 group: Some((*group).into()),
+                kind: Some((*options).into()),
+                causes: status_causes(causes),
+                ..StatusDetails::default()
+            }),
+            Self::InvalidQuery { options, name, causes } => Some(StatusDetails {
+                name: Some(name.clone()),
                 kind: Some((*options).into()),
                 causes: status_causes(causes),
                 ..StatusDetails::default()
@@ -362,6 +385,9 @@ impl std::fmt::Display for ApiError {
             Self::InvalidOptions { options, group, causes } => {
                 write!(f, "{options}.{group} \"\" is invalid: {}", joined(causes))
             }
+            Self::InvalidQuery { options, name, causes } => {
+                write!(f, "{options} \"{name}\" is invalid: {}", joined(causes))
+            }
             Self::Forbidden { kind, name, message, .. } => {
                 let plural = kind.info().qualified_plural();
                 write!(f, "{plural} \"{name}\" is forbidden: {message}")
@@ -373,6 +399,7 @@ impl std::fmt::Display for ApiError {
             | Self::Unprocessable(message)
             | Self::Failure(message)
             | Self::BadRequest(message)
+            | Self::NotPermitted(message)
             | Self::MethodNotAllowed(message)
             | Self::NotAcceptable(message)
             | Self::Expired(message)

@@ -121,6 +121,16 @@ impl Api {
         &self.inner.config.timings
     }
 
+    /// What the API was told of its cluster.
+    pub fn config(&self) -> &ApiConfig {
+        &self.inner.config
+    }
+
+    /// Why nothing can be written at the moment; none when it can.
+    pub fn refuses_writes(&self) -> Option<String> {
+        self.store().refusal()
+    }
+
     fn store(&self) -> &Store {
         &self.inner.store
     }

@@ -32,6 +32,17 @@ pub struct LogRequest {
     pub limit_bytes: Option<u64>,
     /// Put each line's time before it.
     pub timestamps: bool,
+    /// Only what was written to this stream.
+    pub stream: Option<LogStream>,
+}
+
+/// A stream of a container's whose text is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
 }
 
 /// The pod whose mirror this is, by the hash that names it on its node (POD-15).

@@ -16,7 +16,9 @@ use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::{DataDir, DataDirError, write_private};
 use super::{bootstrap, client, housekeeping, kubeconfig};
-use crate::api::http::{CertificateAuthority, Credentials, Server, TlsError, serve_tls};
+use crate::api::http::{
+    CertificateAuthority, Credentials, Limits, Server, ServerConfig, TlsError, serve_tls,
+};
 use crate::api::identity::Signer;
 use crate::api::{Api, ApiConfig, ApiError};
 use crate::base::clock::Clock;
@@ -134,7 +136,12 @@ impl Cluster {
         housekeeping::start(&api, &base);
         let authority = authority(&data_dir)?;
         let token = data_dir.secret("token", new_token)?;
-        let server = Server::new(api.clone(), Credentials::new(&token), base.stopping());
+        let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        let served = ServerConfig {
+            address: Some(reachable),
+            limits: open_files.map_or_else(Limits::default, Limits::with_descriptors),
+        };
+        let server = Server::new(api.clone(), Credentials::new(&token), base.stopping(), served);
         let tls = authority.server_config(&[
             address.ip(),
             Ipv4Addr::LOCALHOST.into(),

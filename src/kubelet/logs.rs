@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc;
 
 use super::runtime::{ContainerId, Runtime};
-use crate::api::node_access::LogRequest;
+use crate::api::node_access::{LogRequest, LogStream};
 
 /// How often a followed log is looked at again.
 const FOLLOW_PERIOD: Duration = Duration::from_millis(100);
@@ -29,6 +29,8 @@ const MAX_LINE: u64 = 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry<'a> {
     at: &'a [u8],
+    /// Empty when the line does not say.
+    stream: &'a [u8],
     text: &'a [u8],
     partial: bool,
 }
@@ -37,10 +39,10 @@ struct Entry<'a> {
 fn entry(line: &[u8]) -> Entry<'_> {
     let mut parts = line.splitn(4, |b| *b == b' ');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some(at), Some(b"stdout" | b"stderr"), Some(tag @ (b"F" | b"P")), text) => {
-            Entry { at, text: text.unwrap_or_default(), partial: tag == b"P" }
+        (Some(at), Some(stream @ (b"stdout" | b"stderr")), Some(tag @ (b"F" | b"P")), text) => {
+            Entry { at, stream, text: text.unwrap_or_default(), partial: tag == b"P" }
         }
-        _ => Entry { at: b"", text: line, partial: false },
+        _ => Entry { at: b"", stream: b"", text: line, partial: false },
     }
 }
 
@@ -100,6 +102,13 @@ impl Output {
             if at.is_some_and(|at| at < since) {
                 return Ok(());
             }
+        }
+        let wanted = self.request.stream.map(|stream| match stream {
+            LogStream::Stdout => b"stdout",
+            LogStream::Stderr => b"stderr",
+        });
+        if wanted.is_some_and(|wanted| !entry.stream.is_empty() && entry.stream != wanted) {
+            return Ok(());
         }
         if self.request.timestamps && self.at_line_start && !entry.at.is_empty() {
             self.push(entry.at)?;
@@ -292,6 +301,8 @@ mod tests {
             (LogRequest { tail_lines: Some(0), ..all.clone() }, ""),
             (LogRequest { tail_lines: Some(99), follow: true, ..all.clone() }, "one\ntwo\nthree\n"),
             (LogRequest { limit_bytes: Some(5), ..all.clone() }, "one\nt"),
+            (LogRequest { stream: Some(LogStream::Stdout), ..all.clone() }, "one\nthree\n"),
+            (LogRequest { stream: Some(LogStream::Stderr), ..all.clone() }, "two\n"),
             (LogRequest { since: Some("2026-01-01T00:00:03Z".parse().unwrap()), ..all.clone() }, "three\n"),
             (
                 LogRequest { timestamps: true, tail_lines: Some(2), ..all },

@@ -109,6 +109,12 @@ timings! {
     disruption_timeout = Seconds::new(120);
     /// How often a watch with bookmarks gets one.
     watch_bookmark = Seconds::new(60);
+    /// A connection to the API that has not brought a request after this long is closed.
+    http_header = Seconds::new(32);
+    /// A connection to the API without a request under way is closed after this long.
+    http_idle = Seconds::new(90);
+    /// A request's body must have come, and a client must take the next piece of an answer, within this time.
+    http_request = Seconds::new(60);
 }
 
 /// How fast the pods of silent nodes are driven away: kube-controller-manager's flags of the same names.

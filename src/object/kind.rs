@@ -170,7 +170,7 @@ kinds! {
         short ["pc"], categories [], Cluster, Plain, subresources [];
     /// A machine that runs pods.
     Node(core::v1::Node) = "", "v1", "nodes", "node",
-        short ["no"], categories [], Cluster, SpecStatus, subresources [Status];
+        short ["no"], categories [], Cluster, SpecStatus, subresources [Status, Proxy];
     /// How volumes are made on demand.
     StorageClass(storage::v1::StorageClass) = "storage.k8s.io", "v1", "storageclasses", "storageclass",
         short ["sc"], categories [], Cluster, Plain, subresources [];

@@ -191,6 +191,11 @@ impl Store {
         *self.inner.fuse.0.lock() = writes;
     }
 
+    /// Why writes are refused at the moment; none when they are taken.
+    pub fn refusal(&self) -> Option<String> {
+        self.inner.disk.as_ref().and_then(Disk::refusal)
+    }
+
     /// Waits until everything up to `revision` is durable.
     pub async fn durable(&self, revision: Revision) -> Result<(), StoreError> {
         match &self.inner.disk {

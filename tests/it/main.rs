@@ -4,10 +4,12 @@
 mod bad_input;
 mod batch;
 mod bench;
+mod connections;
 mod console;
 mod controllers;
 mod crash;
 mod draining;
+mod http;
 mod images;
 mod instance;
 mod kubectl;

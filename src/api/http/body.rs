@@ -1,21 +1,19 @@
 //! Reading request bodies: JSON, YAML or protobuf, bounded.
 
+use axum::body::Body;
 use axum::extract::Request;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde_json::Value;
 
+use super::connection::BodyDeadline;
 use super::protobuf;
 use crate::api::ApiError;
 use crate::api::schema::duplicate_fields;
 
 /// No body is larger; Kubernetes' own limit.
 pub(super) const MAX_BODY: usize = 3 * 1024 * 1024;
-
-/// How much of a body that is too large is read and thrown away: clients still sending when the answer
-/// comes see a broken stream instead of the answer.
-const MAX_DRAINED: usize = 8 * MAX_BODY;
 
 /// A body that was read as a value.
 pub(super) struct ReadValue {
@@ -32,22 +30,37 @@ pub(super) fn media_type(request: &Request) -> String {
 
 /// The whole body.
 pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
-    let mut chunks = request.into_body().into_data_stream();
-    let (mut bytes, mut length) = (BytesMut::new(), 0_usize);
+    let deadline = request.extensions().get::<BodyDeadline>().copied();
+    let length =
+        request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > MAX_BODY as u64) {
+        return Err(too_large());
+    }
+    let read = read_all(request.into_body());
+    match deadline {
+        None => read.await,
+        Some(BodyDeadline(at)) => tokio::time::timeout_at(at, read).await.unwrap_or_else(|_| {
+            Err(ApiError::Undecided("request did not complete within the allotted timeout".into()))
+        }),
+    }
+}
+
+async fn read_all(body: Body) -> Result<Bytes, ApiError> {
+    let mut chunks = body.into_data_stream();
+    let mut bytes = BytesMut::new();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk
             .map_err(|error| ApiError::BadRequest(format!("the request body could not be read: {error}")))?;
-        length += chunk.len();
-        if length <= MAX_BODY {
-            bytes.extend_from_slice(&chunk);
-        } else if length > MAX_DRAINED {
-            break;
+        if bytes.len() + chunk.len() > MAX_BODY {
+            return Err(too_large());
         }
-    }
-    if length > MAX_BODY {
-        return Err(ApiError::TooLarge(format!("Request entity too large: limit is {MAX_BODY}")));
+        bytes.extend_from_slice(&chunk);
     }
     Ok(bytes.freeze())
+}
+
+fn too_large() -> ApiError {
+    ApiError::TooLarge(format!("Request entity too large: limit is {MAX_BODY}"))
 }
 
 /// The body as a value.

@@ -39,14 +39,22 @@ impl Framing {
 
     /// The channel and content of a message; none for what is no message of a channel.
     pub(super) fn content(self, message: Message) -> Option<(u8, Bytes)> {
-        match (self, message) {
-            (Self::Base64, Message::Text(text)) => {
-                let channel = text.as_bytes().first()?.checked_sub(b'0')?;
-                Some((channel, STANDARD.decode(text.get(1..)?).ok()?.into()))
-            }
-            (Self::Binary, Message::Binary(bytes)) => Some((*bytes.first()?, bytes.slice(1..))),
-            _ => None,
+        let bytes = data(message)?;
+        let channel = *bytes.first()?;
+        match self {
+            Self::Base64 => Some((channel.checked_sub(b'0')?, STANDARD.decode(&bytes[1..]).ok()?.into())),
+            Self::Binary => Some((channel, bytes.slice(1..))),
         }
+    }
+}
+
+/// What a message carries. Text and binary mean the same: there are clients that send what is typed as text,
+/// whatever the protocol says.
+pub(super) fn data(message: Message) -> Option<Bytes> {
+    match message {
+        Message::Binary(bytes) => Some(bytes),
+        Message::Text(text) => Some(text.into()),
+        Message::Ping(_) | Message::Pong(_) | Message::Close(_) => None,
     }
 }
 
@@ -54,16 +62,23 @@ impl Framing {
 mod tests {
     use super::*;
 
+    /// API-FOUND 7: the official Python client sends stdin in text frames.
     #[test]
-    fn messages_carry_their_channel_eph_2() {
+    fn messages_carry_their_channel_be_they_text_or_binary_eph_2() {
         let binary = |bytes: &'static [u8]| Framing::Binary.content(Message::Binary(bytes.into()));
         assert_eq!(binary(b""), None);
         assert_eq!(binary(b"\x00"), Some((0, Bytes::new())));
         assert_eq!(binary(b"\x04ab"), Some((4, "ab".into())));
-        assert_eq!(Framing::Binary.content(Message::Text("0YWI=".into())), None);
+        assert_eq!(
+            Framing::Binary.content(Message::Text("\0echo hi\n".into())),
+            Some((0, "echo hi\n".into()))
+        );
+        assert_eq!(Framing::Binary.content(Message::Ping("\0x".into())), None);
 
         let text = |text: &'static str| Framing::Base64.content(Message::Text(text.into()));
         assert_eq!(text("0YWI="), Some((0, "ab".into())));
+        let bytes = Message::Binary(Bytes::from_static(b"0YWI="));
+        assert_eq!(Framing::Base64.content(bytes), Some((0, "ab".into())));
         assert_eq!(text("0"), Some((0, Bytes::new())));
         assert_eq!(text(""), None);
         assert_eq!(text("0*"), None);

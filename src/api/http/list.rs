@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::{BufMut, Bytes, BytesMut};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -154,25 +153,6 @@ fn check_revision(api: &Api, query: &Query) -> Result<(), ApiError> {
         )));
     }
     Ok(())
-}
-
-/// The list's JSON, copied from the objects' own encodings.
-pub(super) fn encode(served: ServedKind, page: &Page) -> Bytes {
-    let items: Vec<Bytes> = page.objects.iter().map(|object| served.json(object)).collect();
-    let size: usize = items.iter().map(|item| item.len() + 1).sum();
-    let mut out = BytesMut::with_capacity(size + 256);
-    let (name, version) = (served.kind().info().name, served.api_version());
-    out.put(format!("{{\"kind\":\"{name}List\",\"apiVersion\":\"{version}\",\"metadata\":").as_bytes());
-    out.put(metadata(page).to_string().as_bytes());
-    out.put(&b",\"items\":["[..]);
-    for (n, item) in items.iter().enumerate() {
-        if n > 0 {
-            out.put_u8(b',');
-        }
-        out.put(item.as_ref());
-    }
-    out.put(&b"]}"[..]);
-    out.freeze()
 }
 
 /// The list's own metadata.

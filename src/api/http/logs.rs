@@ -1,48 +1,142 @@
 //! The log of a container, as a stream of text.
 
 use axum::body::Body;
+use axum::extract::Request;
 use axum::response::Response;
 use futures::StreamExt;
 use http::StatusCode;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::Server;
+use super::connection::Taken;
 use super::request::Query;
 use super::respond::Answer;
-use crate::api::ApiError;
-use crate::api::node_access::LogRequest;
-
+use super::upgrade::{self, Upgrade};
+use super::{Server, log_socket};
+use crate::api::node_access::{LogRequest, LogStream};
+use crate::api::{ApiError, Cause};
 use crate::object::{Key, Shared};
 
-pub(super) async fn answer(server: &Server, key: &Key, query: &Query) -> Result<Response, ApiError> {
+/// Which part of a log is asked for, as it was written in the query.
+#[derive(Debug, Default)]
+struct Options {
+    since_seconds: Option<i64>,
+    since: Option<Timestamp>,
+    tail_lines: Option<i64>,
+    limit_bytes: Option<i64>,
+    stream: Option<String>,
+}
+
+/// The values of the parameter `stream`.
+const STREAMS: [&str; 3] = ["All", "Stderr", "Stdout"];
+
+impl Options {
+    fn read(query: &Query) -> Result<Self, ApiError> {
+        let time = |text: &str| {
+            text.parse().map_err(|_| {
+                ApiError::BadRequest(format!("invalid value \"{text}\" of the parameter sinceTime"))
+            })
+        };
+        Ok(Self {
+            since_seconds: query.number("sinceSeconds")?,
+            since: query.get("sinceTime").map(time).transpose()?,
+            tail_lines: query.number("tailLines")?,
+            limit_bytes: query.number("limitBytes")?,
+            stream: query.get("stream").map(Into::into),
+        })
+    }
+
+    /// Kubernetes' rules (`ValidatePodLogOptions`).
+    fn check(&self, pod: &str) -> Result<(), ApiError> {
+        let mut causes = Vec::new();
+        let mut refuse = |reason: &str, field: &str, message: String| {
+            causes.push(Cause { reason: reason.into(), message, field: field.into() });
+        };
+        let invalid = |value: i64, why: &str| format!("Invalid value: {value}: {why}");
+        if let Some(lines) = self.tail_lines.filter(|lines| *lines < 0) {
+            let text = invalid(lines, "must be greater than or equal to 0");
+            refuse("FieldValueInvalid", "tailLines", text);
+        }
+        if let Some(bytes) = self.limit_bytes.filter(|bytes| *bytes < 1) {
+            refuse("FieldValueInvalid", "limitBytes", invalid(bytes, "must be greater than 0"));
+        }
+        match self.since_seconds {
+            Some(_) if self.since.is_some() => refuse(
+                "FieldValueForbidden",
+                "",
+                "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified".into(),
+            ),
+            Some(seconds) if seconds < 1 => {
+                refuse("FieldValueInvalid", "sinceSeconds", invalid(seconds, "must be greater than 0"));
+            }
+            _ => {}
+        }
+        if let Some(stream) = &self.stream {
+            if !STREAMS.contains(&stream.as_str()) {
+                let known = STREAMS.map(|known| format!("\"{known}\"")).join(", ");
+                let text = format!("Unsupported value: \"{stream}\": supported values: {known}");
+                refuse("FieldValueNotSupported", "stream", text);
+            }
+            if stream != "All" && self.tail_lines.is_some() {
+                let text = "Forbidden: `tailLines` and specific `stream` are mutually exclusive for now";
+                refuse("FieldValueForbidden", "", text.into());
+            }
+        }
+        if causes.is_empty() {
+            return Ok(());
+        }
+        Err(ApiError::InvalidQuery { options: "PodLogOptions", name: pod.into(), causes })
+    }
+
+    fn request(&self, container: String, query: &Query, now: Timestamp) -> LogRequest {
+        let before = |seconds: i64| {
+            now.checked_sub(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MIN)
+        };
+        LogRequest {
+            container,
+            follow: query.flag("follow"),
+            previous: query.flag("previous"),
+            since: self.since.or(self.since_seconds.map(before)),
+            tail_lines: self.tail_lines.and_then(|lines| lines.try_into().ok()),
+            limit_bytes: self.limit_bytes.and_then(|bytes| bytes.try_into().ok()),
+            timestamps: query.flag("timestamps"),
+            stream: match self.stream.as_deref() {
+                Some("Stdout") => Some(LogStream::Stdout),
+                Some("Stderr") => Some(LogStream::Stderr),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Answers a request for a log; over WebSocket when it asks for that.
+pub(super) async fn answer(
+    server: &Server,
+    key: &Key,
+    request: Request,
+    query: &Query,
+) -> Result<Response, ApiError> {
     let api = server.api();
     let pod = api.get_as::<Pod>(key)?;
+    let options = Options::read(query)?;
+    options.check(&key.name)?;
     let container = container_of(&pod, query.get("container"))?;
-    let since_seconds = query.number::<u64>("sinceSeconds")?;
-    let since = match query.get("sinceTime") {
-        Some(text) => Some(text.parse().map_err(|_| {
-            ApiError::BadRequest(format!("invalid value \"{text}\" of the parameter sinceTime"))
-        })?),
-        None => since_seconds.map(|seconds| {
-            let back = jiff::SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
-            api.clock().now().checked_sub(back).unwrap_or(jiff::Timestamp::MIN)
-        }),
-    };
-    let request = LogRequest {
-        container,
-        follow: query.flag("follow"),
-        previous: query.flag("previous"),
-        since,
-        tail_lines: query.number("tailLines")?,
-        limit_bytes: query.number("limitBytes")?,
-        timestamps: query.flag("timestamps"),
-    };
+    let socket =
+        if upgrade::is_web_socket(request.headers()) { Some(Upgrade::of(request).await?) } else { None };
+    let request = options.request(container, query, api.clock().now());
     let node = server.node_of(&pod)?;
     let chunks = node.logs(pod, request).await?;
     let stopping = server.inner.stopping.clone().cancelled_owned();
-    let stream =
-        super::watch::receiver_stream(chunks).take_until(stopping).map(Ok::<_, std::convert::Infallible>);
-    Ok(Answer::typed(StatusCode::OK, "text/plain", Body::from_stream(stream)))
+    let stream = super::watch::receiver_stream(chunks).take_until(stopping);
+    match socket {
+        Some(socket) => Ok(log_socket::answer(server, socket, stream)?),
+        None => {
+            let body = Body::from_stream(stream.map(Ok::<_, std::convert::Infallible>));
+            let mut response = Answer::typed(StatusCode::OK, "text/plain", body);
+            response.extensions_mut().insert(Taken::AtLeisure);
+            Ok(response)
+        }
+    }
 }
 
 /// The container a request is about: the named one, or the only one.
@@ -96,5 +190,40 @@ impl Server {
         self.api()
             .node_access(&node)
             .ok_or_else(|| ApiError::Unavailable(format!("the kubelet of node {node} cannot be reached")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-FOUND 26: with Kubernetes' texts.
+    #[test]
+    fn the_options_of_a_log_are_checked_api_3() {
+        let check = |query: &str, expected: &str| {
+            let options = Options::read(&Query::parse(query)).unwrap();
+            let told = options.check("web").err().map(|error| (error.code(), error.to_string()));
+            let expected = (!expected.is_empty())
+                .then(|| (422, format!("PodLogOptions \"web\" is invalid: {expected}")));
+            assert_eq!(told, expected, "{query}");
+        };
+        check("", "");
+        check("sinceSeconds=1&limitBytes=1&tailLines=0&stream=All", "");
+        check("sinceTime=2026-01-01T00:00:00Z", "");
+        check("sinceSeconds=0", "sinceSeconds: Invalid value: 0: must be greater than 0");
+        check("limitBytes=0", "limitBytes: Invalid value: 0: must be greater than 0");
+        check("tailLines=-1", "tailLines: Invalid value: -1: must be greater than or equal to 0");
+        check(
+            "sinceSeconds=5&sinceTime=2026-01-01T00:00:00Z",
+            "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified",
+        );
+        check(
+            "stream=Bad",
+            "stream: Unsupported value: \"Bad\": supported values: \"All\", \"Stderr\", \"Stdout\"",
+        );
+        check(
+            "stream=Stdout&tailLines=5",
+            "Forbidden: `tailLines` and specific `stream` are mutually exclusive for now",
+        );
     }
 }

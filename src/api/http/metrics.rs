@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
 use super::Server;
-use super::negotiate::Form;
+use super::negotiate::{Form, MetaVersion};
 use super::request::Wanted;
 use super::respond::Answer;
 use crate::api::usage::{NodeUsage, ResourceUsage};
@@ -63,15 +63,16 @@ pub(super) fn answer(
         None => all(server, target, &wanted.query.selection(target.of.into())?),
     };
     let single = target.name.is_some();
-    let body = match wanted.form {
-        Form::Table => table(&measured),
+    let body = match wanted.form() {
+        Form::Table(version) => table(version, &measured),
         Form::Object if single => measured.into_iter().next().unwrap_or_default(),
-        Form::Metadata if single => partial(&measured[0]),
+        Form::Metadata(version) if single => partial(version, &measured[0]),
         form => {
             let listed = |kind: &str, version: &str, items: Vec<Value>| json!({"kind": format!("{kind}List"), "apiVersion": version, "metadata": {}, "items": items});
             match form {
-                Form::Metadata => {
-                    listed("PartialObjectMetadata", "meta.k8s.io/v1", measured.iter().map(partial).collect())
+                Form::Metadata(version) => {
+                    let items = measured.iter().map(|m| partial(version, m)).collect();
+                    listed("PartialObjectMetadata", version.api_version(), items)
                 }
                 _ => listed(target.kind(), &format!("{GROUP}/{VERSION}"), measured),
             }
@@ -154,11 +155,11 @@ fn amounts(usage: ResourceUsage) -> Value {
     json!({"cpu": cpu, "memory": format!("{}Ki", usage.memory_bytes.div_ceil(1024))})
 }
 
-fn partial(measured: &Value) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": measured["metadata"]})
+fn partial(version: MetaVersion, measured: &Value) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": measured["metadata"]})
 }
 
-fn table(measured: &[Value]) -> Value {
+fn table(version: MetaVersion, measured: &[Value]) -> Value {
     let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
     let rows: Vec<Value> = measured
         .iter()
@@ -175,12 +176,12 @@ fn table(measured: &[Value]) -> Value {
             };
             json!({
                 "cells": [m["metadata"]["name"], sum("cpu", "n"), sum("memory", "Ki"), m["window"]],
-                "object": partial(m),
+                "object": partial(version, m),
             })
         })
         .collect();
     json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
+        "kind": "Table", "apiVersion": version.api_version(), "metadata": {},
         "columnDefinitions": [
             column("Name", "name"), column("cpu", ""), column("memory", ""), column("Window", ""),
         ],

@@ -8,13 +8,22 @@
 mod auth;
 mod body;
 mod channels;
+mod collection;
+mod connection;
 pub mod discovery;
+mod documents;
+mod encoding;
+mod health;
 mod list;
+mod log_socket;
 mod logs;
 mod metrics;
 mod negotiate;
+mod node_proxy;
+mod on_demand;
 pub mod openapi;
 mod patching;
+mod pieces;
 mod port_forward;
 pub mod protobuf;
 mod proxy;
@@ -31,17 +40,19 @@ mod upgrade;
 mod verdicts;
 mod watch;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
-use http::StatusCode;
-use http::header::{ACCEPT, HOST};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
 pub use auth::{Credentials, Trusted};
+use connection::Load;
+pub use connection::{Limits, Protocol, serve_connection};
+use negotiate::Offer;
 use request::{Target, Wanted};
 use respond::Answer;
 pub use tls::{CertificateAuthority, TlsError, serve_tls};
@@ -58,73 +69,87 @@ struct Inner {
     pages: list::Pages,
     /// Long requests (watches, logs) end when the server stops.
     stopping: CancellationToken,
+    config: ServerConfig,
+    load: Arc<Load>,
+    started: Timestamp,
+}
+
+/// What a server is told of its place.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServerConfig {
+    /// Where clients reach it; none = by its name in the cluster's DNS.
+    pub address: Option<SocketAddr>,
+    /// What connections may hold.
+    pub limits: Limits,
 }
 
 impl Server {
     /// A server of this API for clients with these credentials.
-    pub fn new(api: Api, credentials: Credentials, stopping: CancellationToken) -> Self {
-        let inner = Inner { api, credentials, pages: list::Pages::default(), stopping };
-        Self { inner: Arc::new(inner) }
+    pub fn new(
+        api: Api,
+        credentials: Credentials,
+        stopping: CancellationToken,
+        config: ServerConfig,
+    ) -> Self {
+        let (load, started) = (Arc::new(Load::new(config.limits)), api.clock().now());
+        let pages = list::Pages::default();
+        Self { inner: Arc::new(Inner { api, credentials, pages, stopping, config, load, started }) }
     }
 
     fn api(&self) -> &Api {
         &self.inner.api
     }
 
-    /// Answers one request.
-    pub async fn handle(&self, request: Request) -> Response {
-        let wanted = Wanted::of(&request);
-        match self.answer(request, &wanted).await {
-            Ok(response) => response,
-            Err(error) => Answer::error(&error),
-        }
+    /// Under which `host:port` clients reach the API. Never what a client says: others would believe it.
+    fn address(&self) -> String {
+        let address = self.inner.config.address;
+        address.map_or_else(|| "kubernetes.default.svc:443".into(), |address| address.to_string())
     }
 
-    async fn answer(&self, request: Request, wanted: &Wanted) -> Result<Response, ApiError> {
-        // Health is asked before anybody has credentials.
-        if matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz") {
-            return Ok(Answer::text("ok"));
+    fn load(&self) -> &Arc<Load> {
+        &self.inner.load
+    }
+
+    /// Connections that are open.
+    pub fn connections(&self) -> usize {
+        self.load().connections()
+    }
+
+    /// Bytes of answers that were made and that clients have not taken.
+    pub fn unread_bytes(&self) -> usize {
+        self.load().unread_bytes()
+    }
+
+    /// Answers one request.
+    pub async fn handle(&self, request: Request) -> Response {
+        let mut wanted = Wanted::of(&request);
+        let answered = self.answer(request, &mut wanted).await;
+        let response = answered.unwrap_or_else(|error| Answer::error(&error));
+        Answer::marked(wanted.writing.apply(response).await)
+    }
+
+    async fn answer(&self, request: Request, wanted: &mut Wanted) -> Result<Response, ApiError> {
+        if documents::are_public(request.uri().path()) && auth::is_anonymous(&request) {
+            return documents::answer(self, &request, wanted);
         }
         let user = self.inner.credentials.identify(self.api(), &request)?;
-        match Target::parse(request.uri().path())? {
+        auth::refuse_impersonation(&user, request.headers())?;
+        let target = Target::parse(request.uri().path())?;
+        let offer = match &target {
+            Target::Resource(target) => target.offer(request.method(), &wanted.query),
+            Target::Review(_) => Some(Offer::Plain),
+            Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects),
+            Target::Document => None,
+        };
+        if let Some(offer) = offer {
+            wanted.settle(offer)?;
+        }
+        match target {
             Target::Resource(target) => resource::answer(self, target, request, wanted).await,
             Target::Review(review) => review::answer(self, review, &user, request).await,
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
-            Target::Document => documents(self.api(), &request),
+            Target::Document => documents::answer(self, &request, wanted),
         }
-    }
-}
-
-/// Discovery, schemas and the version.
-fn documents(api: &Api, request: &Request) -> Result<Response, ApiError> {
-    let header = |name| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or("");
-    let path = request.uri().path();
-    let json =
-        |body: &Bytes| -> Result<Response, ApiError> { Ok(Answer::bytes(StatusCode::OK, body.clone())) };
-    // HTTP/2 names the server in the URI, HTTP/1 in a header.
-    let server = request.uri().authority().map_or_else(|| header(HOST), http::uri::Authority::as_str);
-    match path {
-        "/openid/v1/jwks" => {
-            let keys = api.token_keys().to_string();
-            return Ok(Answer::typed(StatusCode::OK, "application/jwk-set+json", keys.into()));
-        }
-        "/.well-known/openid-configuration" => return Answer::json(StatusCode::OK, &review::openid(server)),
-        _ => {}
-    }
-    match path.strip_prefix("/openapi/") {
-        Some("v3") => json(openapi::index()),
-        Some("v2") if header(ACCEPT).contains(openapi::PROTOBUF_2) => {
-            let body = openapi::version_2_protobuf().clone();
-            Ok(Answer::typed(StatusCode::OK, openapi::PROTOBUF_2_ANSWER, body.into()))
-        }
-        Some("v2") => json(openapi::version_2()),
-        Some(rest) => {
-            let document = rest.strip_prefix("v3/").and_then(openapi::version_3);
-            document.map_or(Err(ApiError::NoSuchResource), |(body, _)| json(body))
-        }
-        None => discovery::document(path, header(ACCEPT), server)
-            .map(|document| Answer::typed(StatusCode::OK, document.content_type, document.body.into()))
-            .ok_or(ApiError::NoSuchResource),
     }
 }

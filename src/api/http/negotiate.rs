@@ -1,58 +1,172 @@
 //! Which form of answer a client takes.
 
+use crate::api::ApiError;
+
 /// The forms an object or list is answered in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Form {
     /// The object itself.
+    #[default]
     Object,
     /// A table for printing.
-    Table,
+    Table(MetaVersion),
     /// Only its metadata.
-    Metadata,
+    Metadata(MetaVersion),
 }
 
-/// The first form of an `Accept` header that is served; plain JSON when there is none (protobuf is asked for
-/// and answered in JSON, which every client reads).
-pub(super) fn preferred_form(accept: &str) -> Form {
-    for media in accept.split(',') {
-        let mut parts = media.split(';').map(str::trim);
-        let media_type = parts.next().unwrap_or("");
-        let parameters: Vec<(&str, &str)> = parts.filter_map(|p| p.split_once('=')).collect();
-        let parameter = |name: &str| parameters.iter().find(|(k, _)| *k == name).map(|(_, v)| *v);
-        if !matches!(media_type, "application/json" | "*/*" | "application/*") {
-            continue;
-        }
-        match parameter("as") {
-            None => return Form::Object,
-            Some("Table") if parameter("v") == Some("v1") => return Form::Table,
-            Some("PartialObjectMetadata" | "PartialObjectMetadataList") if parameter("v") == Some("v1") => {
-                return Form::Metadata;
-            }
-            Some(_) => {}
+/// The version of `meta.k8s.io` in which a table or metadata is written; both say the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MetaVersion {
+    V1,
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// As it stands in `apiVersion`.
+    pub(super) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
         }
     }
-    Form::Object
+}
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Media {
+    #[default]
+    Json,
+    Yaml,
+}
+
+/// What an `Accept` header asks for, of what is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Accepted {
+    pub(super) form: Form,
+    pub(super) media: Media,
+}
+
+/// What an answer can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// Objects, also as tables and metadata.
+    Objects,
+    /// A stream of them, which has no YAML.
+    Stream,
+    /// Only itself: nothing is known of it that a table could show.
+    Plain,
+}
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// The best of what a client accepts; plain JSON for one that says nothing, and for one that takes only protobuf,
+/// which every such client reads as well.
+pub(super) fn negotiate(accept: &str, offer: Offer) -> Result<Accepted, ApiError> {
+    if accept.trim().is_empty() {
+        return Ok(Accepted::default());
+    }
+    let mut clauses: Vec<Clause<'_>> = accept.split(',').filter_map(Clause::parse).collect();
+    // Stable: among equals the first.
+    clauses.sort_by_key(|clause| std::cmp::Reverse(clause.quality));
+    if let Some(accepted) = clauses.iter().find_map(|clause| clause.accepted(offer)) {
+        return Ok(accepted);
+    }
+    if clauses
+        .iter()
+        .any(|clause| clause.media_type == PROTOBUF && (offer != Offer::Plain || clause.as_.is_none()))
+    {
+        return Ok(Accepted::default());
+    }
+    let yaml = if offer == Offer::Stream { "" } else { "application/yaml, " };
+    Err(ApiError::NotAcceptable(format!(
+        "only the following media types are accepted: application/json, {yaml}{PROTOBUF}"
+    )))
+}
+
+/// One alternative of an `Accept` header.
+struct Clause<'a> {
+    media_type: &'a str,
+    as_: Option<&'a str>,
+    version: Option<&'a str>,
+    /// In thousandths.
+    quality: u32,
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let media_type = parts.next().filter(|media_type| !media_type.is_empty())?;
+        let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
+        let parameter = |name: &str| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+        let quality = parameter("q").and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0);
+        let quality = (quality.clamp(0.0, 1.0) * 1000.0) as u32;
+        Some(Self { media_type, as_: parameter("as"), version: parameter("v"), quality })
+    }
+
+    fn accepted(&self, offer: Offer) -> Option<Accepted> {
+        let media = match self.media_type {
+            "application/json" | "*/*" | "application/*" => Media::Json,
+            "application/yaml" if offer != Offer::Stream => Media::Yaml,
+            _ => return None,
+        };
+        let version = match self.version {
+            Some("v1") => Some(MetaVersion::V1),
+            Some("v1beta1") => Some(MetaVersion::V1Beta1),
+            _ => None,
+        };
+        let form = match (self.as_, version) {
+            (None, _) => Form::Object,
+            _ if offer == Offer::Plain => return None,
+            (Some("Table"), Some(version)) => Form::Table(version),
+            (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some(version)) => {
+                Form::Metadata(version)
+            }
+            (Some(_), _) => return None,
+        };
+        Some(Accepted { form, media })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// API-FOUND 20; CONFORMANCE-FOUND, Servers with support for Table transformation.
     #[test]
-    fn clients_get_the_first_form_we_serve_api_6() {
-        for (accept, expected) in [
-            ("", Form::Object),
-            ("application/json", Form::Object),
-            ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Form::Table),
-            ("application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json", Form::Object),
-            ("application/vnd.kubernetes.protobuf,application/json", Form::Object),
-            (
-                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
-                Form::Metadata,
-            ),
-            ("text/html", Form::Object),
+    fn clients_get_the_first_form_we_serve_and_none_that_they_did_not_ask_for_api_6() {
+        use MetaVersion::{V1, V1Beta1};
+        let json = |form| Some(Accepted { form, media: Media::Json });
+        let yaml = |form| Some(Accepted { form, media: Media::Yaml });
+        let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        let old_table = "application/json;as=Table;v=v1beta1;g=meta.k8s.io";
+        let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
+                       application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+        for (offer, accept, expected) in [
+            (Offer::Objects, "", json(Form::Object)),
+            (Offer::Objects, "application/json", json(Form::Object)),
+            (Offer::Objects, &format!("{table},application/json"), json(Form::Table(V1))),
+            (Offer::Objects, &format!("{old_table},application/json"), json(Form::Table(V1Beta1))),
+            (Offer::Objects, "application/json;as=Table;v=v2,application/json", json(Form::Object)),
+            (Offer::Objects, "application/json;as=Table;v=v2", None),
+            (Offer::Objects, "application/vnd.kubernetes.protobuf,application/json", json(Form::Object)),
+            (Offer::Objects, "application/vnd.kubernetes.protobuf", json(Form::Object)),
+            (Offer::Objects, partial, json(Form::Metadata(V1))),
+            (Offer::Objects, "application/yaml", yaml(Form::Object)),
+            (Offer::Objects, "application/yaml;as=Table;v=v1;g=meta.k8s.io", yaml(Form::Table(V1))),
+            (Offer::Objects, "application/json;q=0.5, application/yaml", yaml(Form::Object)),
+            (Offer::Objects, "text/html,application/xhtml+xml,*/*;q=0.8", json(Form::Object)),
+            (Offer::Objects, "text/html", None),
+            (Offer::Stream, "application/yaml", None),
+            (Offer::Stream, table, json(Form::Table(V1))),
+            (Offer::Plain, table, None),
+            (Offer::Plain, &format!("{table},application/json"), json(Form::Object)),
         ] {
-            assert_eq!(preferred_form(accept), expected, "{accept}");
+            assert_eq!(negotiate(accept, offer).ok(), expected, "{accept} {offer:?}");
         }
+        assert_eq!(
+            negotiate("text/html", Offer::Objects).unwrap_err().to_string(),
+            "only the following media types are accepted: application/json, application/yaml, \
+             application/vnd.kubernetes.protobuf"
+        );
     }
 }

@@ -17,8 +17,10 @@ pub(super) struct Patch {
 
 impl Patch {
     pub(super) async fn read(request: Request) -> Result<Self, ApiError> {
-        let type_ = PatchType::from_content_type(&body::media_type(&request))
-            .ok_or_else(|| ApiError::UnsupportedMediaType("415: Unsupported Media Type".into()))?;
+        let type_ = PatchType::from_content_type(&body::media_type(&request));
+        // Before the object is looked for: kubectl says of a 415 that server-side apply is not available, but of
+        // a 404 that the object is missing that it was to make.
+        let Some(type_) = type_.filter(|type_| SERVED.contains(type_)) else { return Err(unsupported()) };
         Ok(Self { type_, bytes: body::read_bytes(request).await? })
     }
 
@@ -32,6 +34,17 @@ impl Patch {
         let target = PatchTarget { group: "autoscaling", version: "v1", kind: "Scale" };
         Ok(apply_patch(target, self.type_, current, &self.bytes)?)
     }
+}
+
+/// The patch types that are taken; server-side apply is not yet.
+const SERVED: [PatchType; 3] = [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge];
+
+/// Kubernetes' refusal of any other type.
+fn unsupported() -> ApiError {
+    let served = SERVED.map(PatchType::content_type).join(", ");
+    ApiError::UnsupportedMediaType(format!(
+        "the body of the request was in an unknown format - accepted media types include: {served}"
+    ))
 }
 
 impl From<PatchError> for ApiError {

@@ -7,8 +7,9 @@ use axum::extract::Request;
 use http::Method;
 use http::header::ACCEPT;
 
+use super::encoding::Writing;
 use super::metrics::{self, MetricsTarget};
-use super::negotiate::{Form, preferred_form};
+use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::table::IncludeObject;
 use super::verdicts::{self, VerdictTarget};
 use crate::api::{ApiError, Selection};
@@ -43,6 +44,16 @@ pub(super) struct ResourceTarget {
 impl ResourceTarget {
     pub(super) fn kind(&self) -> Kind {
         self.served.kind()
+    }
+
+    /// What is answered; none where it is not an object.
+    pub(super) fn offer(&self, method: &Method, query: &Query) -> Option<Offer> {
+        use Subresource::{Attach, Exec, Log, PortForward, Proxy};
+        match self.subresource {
+            Some(Exec | Attach | Log | PortForward | Proxy) => None,
+            None if *method == Method::GET && query.flag("watch") => Some(Offer::Stream),
+            _ => Some(Offer::Objects),
+        }
     }
 
     /// The object's key; None for a collection.
@@ -133,18 +144,36 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget,
 /// How a request wants to be answered, read before its body is.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    pub(super) form: Form,
     pub(super) query: Query,
+    pub(super) writing: Writing,
+    accept: String,
+    form: Form,
 }
 
 impl Wanted {
     pub(super) fn of(request: &Request) -> Self {
         let accept = request.headers().get_all(ACCEPT);
         let accept: Vec<&str> = accept.iter().filter_map(|v| v.to_str().ok()).collect();
-        Self {
-            form: preferred_form(&accept.join(",")),
-            query: Query::parse(request.uri().query().unwrap_or("")),
-        }
+        let query = Query::parse(request.uri().query().unwrap_or(""));
+        let writing = Writing::of(request.method(), request.headers(), &query);
+        Self { query, writing, accept: accept.join(","), form: Form::default() }
+    }
+
+    /// Settles how the answer is written; refuses a client that takes nothing of what there is.
+    pub(super) fn settle(&mut self, offer: Offer) -> Result<(), ApiError> {
+        let Accepted { form, media } = negotiate(&self.accept, offer)?;
+        (self.form, self.writing.media) = (form, media);
+        Ok(())
+    }
+
+    /// The form of the answer.
+    pub(super) fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The `Accept` header.
+    pub(super) fn accept(&self) -> &str {
+        &self.accept
     }
 
     /// For what can be read and not followed: refuses every method but GET, and watches.
@@ -179,14 +208,21 @@ impl Query {
         self.values.get(key)?.first().map(String::as_str).filter(|v| !v.is_empty())
     }
 
+    /// Whether the parameter is there, whatever its value.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
     /// All values of a repeated parameter.
     pub(super) fn all(&self, key: &str) -> Vec<String> {
         self.values.get(key).cloned().unwrap_or_default()
     }
 
-    /// Whether the parameter is set to something true.
+    /// Whether the parameter is set to something true: as in Kubernetes, to anything but `0` and `false` in any
+    /// case, so that `?watch` and `?watch=` are true as well.
     pub(super) fn flag(&self, key: &str) -> bool {
-        self.get(key).is_some_and(|v| v == "true" || v == "1")
+        let first = self.values.get(key).and_then(|values| values.first());
+        first.is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 
     /// The parameter as a number.
@@ -293,5 +329,19 @@ mod tests {
         assert_eq!((query.flag("watch"), query.get("limit")), (true, None));
         assert_eq!(query.all("command"), ["x", "y"]);
         assert!(Query::parse("limit=x").number::<u64>("limit").is_err());
+    }
+
+    /// API-FOUND 8: kubernetes_asyncio sends `True`.
+    #[test]
+    fn everything_but_zero_and_false_is_true_api_3() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(Query::parse(text).flag("watch"), expected, "{text}");
+        };
+        for text in ["watch=true", "watch=True", "watch=1", "watch=yes", "watch=", "watch", "a=b&watch"] {
+            check(text, true);
+        }
+        for text in ["", "watching=1", "watch=0", "watch=false", "watch=False", "watch=FALSE&watch=true"] {
+            check(text, false);
+        }
     }
 }

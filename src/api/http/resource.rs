@@ -11,11 +11,11 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::{Value, json};
 
-use super::negotiate::Form;
+use super::negotiate::{Form, MetaVersion};
 use super::request::{ResourceTarget, Wanted, not_allowed};
 use super::respond::Answer;
 use super::table::{self, IncludeObject, TableMeta};
-use super::{Server, body, list, logs, port_forward, proxy, sessions, watch};
+use super::{Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch};
 use crate::api::write::Part;
 use crate::api::{ApiError, Cause, DeleteOptions, Deleted, Propagation, WriteOptions};
 use crate::object::{Key, Kind, Object, Revision, ServedKind, Subresource};
@@ -80,12 +80,15 @@ async fn subresource(
         (Subresource::Binding, Method::POST) => bind(server, key, request).await,
         (Subresource::Finalize, Method::PUT) => finalize(server, key, request, wanted).await,
         (Subresource::Token, Method::POST) => issue_token(server, key, request).await,
-        (Subresource::Log, Method::GET) => logs::answer(server, key, &wanted.query).await,
+        (Subresource::Log, Method::GET) => logs::answer(server, key, request, &wanted.query).await,
         (Subresource::Exec | Subresource::Attach, Method::GET | Method::POST) => {
             sessions::answer(server, key, part, request, &wanted.query).await
         }
         (Subresource::PortForward, Method::GET | Method::POST) => {
             port_forward::answer(server, key, request, &wanted.query).await
+        }
+        (Subresource::Proxy, method) if target.kind() == Kind::Node => {
+            node_proxy::answer(server, &key.name, proxy::path_below(request.uri().path()), &method)
         }
         (Subresource::Proxy, _) => proxy::answer(server, target.kind(), key, request).await,
         _ => Err(not_allowed()),
@@ -102,17 +105,18 @@ pub(super) fn encode_one(
 ) -> Bytes {
     match form {
         Form::Object => served.json(object),
-        Form::Table => {
+        Form::Table(version) => {
             let metadata =
                 TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
-            table::table(served, [&**object], include, &metadata, now).into()
+            table::table_in(version, served, [&**object], include, &metadata, now).into()
         }
-        Form::Metadata => {
-            let mut value = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"});
-            value["metadata"] = serde_json::to_value(object.meta()).unwrap_or_default();
-            value.to_string().into()
-        }
+        Form::Metadata(version) => partial(version, object).to_string().into(),
     }
+}
+
+/// An object's metadata as an object of its own.
+pub(super) fn partial(version: MetaVersion, object: &Object) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object.meta()})
 }
 
 fn answer_one(
@@ -123,7 +127,7 @@ fn answer_one(
     object: &Arc<Object>,
 ) -> Response {
     let now = server.api().clock().now();
-    Answer::bytes(status, encode_one(served, wanted.form, wanted.query.include_object(), now, object))
+    Answer::bytes(status, encode_one(served, wanted.form(), wanted.query.include_object(), now, object))
 }
 
 fn get(server: &Server, served: ServedKind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
@@ -134,31 +138,7 @@ fn get(server: &Server, served: ServedKind, key: &Key, wanted: &Wanted) -> Resul
 fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Result<Response, ApiError> {
     let page =
         server.inner.pages.page(server.api(), target.served, target.namespace.as_deref(), &wanted.query)?;
-    let bytes = match wanted.form {
-        Form::Object => list::encode(target.served, &page),
-        Form::Table => {
-            let metadata = TableMeta {
-                resource_version: page.revision.to_string(),
-                continue_token: page.next.clone().unwrap_or_default(),
-                remaining_item_count: page.next.as_ref().map(|_| page.remaining as i64),
-            };
-            let (include, now) = (wanted.query.include_object(), server.api().clock().now());
-            let objects = page.objects.iter().map(|o| &**o);
-            table::table(target.served, objects, include, &metadata, now).into()
-        }
-        Form::Metadata => {
-            let items: Vec<Value> = page
-                .objects
-                .iter()
-                .map(|o| json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": o.meta()}))
-                .collect();
-            json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
-                "metadata": list::metadata(&page), "items": items})
-            .to_string()
-            .into()
-        }
-    };
-    Ok(Answer::bytes(StatusCode::OK, bytes))
+    Ok(collection::answer(server, target.served, page, wanted))
 }
 
 /// What the request says about how to write, besides the object.
@@ -419,7 +399,7 @@ async fn delete_collection(
         server.api().delete_collection(target.kind(), target.namespace.as_deref(), &selection, &options)?;
     server.api().durable(server.api().revision()).await?;
     let page = list::Page { revision: server.api().revision(), objects: deleted, next: None, remaining: 0 };
-    Ok(Answer::warn(Answer::bytes(StatusCode::OK, list::encode(target.served, &page)), &warnings))
+    Ok(Answer::warn(collection::answer(server, target.served, page, wanted), &warnings))
 }
 
 async fn change_scale(

@@ -3,11 +3,14 @@
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, WARNING};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::api::ApiError;
+
+/// Tells one answer from all others, for who searches logs.
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 /// Makes responses; holds nothing.
 pub(super) struct Answer;
@@ -25,8 +28,8 @@ impl Answer {
     }
 
     /// Plain text.
-    pub(super) fn text(text: &'static str) -> Response {
-        Self::typed(StatusCode::OK, "text/plain; charset=utf-8", Body::from(text))
+    pub(super) fn text(status: StatusCode, text: impl Into<Body>) -> Response {
+        Self::typed(status, "text/plain; charset=utf-8", text.into())
     }
 
     /// Any body.
@@ -44,6 +47,16 @@ impl Answer {
         let mut response = Self::bytes(status, bytes.into());
         if let Some(seconds) = error.retry_after_seconds() {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+
+    /// What every answer has: a name of its own, and that nobody may keep it who is not told so.
+    pub(super) fn marked(mut response: Response) -> Response {
+        let headers = response.headers_mut();
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        if let Ok(id) = HeaderValue::try_from(uuid::Uuid::new_v4().to_string()) {
+            headers.entry(AUDIT_ID).or_insert(id);
         }
         response
     }

@@ -2,21 +2,21 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::extract::Request;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType,
 };
+use rustix::net::sockopt;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use tower::Service;
 
 use super::Server;
+use super::connection::{Protocol, serve_connection};
 use crate::base::task::Tasks;
 
 /// Certificates could not be made or read.
@@ -92,57 +92,45 @@ fn authority_params() -> CertificateParams {
     params
 }
 
+/// How long a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
 /// Serves TLS connections in tasks of `tasks` until that stops.
 pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::ServerConfig>, tasks: &Tasks) {
     let acceptor = TlsAcceptor::from(config);
     let connections = tasks.clone();
     tasks.spawn("api-listener", async move {
-        loop {
+        while let Some(permit) = server.load().connection().await {
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     // Out of file descriptors, mostly: others must end before this helps.
                     tracing::warn!("a connection was not accepted: {error}");
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
             };
-            let _ = stream.set_nodelay(true);
+            prepare(&stream);
             let (acceptor, server) = (acceptor.clone(), server.clone());
             connections.spawn("api-connection", async move {
-                let handshake =
-                    tokio::time::timeout(std::time::Duration::from_secs(10), acceptor.accept(stream));
-                if let Ok(Ok(stream)) = handshake.await {
-                    serve_connection(server, TokioIo::new(stream)).await;
+                // Counted until it ends.
+                let _permit = permit;
+                if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+                    let protocol = match stream.get_ref().1.alpn_protocol() {
+                        Some(b"h2") => Protocol::Http2,
+                        _ => Protocol::Http1,
+                    };
+                    serve_connection(server, TokioIo::new(stream), protocol).await;
                 }
             });
         }
     });
 }
 
-/// Serves one connection, HTTP/1 or HTTP/2, with upgrades.
-pub(super) async fn serve_connection<I>(server: Server, io: I)
-where
-    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-{
-    let service = hyper::service::service_fn(move |request: http::Request<hyper::body::Incoming>| {
-        let mut service = service_of(server.clone());
-        async move { service.call(request.map(axum::body::Body::new)).await }
-    });
-    let builder = auto::Builder::new(TokioExecutor::new());
-    if let Err(error) = builder.serve_connection_with_upgrades(io, service).await {
-        tracing::debug!("a connection ended: {error}");
-    }
-}
-
-/// The server as a tower service.
-pub(super) fn service_of(
-    server: Server,
-) -> impl Service<Request, Response = axum::response::Response, Error = std::convert::Infallible, Future: Send>
-+ Clone
-+ Send {
-    tower::service_fn(move |request: Request| {
-        let server = server.clone();
-        async move { Ok(server.handle(request).await) }
-    })
+/// Small writes go out at once, and a machine that is gone is noticed, in Kubernetes' time. What cannot be set is
+/// no reason to refuse anybody.
+fn prepare(stream: &TcpStream) {
+    let _ = stream.set_nodelay(true);
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, Duration::from_mins(3));
 }

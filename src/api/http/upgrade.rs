@@ -6,15 +6,14 @@ use axum::extract::{FromRequestParts, Request};
 use axum::response::Response;
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
-use http::header::{CONNECTION, HeaderName, UPGRADE};
-use http::request::Parts;
+use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
 
-use super::Server;
 use super::respond::Answer;
+use super::{Server, channels};
 use crate::api::ApiError;
 
 const SPDY: &str = "SPDY/3.1";
@@ -31,9 +30,16 @@ const MAX_MESSAGE: usize = 4 << 20;
 /// A request for a stream, in the framing its client asks for.
 pub(super) enum Upgrade {
     /// WebSocket.
-    WebSocket(Box<WebSocketUpgrade>),
+    WebSocket(Box<WebSocketRequest>),
     /// SPDY/3.1.
     Spdy(Box<SpdyUpgrade>),
+}
+
+/// A request to speak WebSocket.
+pub(super) struct WebSocketRequest {
+    upgrade: WebSocketUpgrade,
+    /// The protocols that the client can speak inside it, its favourite first.
+    asked: Vec<String>,
 }
 
 /// A request to speak SPDY.
@@ -46,15 +52,15 @@ impl Upgrade {
     /// What the request asks for.
     pub(super) async fn of(request: Request) -> Result<Self, ApiError> {
         let (mut parts, _) = request.into_parts();
-        if asks(&parts, "websocket") {
+        if is_web_socket(&parts.headers) {
+            let asked = asked_protocols(&parts.headers);
             let upgrade = WebSocketUpgrade::from_request_parts(&mut parts, &())
                 .await
                 .map_err(|rejection| ApiError::BadRequest(format!("unable to upgrade: {rejection}")))?;
-            return Ok(Self::WebSocket(Box::new(
-                upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE),
-            )));
+            let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
+            return Ok(Self::WebSocket(Box::new(WebSocketRequest { upgrade, asked })));
         }
-        if asks(&parts, SPDY)
+        if asks(&parts.headers, SPDY)
             && let Some(on_upgrade) = parts.extensions.remove::<OnUpgrade>()
         {
             return Ok(Self::Spdy(Box::new(SpdyUpgrade { headers: parts.headers, on_upgrade })));
@@ -63,16 +69,26 @@ impl Upgrade {
     }
 }
 
-fn asks(parts: &Parts, protocol: &str) -> bool {
-    let lists = |name: HeaderName, word: &str| {
-        parts
-            .headers
-            .get_all(name)
-            .iter()
-            .filter_map(|v| v.to_str().ok())
-            .any(|v| v.split(',').any(|one| one.trim().eq_ignore_ascii_case(word)))
-    };
-    lists(CONNECTION, "upgrade") && lists(UPGRADE, protocol)
+/// Whether a request wants to go on as a WebSocket.
+pub(super) fn is_web_socket(headers: &HeaderMap) -> bool {
+    asks(headers, "websocket")
+}
+
+/// The protocols that a client of WebSocket names, in the order of its header: the first that is served is spoken.
+pub(super) fn asked_protocols(headers: &HeaderMap) -> Vec<String> {
+    listed(headers, &SEC_WEBSOCKET_PROTOCOL).map(ToString::to_string).collect()
+}
+
+fn asks(headers: &HeaderMap, protocol: &str) -> bool {
+    let lists =
+        |name: &HeaderName, word: &str| listed(headers, name).any(|one| one.eq_ignore_ascii_case(word));
+    lists(&CONNECTION, "upgrade") && lists(&UPGRADE, protocol)
+}
+
+/// The members of a header that is a list.
+fn listed<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|one| !one.is_empty())
 }
 
 /// The first protocol of the client's that we serve; else the refusal Kubernetes gives.
@@ -90,9 +106,7 @@ pub(super) fn choose<'a>(asked: &[&str], served: &[&'a str]) -> Result<&'a str, 
 impl SpdyUpgrade {
     /// The protocol to speak inside SPDY, or the answer that refuses.
     pub(super) fn choose(&self, served: &[&'static str]) -> Result<&'static str, Box<Response>> {
-        let values = self.headers.get_all(PROTOCOL_VERSION).iter().filter_map(|v| v.to_str().ok());
-        let asked: Vec<&str> =
-            values.flat_map(|v| v.split(',')).map(str::trim).filter(|v| !v.is_empty()).collect();
+        let asked: Vec<&str> = listed(&self.headers, &PROTOCOL_VERSION).collect();
         if asked.is_empty() {
             let text = "unable to upgrade: X-Stream-Protocol-Version is required";
             return Err(Box::new(plain(StatusCode::BAD_REQUEST, text)));
@@ -133,20 +147,36 @@ impl SpdyUpgrade {
     }
 }
 
-/// The protocol to speak over WebSocket; `none` for clients that name none.
-pub(super) fn choose_web_socket(
-    upgrade: &mut WebSocketUpgrade,
-    served: &[&'static str],
-    none: &'static str,
-) -> Result<&'static str, ApiError> {
-    let asked: Vec<&str> = upgrade.requested_protocols().filter_map(|v| v.to_str().ok()).collect();
-    let asked: Vec<&str> = asked.into_iter().flat_map(|v| v.split(',')).map(str::trim).collect();
-    if asked.is_empty() {
-        return Ok(none);
+impl WebSocketRequest {
+    /// The protocol to speak over WebSocket; `none` for clients that name none.
+    pub(super) fn choose(
+        &mut self,
+        served: &[&'static str],
+        none: &'static str,
+    ) -> Result<&'static str, ApiError> {
+        if self.asked.is_empty() {
+            return Ok(none);
+        }
+        let asked: Vec<&str> = self.asked.iter().map(String::as_str).collect();
+        let chosen = choose(&asked, served).map_err(ApiError::BadRequest)?;
+        self.upgrade.set_selected_protocol(HeaderValue::from_static(chosen));
+        Ok(chosen)
     }
-    let chosen = choose(&asked, served).map_err(ApiError::BadRequest)?;
-    upgrade.set_selected_protocol(HeaderValue::from_static(chosen));
-    Ok(chosen)
+
+    /// Switches, and runs what speaks on the socket until it ends or the server stops.
+    pub(super) fn switch<F>(
+        self,
+        server: &Server,
+        speak: impl FnOnce(WebSocket) -> F + Send + 'static,
+    ) -> Response
+    where
+        F: Future<Output = ()> + Send,
+    {
+        let stopping = server.inner.stopping.clone();
+        self.upgrade.on_upgrade(move |socket| async move {
+            stopping.run_until_cancelled(speak(socket)).await;
+        })
+    }
 }
 
 /// A refusal as kubelets give it: text, which clients put behind "unable to upgrade connection".
@@ -166,13 +196,12 @@ pub(super) fn normal_close() -> Message {
     Message::Close(Some(CloseFrame { code: close_code::NORMAL, reason: Utf8Bytes::default() }))
 }
 
-/// The binary messages of a WebSocket as one stream of bytes each way.
+/// The messages of a WebSocket as one stream of bytes each way.
 pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Send {
     let (sink, stream) = socket.split();
     let messages = stream.filter_map(|message| async {
         match message {
-            Ok(Message::Binary(bytes)) => Some(Ok(bytes)),
-            Ok(_) => None,
+            Ok(message) => channels::data(message).map(Ok),
             Err(error) => Some(Err(std::io::Error::other(error))),
         }
     });
@@ -185,6 +214,28 @@ pub(super) fn byte_stream(socket: WebSocket) -> impl AsyncRead + AsyncWrite + Se
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// API-FOUND 6: the client's favourite is spoken, not the one that sorts first.
+    #[test]
+    fn protocols_are_tried_in_the_order_of_the_clients_header_api_3() {
+        let chosen = |values: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(value));
+            }
+            let asked = asked_protocols(&headers);
+            let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+            choose(&asked, &["v4.channel.k8s.io", "channel.k8s.io", "v5.channel.k8s.io"]).unwrap()
+        };
+        assert_eq!(
+            chosen(&[
+                "v5.channel.k8s.io,v4.channel.k8s.io, v3.channel.k8s.io,v2.channel.k8s.io,channel.k8s.io"
+            ]),
+            "v5.channel.k8s.io"
+        );
+        assert_eq!(chosen(&["v4.channel.k8s.io", "channel.k8s.io"]), "v4.channel.k8s.io");
+        assert_eq!(chosen(&["nonsense", "channel.k8s.io , v5.channel.k8s.io"]), "channel.k8s.io");
+    }
 
     #[test]
     fn the_clients_order_decides_api_3() {

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::Server;
-use super::negotiate::Form;
+use super::negotiate::{Form, MetaVersion};
 use super::request::Wanted;
 use super::respond::Answer;
 use crate::api::ApiError;
@@ -67,8 +67,8 @@ pub(super) fn answer(
         let selected = pods.into_iter().filter(|pod| selection.matches(pod.object()));
         selected.filter_map(|pod| Some((pod.clone(), api.scheduling_verdict(pod.uid())?))).collect()
     };
-    let body = match wanted.form {
-        Form::Table => table(server, &found),
+    let body = match wanted.form() {
+        Form::Table(version) => table(server, version, &found),
         _ if target.pod.is_some() => whole(&found[0].0, &found[0].1),
         // A list leaves the nodes out: pods times nodes times filters is more than anybody reads.
         _ => {
@@ -110,7 +110,7 @@ fn whole(pod: &Shared<Pod>, verdict: &SchedulingVerdict) -> Value {
     value
 }
 
-fn table(server: &Server, found: &[(Shared<Pod>, SchedulingVerdict)]) -> Value {
+fn table(server: &Server, version: MetaVersion, found: &[(Shared<Pod>, SchedulingVerdict)]) -> Value {
     let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
     let now = server.api().clock().now();
     let rows: Vec<Value> = found
@@ -122,13 +122,13 @@ fn table(server: &Server, found: &[(Shared<Pod>, SchedulingVerdict)]) -> Value {
             );
             json!({
                 "cells": [pod.name(), human_age(verdict.attempted_at, now), advice],
-                "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+                "object": {"kind": "PartialObjectMetadata", "apiVersion": version.api_version(),
                     "metadata": {"name": pod.name(), "namespace": pod.namespace()}},
             })
         })
         .collect();
     json!({
-        "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
+        "kind": "Table", "apiVersion": version.api_version(), "metadata": {},
         "columnDefinitions": [column("Name", "name"), column("Attempted", ""), column("Would fit", "")],
         "rows": rows,
     })

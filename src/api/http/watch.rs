@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use futures::Stream;
 use http::StatusCode;
 use rand::Rng;
 use tokio::sync::mpsc;
 
 use super::Server;
+use super::connection::Taken;
 use super::negotiate::Form;
+use super::on_demand::{self, Outlet};
+use super::pieces::Pieces;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
 use super::table::IncludeObject;
@@ -21,9 +24,6 @@ use crate::api::{ApiError, Selection};
 use crate::base::clock::Clock;
 use crate::object::{Object, Revision, ServedKind};
 use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
-
-/// Encoded events waiting for a slow connection; the store's ring holds the rest.
-const QUEUED: usize = 16;
 
 /// Answers a watch request.
 pub(super) fn answer(
@@ -60,7 +60,7 @@ pub(super) fn answer(
         served: target.served,
         namespace: target.namespace.clone(),
         selection,
-        form: wanted.form,
+        form: wanted.form(),
         include: query.include_object(),
         clock: api.clock().clone(),
     };
@@ -91,29 +91,35 @@ pub(super) fn answer(
         bookmark_every: api.timings().watch_bookmark.0,
         initial_end: send_initial.then_some(after),
     };
-    let (sender, receiver) = mpsc::channel(QUEUED);
+    let (outlet, stream) = on_demand::pair(api.timings().http_request.0);
     let stopping = server.inner.stopping.clone();
     tokio::spawn(async move {
         tokio::select! {
             () = stopping.cancelled() => {}
             () = tokio::time::sleep(timeout) => {}
-            () = run.send(initial, first, sender) => {}
+            _ = run.send(initial, first, outlet) => {}
         }
     });
-    let body = Body::from_stream(futures::StreamExt::map(receiver_stream(receiver), Ok::<_, Infallible>));
-    Ok(Answer::typed(StatusCode::OK, "application/json", body))
+    let body = Body::from_stream(futures::StreamExt::map(stream, Ok::<_, Infallible>));
+    Ok(followed(body))
 }
 
 /// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.
 fn refusal(error: &ApiError) -> Response {
-    let mut out = BytesMut::new();
+    let mut out = Pieces::default();
     put_error(&mut out, error);
-    Answer::typed(StatusCode::OK, "application/json", Body::from(out.freeze()))
+    followed(out.next().unwrap_or_default().into())
 }
 
-fn put_error(out: &mut BytesMut, error: &ApiError) {
+fn followed(body: Body) -> Response {
+    let mut response = Answer::typed(StatusCode::OK, "application/json", body);
+    response.extensions_mut().insert(Taken::Followed);
+    response
+}
+
+fn put_error(out: &mut Pieces, error: &ApiError) {
     let status = serde_json::to_vec(&error.to_status()).unwrap_or_default();
-    put_event(out, "ERROR", &status);
+    put_event(out, "ERROR", status.into());
 }
 
 /// The end of a channel as a stream.
@@ -156,13 +162,13 @@ impl View {
         Some((kind, change.object.clone()))
     }
 
-    fn encode(&self, out: &mut BytesMut, type_: &str, object: &Arc<Object>) {
+    fn encode(&self, out: &mut Pieces, type_: &str, object: &Arc<Object>) {
         let body =
             super::resource::encode_one(self.served, self.form, self.include, self.clock.now(), object);
-        put_event(out, type_, &body);
+        put_event(out, type_, body);
     }
 
-    fn bookmark(&self, out: &mut BytesMut, revision: Revision, ends_initial: bool) {
+    fn bookmark(&self, out: &mut Pieces, revision: Revision, ends_initial: bool) {
         let (name, version) = (self.served.kind().info().name, self.served.api_version());
         let mut metadata =
             serde_json::json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
@@ -172,24 +178,24 @@ impl View {
         let object = match self.form {
             Form::Object => serde_json::json!({
                 "kind": name, "apiVersion": version, "metadata": metadata}),
-            Form::Metadata => serde_json::json!({
-                "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}),
-            Form::Table => serde_json::json!({
-                "kind": "Table", "apiVersion": "meta.k8s.io/v1",
+            Form::Metadata(version) => serde_json::json!({
+                "kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": metadata}),
+            Form::Table(version) => serde_json::json!({
+                "kind": "Table", "apiVersion": version.api_version(),
                 "metadata": {"resourceVersion": revision.to_string()}, "columnDefinitions": null,
                 "rows": [{"cells": [], "object": {"kind": "PartialObjectMetadata",
-                    "apiVersion": "meta.k8s.io/v1", "metadata": metadata}}]}),
+                    "apiVersion": version.api_version(), "metadata": metadata}}]}),
         };
-        put_event(out, "BOOKMARK", object.to_string().as_bytes());
+        put_event(out, "BOOKMARK", object.to_string().into());
     }
 }
 
-fn put_event(out: &mut BytesMut, type_: &str, object: &[u8]) {
-    out.put(&b"{\"type\":\""[..]);
+fn put_event(out: &mut Pieces, type_: &str, object: Bytes) {
+    out.put(b"{\"type\":\"");
     out.put(type_.as_bytes());
-    out.put(&b"\",\"object\":"[..]);
-    out.put(object);
-    out.put(&b"}\n"[..]);
+    out.put(b"\",\"object\":");
+    out.share(object);
+    out.put(b"}\n");
 }
 
 /// One running watch.
@@ -202,42 +208,46 @@ struct Run {
     initial_end: Option<Revision>,
 }
 
+/// The client left, or does not read.
+struct Gone;
+
 impl Run {
-    async fn send(mut self, initial: Vec<Arc<Object>>, first: Vec<Change>, to: mpsc::Sender<Bytes>) {
-        for chunk in initial.chunks(128) {
-            let mut out = BytesMut::new();
-            for object in chunk.iter().filter(|o| self.view.shows(o)) {
-                self.view.encode(&mut out, "ADDED", object);
-            }
-            if !out.is_empty() && to.send(out.freeze()).await.is_err() {
-                return;
+    async fn send(
+        mut self,
+        initial: Vec<Arc<Object>>,
+        first: Vec<Change>,
+        mut to: Outlet,
+    ) -> Result<(), Gone> {
+        let mut out = Pieces::default();
+        for object in initial {
+            if self.view.shows(&object) {
+                self.view.encode(&mut out, "ADDED", &object);
+                send_full(&mut out, &mut to).await?;
             }
         }
         if let Some(revision) = self.initial_end {
-            let mut out = BytesMut::new();
             self.view.bookmark(&mut out, revision, true);
-            if to.send(out.freeze()).await.is_err() {
-                return;
-            }
         }
-        if !self.send_changes(&first, &to).await {
-            return;
-        }
+        send_all(&mut out, &mut to).await?;
+        self.send_changes(first, &mut to).await?;
         let mut bookmark =
             tokio::time::interval_at(tokio::time::Instant::now() + self.bookmark_every, self.bookmark_every);
         bookmark.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
+            // Nothing is taken from the store before the client wants it: until then the ring holds it for all.
+            while !to.wanted().await {
+                // Nothing to tell, or a client that does not read what there is.
+                if to.is_closed() || self.watcher.bookmark().is_none() {
+                    return Err(Gone);
+                }
+            }
             tokio::select! {
-                () = to.closed() => return,
+                () = to.closed() => return Err(Gone),
                 changes = self.watcher.next() => match changes {
-                    Ok(changes) => if !self.send_changes(&changes, &to).await {
-                        return;
-                    },
+                    Ok(changes) => self.send_changes(changes, &mut to).await?,
                     Err(error) => {
-                        let mut out = BytesMut::new();
                         put_error(&mut out, &expired(&error));
-                        let _ = to.send(out.freeze()).await;
-                        return;
+                        return send_all(&mut out, &mut to).await;
                     }
                 },
                 _ = bookmark.tick() => {
@@ -245,25 +255,36 @@ impl Run {
                     if let Some(revision) = self.watcher.bookmark()
                         && self.bookmarks
                     {
-                        let mut out = BytesMut::new();
                         self.view.bookmark(&mut out, revision, false);
-                        if to.send(out.freeze()).await.is_err() {
-                            return;
-                        }
+                        send_all(&mut out, &mut to).await?;
                     }
                 }
             }
         }
     }
 
-    /// Whether the client is still there.
-    async fn send_changes(&self, changes: &[Change], to: &mpsc::Sender<Bytes>) -> bool {
-        let mut out = BytesMut::new();
+    async fn send_changes(&self, changes: Vec<Change>, to: &mut Outlet) -> Result<(), Gone> {
+        let mut out = Pieces::default();
         for change in changes {
-            if let Some((type_, object)) = self.view.event(change) {
+            if let Some((type_, object)) = self.view.event(&change) {
                 self.view.encode(&mut out, type_, &object);
+                send_full(&mut out, to).await?;
             }
         }
-        out.is_empty() || to.send(out.freeze()).await.is_ok()
+        send_all(&mut out, to).await
     }
+}
+
+async fn send_full(out: &mut Pieces, to: &mut Outlet) -> Result<(), Gone> {
+    while let Some(piece) = out.full() {
+        to.send(piece).await.map_err(|_| Gone)?;
+    }
+    Ok(())
+}
+
+async fn send_all(out: &mut Pieces, to: &mut Outlet) -> Result<(), Gone> {
+    while let Some(piece) = out.next() {
+        to.send(piece).await.map_err(|_| Gone)?;
+    }
+    Ok(())
 }

@@ -108,6 +108,7 @@ pub fn definitions<'a>(roots: impl IntoIterator<Item = &'a Root>) -> Map<String,
     generator.subschema_for::<meta::v1::DeleteOptions>();
     generator.subschema_for::<meta::v1::Status>();
     generator.subschema_for::<meta::v1::ListMeta>();
+    generator.subschema_for::<meta::v1::ObjectMeta>();
     generator.take_definitions(true)
 }
 

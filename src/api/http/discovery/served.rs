@@ -167,6 +167,7 @@ fn subresource(of: ServedKind, part: Subresource) -> ResourcePart {
         Subresource::Attach => ("", "v1", "PodAttachOptions", STREAM),
         Subresource::PortForward => ("", "v1", "PodPortForwardOptions", STREAM),
         Subresource::Proxy if of.kind() == Kind::Pod => ("", "v1", "PodProxyOptions", PROXY),
+        Subresource::Proxy if of.kind() == Kind::Node => ("", "v1", "NodeProxyOptions", PROXY),
         Subresource::Proxy => ("", "v1", "ServiceProxyOptions", PROXY),
     };
     ResourcePart { name: part.path(), group, version, kind, verbs }

@@ -4,6 +4,7 @@
 //! keep them for good; version 2 is one document of everything. All are made on first demand and kept encoded.
 
 mod gnostic;
+mod ours;
 mod paths;
 mod schemas;
 mod swagger;
@@ -30,10 +31,7 @@ fn documents() -> &'static Documents {
             .iter()
             .map(|served| {
                 let body = Bytes::from(document(served).to_string());
-                let hash = Sha512::digest(&body).iter().fold(String::new(), |mut text, byte| {
-                    let _ = write!(text, "{byte:02X}");
-                    text
-                });
+                let hash = hash_of(&body);
                 (served.path(), (body, hash))
             })
             .collect()
@@ -72,6 +70,25 @@ pub fn index() -> &'static Bytes {
 /// The document of one group and version, named like its path (`api/v1`, `apis/apps/v1`), with its hash (ETag).
 pub fn version_3(path: &str) -> Option<(&'static Bytes, &'static str)> {
     documents().get(path.trim_matches('/')).map(|(body, hash)| (body, hash.as_str()))
+}
+
+/// The hash of the index.
+pub fn index_hash() -> &'static str {
+    static HASH: OnceLock<String> = OnceLock::new();
+    HASH.get_or_init(|| hash_of(index()))
+}
+
+/// The hash of `/openapi/v2`, in either of its encodings.
+pub fn version_2_hash() -> &'static str {
+    static HASH: OnceLock<String> = OnceLock::new();
+    HASH.get_or_init(|| hash_of(version_2()))
+}
+
+fn hash_of(body: &[u8]) -> String {
+    Sha512::digest(body).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
 }
 
 /// `/openapi/v2` as JSON.
@@ -132,6 +149,85 @@ mod tests {
         assert!(deployment["properties"]["spec"]["description"].is_string());
         let quantity = &apps["components"]["schemas"]["io.k8s.apimachinery.pkg.api.resource.Quantity"];
         assert_eq!(quantity["oneOf"], json!([{"type": "string"}, {"type": "number"}]));
+    }
+
+    /// API-FOUND 21: as the published schema of 1.37 has them.
+    #[test]
+    fn only_what_a_client_must_send_is_required_api_6() {
+        let document = read(version_2());
+        let required = |name: &str| {
+            let schema = &document["definitions"][format!("io.k8s.api.{name}")];
+            assert!(schema.is_object(), "{name}");
+            schema["required"].as_array().cloned().unwrap_or_default()
+        };
+        let none: [&str; 0] = [];
+        for (name, expected) in [
+            ("core.v1.Pod", &none[..]),
+            ("apps.v1.Deployment", &none),
+            ("discovery.v1.EndpointSlice", &["addressType", "endpoints"]),
+            ("authorization.v1.SelfSubjectAccessReview", &["spec"]),
+            ("core.v1.LocalObjectReference", &none),
+            ("core.v1.SecretKeySelector", &["key"]),
+            ("core.v1.ConfigMapEnvSource", &none),
+            ("core.v1.Container", &["name"]),
+            ("core.v1.Event", &["involvedObject"]),
+            ("events.v1.Event", &["eventTime"]),
+        ] {
+            assert_eq!(required(name), *expected, "{name}");
+        }
+        for (name, schema) in document["definitions"].as_object().expect("definitions") {
+            let required = schema["required"].as_array().into_iter().flatten();
+            assert_eq!(required.filter(|field| *field == "metadata").count(), 0, "{name}");
+        }
+    }
+
+    /// API-FOUND 21: the names that generated clients make their functions of.
+    #[test]
+    fn every_operation_has_the_name_that_clients_know_api_6() {
+        let document = read(version_2());
+        let mut ids = std::collections::HashSet::new();
+        for (path, item) in document["paths"].as_object().expect("paths") {
+            for (method, operation) in item.as_object().expect("operations") {
+                if method != "parameters" {
+                    let id = operation["operationId"].as_str().unwrap_or_else(|| panic!("{method} {path}"));
+                    assert!(ids.insert(id.to_string()), "{id} twice: {method} {path}");
+                }
+            }
+        }
+        for id in [
+            "listCoreV1NamespacedPod",
+            "listCoreV1PodForAllNamespaces",
+            "createAppsV1NamespacedDeployment",
+            "deleteCoreV1CollectionNamespacedPod",
+            "readCoreV1Node",
+            "replaceCoreV1NamespaceFinalize",
+            "patchAppsV1NamespacedDeploymentScale",
+            "createCoreV1NamespacedPodEviction",
+            "createCoreV1NamespacedServiceAccountToken",
+            "readCoreV1NamespacedPodLog",
+            "connectCoreV1GetNamespacedPodExec",
+            "connectCoreV1PutNodeProxy",
+            "watchCoreV1NamespacedPodList",
+            "createAuthenticationV1TokenReview",
+            "listDiscoveryV1NamespacedEndpointSlice",
+        ] {
+            assert!(ids.contains(id), "{id}");
+        }
+    }
+
+    /// API-FOUND 21: `kubectl explain schedulingverdicts`.
+    #[test]
+    fn our_own_kinds_are_explained_api_6() {
+        let (body, _) = version_3("apis/podium.dev/v1alpha1").expect("there");
+        let document = read(body);
+        let verdict = &document["components"]["schemas"]["dev.podium.v1alpha1.SchedulingVerdict"];
+        assert_eq!(
+            verdict["x-kubernetes-group-version-kind"],
+            json!([{"group": "podium.dev", "kind": "SchedulingVerdict", "version": "v1alpha1"}])
+        );
+        assert!(verdict["properties"]["advice"]["items"]["properties"]["changes"].is_object());
+        let path = "/apis/podium.dev/v1alpha1/namespaces/{namespace}/schedulingverdicts/{name}";
+        assert!(document["paths"][path]["get"].is_object() && document["paths"][path]["put"].is_null());
     }
 
     #[test]

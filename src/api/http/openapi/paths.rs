@@ -34,28 +34,31 @@ fn collection(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
     let list = || operation(about, "list", &list_parameters(), None, &format!("{schema}List"));
     let mut item = path_item(resource, false);
     if has("list") {
-        item["get"] = list();
+        item["get"] = list().named("list", resource, "");
     }
     if has("create") {
-        item["post"] = operation(about, "post", &write_parameters(), Some(&body("*/*", &schema)), &schema);
+        let post = operation(about, "post", &write_parameters(), Some(&body("*/*", &schema)), &schema);
+        item["post"] = post.named("create", resource, "");
     }
     if has("deletecollection") {
-        item["delete"] = operation(
+        let delete = operation(
             about,
             "deletecollection",
             &list_parameters(),
             Some(&body("*/*", DELETE_OPTIONS)),
             STATUS,
         );
+        item["delete"] = delete.named("deleteCollection", resource, "");
     }
     paths.insert(place(base, resource), item);
     if resource.namespaced && has("list") {
-        paths.insert(format!("{base}/{}", resource.plural), json!({"get": list()}));
+        let everywhere = list().called(format!("list{}{}ForAllNamespaces", owner(resource), resource.kind));
+        paths.insert(format!("{base}/{}", resource.plural), json!({"get": everywhere}));
     }
     if has("watch") {
         let watch = operation(about, "watchlist", &list_parameters(), None, WATCH_EVENT);
         let mut item = path_item(resource, false);
-        item["get"] = watch;
+        item["get"] = watch.named("watch", resource, "List");
         paths.insert(place(&format!("{base}/watch"), resource), item);
     }
 }
@@ -67,10 +70,13 @@ fn single(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
     }
     let Some(schema) = name_of(about.0, about.1, about.2) else { return };
     let mut item = path_item(resource, true);
-    item["get"] = operation(about, "get", &[], None, &schema);
-    change(&mut item, about, &schema, &["patch", "update"]);
-    item["delete"] =
-        operation(about, "delete", &delete_parameters(), Some(&body("*/*", DELETE_OPTIONS)), STATUS);
+    item["get"] = operation(about, "get", &[], None, &schema).named("read", resource, "");
+    if resource.verbs.contains(&"update") {
+        change(&mut item, about, &schema, &["patch", "update"], resource, "");
+        let delete =
+            operation(about, "delete", &delete_parameters(), Some(&body("*/*", DELETE_OPTIONS)), STATUS);
+        item["delete"] = delete.named("delete", resource, "");
+    }
     paths.insert(format!("{}/{{name}}", place(base, resource)), item);
 }
 
@@ -78,29 +84,88 @@ fn parts(paths: &mut Map<String, Value>, base: &str, resource: &Resource) {
     for part in &resource.parts {
         let about = (part.group, part.version, part.kind);
         let mut item = path_item(resource, true);
+        let suffix = capitalized(part.name);
         match name_of(about.0, about.1, about.2) {
             Some(schema) if part.name != "log" => {
                 if part.verbs.contains(&"get") {
-                    item["get"] = operation(about, "get", &[], None, &schema);
+                    item["get"] =
+                        operation(about, "get", &[], None, &schema).named("read", resource, &suffix);
                 }
                 if part.verbs.contains(&"create") {
-                    item["post"] =
+                    let post =
                         operation(about, "post", &write_parameters(), Some(&body("*/*", &schema)), &schema);
+                    item["post"] = post.named("create", resource, &suffix);
                 }
-                change(&mut item, about, &schema, part.verbs);
+                change(&mut item, about, &schema, part.verbs, resource, &suffix);
             }
+            _ if part.name == "log" => item["get"] = stream(about).named("read", resource, &suffix),
             _ => {
-                let method = if part.verbs.contains(&"create") { "post" } else { "get" };
-                item[method] = stream(about);
+                for (verb, method) in [
+                    ("create", "post"),
+                    ("get", "get"),
+                    ("update", "put"),
+                    ("patch", "patch"),
+                    ("delete", "delete"),
+                ] {
+                    if part.verbs.contains(&verb) {
+                        let verb = format!("connect{{}}{}", capitalized(method));
+                        item[method] = stream(about).named(&verb, resource, &suffix);
+                    }
+                }
             }
         }
         paths.insert(format!("{}/{{name}}/{}", place(base, resource), part.name), item);
     }
 }
 
-fn change(item: &mut Value, about: About<'_>, schema: &str, verbs: &[&str]) {
+/// Gives operations the names by which generated clients know them.
+trait Named {
+    /// `listCoreV1NamespacedPod`. The group stands before what the verb says of the kind (`deleteCollection`), or
+    /// where `{}` is.
+    fn named(self, verb: &str, resource: &Resource, suffix: &str) -> Self;
+
+    fn called(self, id: String) -> Self;
+}
+
+impl Named for Value {
+    fn named(self, verb: &str, resource: &Resource, suffix: &str) -> Self {
+        let owner = owner(resource);
+        let start = match (verb.strip_suffix("Collection"), verb.split_once("{}")) {
+            (Some(verb), _) => format!("{verb}{owner}Collection"),
+            (None, Some((verb, more))) => format!("{verb}{owner}{more}"),
+            (None, None) => format!("{verb}{owner}"),
+        };
+        let scope = if resource.namespaced { "Namespaced" } else { "" };
+        self.called(format!("{start}{scope}{}{suffix}", resource.kind))
+    }
+
+    fn called(mut self, id: String) -> Self {
+        self["operationId"] = id.into();
+        self
+    }
+}
+
+/// `AppsV1`, `CoreV1`.
+fn owner(resource: &Resource) -> String {
+    tag(resource.group, resource.version).split('_').map(capitalized).collect()
+}
+
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn change(
+    item: &mut Value,
+    about: About<'_>,
+    schema: &str,
+    verbs: &[&str],
+    resource: &Resource,
+    suffix: &str,
+) {
     if verbs.contains(&"update") {
-        item["put"] = operation(about, "put", &write_parameters(), Some(&body("*/*", schema)), schema);
+        let put = operation(about, "put", &write_parameters(), Some(&body("*/*", schema)), schema);
+        item["put"] = put.named("replace", resource, suffix);
     }
     if verbs.contains(&"patch") {
         let content: Map<String, Value> = [
@@ -119,7 +184,8 @@ fn change(item: &mut Value, about: About<'_>, schema: &str, verbs: &[&str]) {
             "Force is going to \"force\" Apply requests: it takes over fields that conflict.",
         ));
         let body = json!({"required": true, "content": content});
-        item["patch"] = operation(about, "patch", &parameters, Some(&body), schema);
+        item["patch"] =
+            operation(about, "patch", &parameters, Some(&body), schema).named("patch", resource, suffix);
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::discovery::Served;
+use super::ours;
 use crate::api::schema::roots::{self, ROOTS};
 use crate::api::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
 
@@ -11,7 +12,8 @@ pub(super) const REFERENCE: &str = "#/components/schemas/";
 
 /// The schema of a kind; `None` for kinds without one (the options of streams).
 pub(super) fn name_of(group: &str, version: &str, kind: &str) -> Option<String> {
-    roots::root_of(group, version, kind).map(|root| (root.schema)())
+    let stored = roots::root_of(group, version, kind).map(|root| (root.schema)());
+    stored.or_else(|| ours::schema(group, version, kind).map(|(name, _)| name))
 }
 
 /// The schemas that the paths of a group and version refer to, and all that those refer to.
@@ -23,8 +25,11 @@ pub(super) fn of(served: &Served) -> Map<String, Value> {
         })
     };
     let mut schemas = roots::definitions(ROOTS.iter().filter(|r| parts(r.group, r.version, r.kind)));
+    let ours = served.resources.iter().filter_map(|r| ours::schema(r.group, r.version, r.kind));
+    schemas.extend(ours);
     for (name, schema) in &mut schemas {
         complete(name, schema);
+        require(name, schema);
     }
     for resource in &served.resources {
         if let Some(name) = name_of(resource.group, resource.version, resource.kind) {
@@ -116,6 +121,41 @@ fn complete(name: &str, schema: &mut Value) {
         if field == "protocol" && (name.ends_with(".ContainerPort") || name.ends_with(".ServicePort")) {
             property["default"] = "TCP".into();
         }
+    }
+}
+
+/// Those whose `name` may be left out, as Kubernetes has it, and is empty then.
+const NAMES_BY_DEFAULT: [&str; 8] = [
+    "ConfigMapEnvSource",
+    "ConfigMapKeySelector",
+    "ConfigMapProjection",
+    "ConfigMapVolumeSource",
+    "LocalObjectReference",
+    "SecretEnvSource",
+    "SecretKeySelector",
+    "SecretProjection",
+];
+
+/// Corrects which fields have to be given. The library's types have every field that is always there; that is not
+/// what a client must send, and kubectl up to 1.24 refuses a manifest by this list.
+fn require(name: &str, schema: &mut Value) {
+    let short = name.rsplit('.').next().unwrap_or_default();
+    let optional =
+        |field: &str| field == "metadata" || (field == "name" && NAMES_BY_DEFAULT.contains(&short));
+    let Some(entries) = schema.as_object_mut() else { return };
+    if let Some(Value::Array(required)) = entries.get_mut("required") {
+        required.retain(|field| !field.as_str().is_some_and(optional));
+        if required.is_empty() {
+            entries.shift_remove("required");
+        }
+    }
+    if NAMES_BY_DEFAULT.contains(&short)
+        && let Some(name) = entries.get_mut("properties").and_then(|properties| properties.get_mut("name"))
+    {
+        name["default"] = "".into();
+    }
+    if name == "io.k8s.api.events.v1.Event" {
+        entries.insert("required".into(), json!(["eventTime"]));
     }
 }
 

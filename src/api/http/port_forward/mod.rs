@@ -48,18 +48,15 @@ pub(super) async fn answer(
         },
         Upgrade::WebSocket(mut upgrade) => {
             let served = [TUNNEL, CHANNELS, "v4.base64.channel.k8s.io"];
-            let protocol = upgrade::choose_web_socket(&mut upgrade, &served, CHANNELS)?;
-            let stopping = server.inner.stopping.clone();
+            let protocol = upgrade.choose(&served, CHANNELS)?;
             if protocol == TUNNEL {
-                return Ok(upgrade.on_upgrade(move |socket| async move {
-                    let tunnel = spdy::forward(upgrade::byte_stream(socket), ports);
-                    stopping.run_until_cancelled(tunnel).await;
-                }));
+                return Ok(
+                    upgrade.switch(server, move |socket| spdy::forward(upgrade::byte_stream(socket), ports))
+                );
             }
             let wanted = web_socket::wanted_ports(&query.all("ports"))?;
-            Ok(upgrade.on_upgrade(move |socket| async move {
-                let forward = web_socket::forward(socket, protocol, &wanted, &*ports);
-                stopping.run_until_cancelled(forward).await;
+            Ok(upgrade.switch(server, move |socket| async move {
+                web_socket::forward(socket, protocol, &wanted, &*ports).await;
             }))
         }
     }

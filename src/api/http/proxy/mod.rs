@@ -1,8 +1,9 @@
 //! The proxy subresource: an HTTP request passed on to a port of a pod, or to one of a service's endpoints.
 //!
-//! Bodies stream both ways and are never held; upgraded connections are carried to their end. Unlike a real
-//! API server this one leaves links in HTML as they are: only `Location` is rewritten.
+//! Bodies stream both ways and are never held; upgraded connections are carried to their end. Links in HTML and in
+//! `Location` that lead to the server itself are rewritten, so that they lead through the proxy.
 
+mod links;
 mod place;
 
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use http::header::{
-    AUTHORIZATION, CONNECTION, HOST, HeaderName, LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderName, LOCATION,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use hyper::upgrade::OnUpgrade;
@@ -21,6 +22,7 @@ use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 
 use super::Server;
+use super::connection::Taken;
 use crate::api::ApiError;
 use crate::api::node_access::Duplex;
 use crate::base::any_certificate;
@@ -77,6 +79,11 @@ fn split(path: &str) -> (&str, &str) {
     (path, "")
 }
 
+/// What a path has below `nodes/NAME/proxy`.
+pub(super) fn path_below(path: &str) -> &str {
+    path.split_once("/proxy").map_or("", |(_, below)| below)
+}
+
 fn moved(to: &str) -> Result<Response, ApiError> {
     let location = HeaderValue::try_from(to).map_err(|e| ApiError::BadRequest(e.to_string()))?;
     let mut response = Response::new(Body::empty());
@@ -109,6 +116,8 @@ fn onward(mut request: Request, uri: Uri, place: &Place) -> Request {
     strip(headers);
     // The API's credential is nobody else's.
     headers.remove(AUTHORIZATION);
+    // A compressed page could not be read for its links.
+    headers.remove(ACCEPT_ENCODING);
     if !headers.contains_key(HOST)
         && let Ok(host) = HeaderValue::try_from(place.address.to_string())
     {
@@ -181,7 +190,13 @@ fn homeward(mut response: Response, prefix: &str, place: &Place) -> Response {
     {
         headers.insert(LOCATION, location);
     }
-    response
+    response.extensions_mut().insert(Taken::AtLeisure);
+    if !links::has_links(response.headers()) {
+        return response;
+    }
+    response.headers_mut().remove(CONTENT_LENGTH);
+    let (prefix, place) = (prefix.to_string(), *place);
+    response.map(|body| Body::new(links::Page::new(body, move |link| below(link, &prefix, &place))))
 }
 
 /// Where a pod's own path is found from outside; none when a location is not the pod's own.

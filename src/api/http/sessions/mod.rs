@@ -72,10 +72,9 @@ pub(super) async fn answer(
                 Ok(session) => session,
                 Err(error) => return upgrade::refusal(error),
             };
-            let stopping = server.inner.stopping.clone();
-            Ok(upgrade.on_upgrade(move |socket| async move {
+            Ok(upgrade.switch(server, move |socket| {
                 let (inward, outward) = web_socket::faces(socket, dialect);
-                stopping.run_until_cancelled(carry(inward, outward, session, tells)).await;
+                carry(inward, outward, session, tells)
             }))
         }
         Upgrade::Spdy(upgrade) => {

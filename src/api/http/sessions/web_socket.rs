@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
+use axum::extract::ws::{Message, WebSocket};
 use bytes::Bytes;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
@@ -16,7 +16,7 @@ use super::status::{StatusForm, resize};
 use super::{Inward, Outward, ends};
 use crate::api::ApiError;
 use crate::api::http::channels::Framing;
-use crate::api::http::upgrade;
+use crate::api::http::upgrade::{self, WebSocketRequest};
 use crate::api::session::{SessionInput, SessionOutput};
 
 const STDIN: u8 = 0;
@@ -54,8 +54,8 @@ pub(super) struct Dialect {
 
 impl Dialect {
     /// The one the client wants.
-    pub(super) fn choose(upgrade: &mut WebSocketUpgrade) -> Result<Self, ApiError> {
-        let protocol = upgrade::choose_web_socket(upgrade, PROTOCOLS, "channel.k8s.io")?;
+    pub(super) fn choose(upgrade: &mut WebSocketRequest) -> Result<Self, ApiError> {
+        let protocol = upgrade.choose(PROTOCOLS, "channel.k8s.io")?;
         Ok(Self { framing: Framing::of(protocol), status: StatusForm::of_protocol(protocol) })
     }
 }

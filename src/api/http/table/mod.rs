@@ -9,12 +9,14 @@ mod rows;
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 pub use columns::Column;
 
+use super::negotiate::MetaVersion;
 use crate::object::{Kind, Object, ServedKind};
 
 /// What a row carries of its object: the `includeObject` parameter.
@@ -74,16 +76,6 @@ struct Row<'a> {
     object: Option<Cow<'a, RawValue>>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Table<'a> {
-    kind: &'static str,
-    api_version: &'static str,
-    metadata: &'a TableMeta,
-    column_definitions: &'a [Column],
-    rows: Vec<Row<'a>>,
-}
-
 /// The columns of a kind, also for those that draw their own tables.
 pub fn columns(kind: Kind) -> &'static [Column] {
     columns::of(kind)
@@ -102,38 +94,81 @@ pub fn table<'a>(
     metadata: &TableMeta,
     now: Timestamp,
 ) -> Vec<u8> {
-    let rows = objects
-        .into_iter()
-        .map(|object| Row {
-            cells: rows::cells(object, now),
-            conditions: rows::condition(object),
-            object: match (include, served) {
-                (IncludeObject::None, _) => None,
-                (IncludeObject::Metadata, _) => partial(object).map(Cow::Owned),
-                (IncludeObject::Object, ServedKind::Stored(_)) => {
-                    serde_json::from_slice::<&RawValue>(object.json()).ok().map(Cow::Borrowed)
-                }
-                (IncludeObject::Object, ServedKind::Other(_)) => {
-                    serde_json::value::to_raw_value(&served.value(object)).ok().map(Cow::Owned)
-                }
-            },
-        })
-        .collect();
-    let column_definitions = columns::of(served.kind());
-    let table = Table { kind: "Table", api_version: "meta.k8s.io/v1", metadata, column_definitions, rows };
-    serde_json::to_vec(&table).expect("cells are JSON values")
+    table_in(MetaVersion::V1, served, objects, include, metadata, now)
 }
 
-fn partial(object: &Object) -> Option<Box<RawValue>> {
+/// A table in a version of `meta.k8s.io`.
+pub(super) fn table_in<'a>(
+    version: MetaVersion,
+    served: ServedKind,
+    objects: impl IntoIterator<Item = &'a Object>,
+    include: IncludeObject,
+    metadata: &TableMeta,
+    now: Timestamp,
+) -> Vec<u8> {
+    let mut out = head(served, metadata, version).into_bytes();
+    for (n, object) in objects.into_iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        out.extend(row(served, object, include, version, now));
+    }
+    out.extend(TAIL.as_bytes());
+    out
+}
+
+/// A table's JSON up to its first row.
+pub(super) fn head(served: ServedKind, metadata: &TableMeta, version: MetaVersion) -> String {
+    format!(
+        "{{\"kind\":\"Table\",\"apiVersion\":\"{}\",\"metadata\":{},\"columnDefinitions\":{},\"rows\":[",
+        version.api_version(),
+        json(metadata),
+        json(columns::of(served.kind())),
+    )
+}
+
+/// What follows a table's last row.
+pub(super) const TAIL: &str = "]}";
+
+fn json(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("metadata and columns are JSON values")
+}
+
+/// One row's JSON; rows stand between commas.
+pub(super) fn row(
+    served: ServedKind,
+    object: &Object,
+    include: IncludeObject,
+    version: MetaVersion,
+    now: Timestamp,
+) -> Vec<u8> {
+    let row = Row {
+        cells: rows::cells(object, now),
+        conditions: rows::condition(object),
+        object: match (include, served) {
+            (IncludeObject::None, _) => None,
+            (IncludeObject::Metadata, _) => partial(object, version).map(Cow::Owned),
+            (IncludeObject::Object, ServedKind::Stored(_)) => {
+                serde_json::from_slice::<&RawValue>(object.json()).ok().map(Cow::Borrowed)
+            }
+            (IncludeObject::Object, ServedKind::Other(_)) => {
+                serde_json::value::to_raw_value(&served.value(object)).ok().map(Cow::Owned)
+            }
+        },
+    };
+    serde_json::to_vec(&row).expect("cells are JSON values")
+}
+
+fn partial(object: &Object, version: MetaVersion) -> Option<Box<RawValue>> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Partial<'a> {
         kind: &'static str,
         api_version: &'static str,
-        metadata: &'a k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+        metadata: &'a ObjectMeta,
     }
-    let partial =
-        Partial { kind: "PartialObjectMetadata", api_version: "meta.k8s.io/v1", metadata: object.meta() };
+    let api_version = version.api_version();
+    let partial = Partial { kind: "PartialObjectMetadata", api_version, metadata: object.meta() };
     serde_json::value::to_raw_value(&partial).ok()
 }
 

@@ -1,0 +1,143 @@
+//! A collection as an answer, encoded piece by piece as its client takes it: many clients may ask for large
+//! collections at once and read slowly, and each holds no more than references to objects.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::Body as AnyBody;
+use axum::response::Response;
+use bytes::Bytes;
+use http::StatusCode;
+use hyper::body::{Body, Frame, SizeHint};
+use serde_json::json;
+
+use super::encoding::Estimated;
+use super::list::{self, Page};
+use super::negotiate::Form;
+use super::pieces::Pieces;
+use super::request::Wanted;
+use super::respond::Answer;
+use super::table::{self, TableMeta};
+use super::{Server, resource};
+use crate::object::{Object, ServedKind};
+
+/// About what a row of a table takes, with its object's metadata.
+const ROW_BYTES: u64 = 512;
+
+/// The answer that holds a page of objects, in the form asked for.
+pub(super) fn answer(server: &Server, served: ServedKind, page: Page, wanted: &Wanted) -> Response {
+    let count = page.objects.len() as u64;
+    let (head, encode, tail): (String, Encode, &'static str) = match wanted.form() {
+        Form::Object => {
+            let (name, version) = (served.kind().info().name, served.api_version());
+            let metadata = list::metadata(&page);
+            let head = format!(
+                "{{\"kind\":\"{name}List\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":["
+            );
+            (head, Box::new(move |object, pieces| pieces.share(served.json(object))), "]}")
+        }
+        Form::Table(version) => {
+            let metadata = TableMeta {
+                resource_version: page.revision.to_string(),
+                continue_token: page.next.clone().unwrap_or_default(),
+                remaining_item_count: page.next.as_ref().map(|_| page.remaining as i64),
+            };
+            let (include, now) = (wanted.query.include_object(), server.api().clock().now());
+            let row = move |object: &Arc<Object>, pieces: &mut Pieces| {
+                pieces.share(table::row(served, object, include, version, now).into());
+            };
+            (table::head(served, &metadata, version), Box::new(row), table::TAIL)
+        }
+        Form::Metadata(version) => {
+            let api_version = version.api_version();
+            let mut head = json!({"kind": "PartialObjectMetadataList", "apiVersion": api_version,
+                "metadata": list::metadata(&page), "items": []})
+            .to_string();
+            head.truncate(head.len() - "]}".len());
+            let item = move |object: &Arc<Object>, pieces: &mut Pieces| {
+                pieces.share(resource::partial(version, object).to_string().into());
+            };
+            (head, Box::new(item), "]}")
+        }
+    };
+    let exact = match (wanted.form(), served) {
+        // The encodings are kept with the objects.
+        (Form::Object, ServedKind::Stored(_)) => {
+            let items: u64 = page.objects.iter().map(|object| object.json().len() as u64).sum();
+            Some(head.len() as u64 + items + count.saturating_sub(1) + tail.len() as u64)
+        }
+        _ => None,
+    };
+    let mut pieces = Pieces::default();
+    pieces.put(head.as_bytes());
+    let body = Collection {
+        objects: page.objects.into_iter(),
+        encode,
+        pieces,
+        first: true,
+        tail: Some(tail),
+        left: exact,
+    };
+    let mut response = Answer::typed(StatusCode::OK, "application/json", AnyBody::new(body));
+    response.extensions_mut().insert(Estimated(exact.unwrap_or(count * ROW_BYTES)));
+    response
+}
+
+type Encode = Box<dyn Fn(&Arc<Object>, &mut Pieces) + Send + Sync>;
+
+/// A body that is made as it is read.
+struct Collection {
+    objects: std::vec::IntoIter<Arc<Object>>,
+    encode: Encode,
+    pieces: Pieces,
+    first: bool,
+    /// What closes the collection; none once it was written.
+    tail: Option<&'static str>,
+    /// Bytes still to come, where that is known.
+    left: Option<u64>,
+}
+
+impl Iterator for Collection {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(piece) = self.pieces.full() {
+                return Some(piece);
+            }
+            if let Some(object) = self.objects.next() {
+                if !std::mem::take(&mut self.first) {
+                    self.pieces.put(b",");
+                }
+                (self.encode)(&object, &mut self.pieces);
+            } else {
+                if let Some(tail) = self.tail.take() {
+                    self.pieces.put(tail.as_bytes());
+                }
+                return self.pieces.next();
+            }
+        }
+    }
+}
+
+impl Body for Collection {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.next();
+        if let (Some(left), Some(piece)) = (&mut self.left, &piece) {
+            *left -= piece.len() as u64;
+        }
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

@@ -1,0 +1,286 @@
+//! The answers that are under way on one connection, and whether their client takes them.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures::task::AtomicWaker;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::load::Load;
+
+/// How long a client may take when there is not enough for all.
+const WHEN_SCARCE: Duration = Duration::from_secs(5);
+
+/// How an answer is taken by a client that means well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::api::http) enum Taken {
+    /// At once.
+    #[default]
+    AtOnce,
+    /// Event by event. One that falls behind has to ask anew.
+    Followed,
+    /// As somebody reads it, with pauses of hours.
+    AtLeisure,
+}
+
+/// How long what may take on a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// The first request.
+    pub(super) header: Duration,
+    /// Anything, when no request is under way.
+    pub(super) idle: Duration,
+    /// Taking an answer's next bytes.
+    pub(super) request: Duration,
+}
+
+/// Why a connection has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Overdue {
+    /// Nothing has been asked.
+    Idle,
+    /// The client does not read.
+    Unread,
+}
+
+/// One connection's answers.
+#[derive(Debug)]
+pub(super) struct Answers {
+    load: Arc<Load>,
+    patience: Patience,
+    /// Many answers at once: one that is not taken does not condemn the others.
+    multiplexed: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Since when no request is under way.
+    idle_since: Option<Instant>,
+    asked: bool,
+    open: Vec<Weak<Answer>>,
+}
+
+impl Answers {
+    pub(super) fn new(load: Arc<Load>, patience: Patience, multiplexed: bool) -> Arc<Self> {
+        let state = State { idle_since: Some(Instant::now()), asked: false, open: Vec::new() };
+        Arc::new(Self { load, patience, multiplexed, state: Mutex::new(state) })
+    }
+
+    /// A request has come.
+    pub(super) fn begin(self: &Arc<Self>) -> Arc<Answer> {
+        let answer = Answer {
+            of: self.clone(),
+            waker: AtomicWaker::new(),
+            progress: Mutex::new(Progress {
+                unread: 0,
+                server_works: true,
+                since: None,
+                taken: Taken::AtOnce,
+            }),
+        };
+        let answer = Arc::new(answer);
+        let mut state = self.state.lock();
+        state.open.push(Arc::downgrade(&answer));
+        (state.idle_since, state.asked) = (None, true);
+        answer
+    }
+
+    /// What is wrong with the client.
+    fn verdict(&self, now: Instant) -> Option<Overdue> {
+        let scarce = self.load.is_scarce();
+        let over = |since: Instant, patience: Duration| {
+            now.saturating_duration_since(since) > if scarce { patience.min(WHEN_SCARCE) } else { patience }
+        };
+        let (idle, open) = {
+            let state = self.state.lock();
+            let patience = if state.asked { self.patience.idle } else { self.patience.header };
+            (state.idle_since.is_some_and(|since| over(since, patience)), state.open.clone())
+        };
+        let unread = |answer: Arc<Answer>| {
+            let progress = answer.progress.lock();
+            let must = match progress.taken {
+                Taken::AtOnce => true,
+                Taken::Followed => !self.multiplexed,
+                Taken::AtLeisure => false,
+            };
+            (must || scarce) && progress.since.is_some_and(|since| over(since, self.patience.request))
+        };
+        if idle {
+            return Some(Overdue::Idle);
+        }
+        open.iter().filter_map(Weak::upgrade).any(unread).then_some(Overdue::Unread)
+    }
+
+    /// Waits until the client has done nothing for too long.
+    pub(super) async fn overdue(&self) -> Overdue {
+        let shortest = self.patience.header.min(self.patience.idle).min(self.patience.request);
+        let every = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
+        loop {
+            tokio::time::sleep(every).await;
+            if let Some(overdue) = self.verdict(Instant::now()) {
+                return overdue;
+            }
+        }
+    }
+}
+
+/// An answer, from the request until its last byte is taken.
+#[derive(Debug)]
+pub(super) struct Answer {
+    of: Arc<Answers>,
+    /// The body's, which waits until what it gave is taken.
+    pub(super) waker: AtomicWaker,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug)]
+struct Progress {
+    /// Bytes given to the connection and not taken.
+    unread: usize,
+    /// There is nothing to take: the server has yet to make it.
+    server_works: bool,
+    /// Since when the client has had something to take and has taken nothing.
+    since: Option<Instant>,
+    taken: Taken,
+}
+
+impl Progress {
+    fn moved(&mut self) {
+        self.since = (self.unread > 0 || !self.server_works).then(Instant::now);
+    }
+}
+
+impl Answer {
+    /// The answer is there; nobody has asked for its first byte.
+    pub(super) fn ready(&self, taken: Taken) {
+        let mut progress = self.progress.lock();
+        (progress.server_works, progress.taken) = (false, taken);
+        progress.moved();
+    }
+
+    pub(super) fn load(&self) -> &Load {
+        &self.of.load
+    }
+
+    pub(super) fn unread(&self) -> usize {
+        self.progress.lock().unread
+    }
+
+    /// The connection wants more than there is.
+    pub(super) fn waits_for_server(&self) {
+        let mut progress = self.progress.lock();
+        if !progress.server_works {
+            progress.server_works = true;
+            progress.moved();
+        }
+    }
+
+    pub(super) fn made(&self, bytes: usize) {
+        self.load().made(bytes);
+        let mut progress = self.progress.lock();
+        progress.unread += bytes;
+        progress.server_works = false;
+        progress.moved();
+    }
+
+    pub(super) fn taken(&self, bytes: usize) {
+        self.load().taken(bytes);
+        let mut progress = self.progress.lock();
+        progress.unread -= bytes;
+        progress.moved();
+        drop(progress);
+        self.waker.wake();
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let mut state = self.of.state.lock();
+        state.open.retain(|answer| answer.strong_count() > 0);
+        if state.open.is_empty() {
+            state.idle_since = Some(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::http::connection::load::Limits;
+
+    const PATIENCE: Patience = Patience {
+        header: Duration::from_secs(32),
+        idle: Duration::from_secs(90),
+        request: Duration::from_secs(60),
+    };
+
+    fn answers(multiplexed: bool) -> Arc<Answers> {
+        Answers::new(
+            Arc::new(Load::new(Limits { connections: 2, unread_bytes: 1000 })),
+            PATIENCE,
+            multiplexed,
+        )
+    }
+
+    /// RELIABILITY-FOUND 12: half a header, or nothing at all.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_asks_nothing_is_sent_away_api_1() {
+        let (start, answers) = (Instant::now(), answers(false));
+        assert_eq!(answers.overdue().await, Overdue::Idle);
+        assert_eq!(start.elapsed().as_secs(), 33);
+
+        drop(answers.begin());
+        let start = Instant::now();
+        assert_eq!(answers.overdue().await, Overdue::Idle);
+        assert_eq!(start.elapsed().as_secs(), 91);
+    }
+
+    /// RELIABILITY-FOUND 12 and 13.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_sent_away_but_a_slow_server_is_not_its_fault_api_1() {
+        for (taken, multiplexed, cut) in [
+            (Taken::AtOnce, false, true),
+            (Taken::AtOnce, true, true),
+            (Taken::Followed, false, true),
+            (Taken::Followed, true, false),
+            (Taken::AtLeisure, false, false),
+        ] {
+            let answers = answers(multiplexed);
+            let answer = answers.begin();
+            tokio::time::sleep(Duration::from_secs(1000)).await;
+            assert_eq!(answers.verdict(Instant::now()), None, "the server works");
+            answer.ready(taken);
+            tokio::time::sleep(Duration::from_secs(61)).await;
+            let told = |answers: &Answers| answers.verdict(Instant::now()).is_some();
+            assert_eq!(told(&answers), cut, "nothing was asked for: {taken:?} {multiplexed}");
+            answer.made(10);
+            assert!(!told(&answers), "it moves");
+            answer.waits_for_server();
+            tokio::time::sleep(Duration::from_secs(61)).await;
+            assert_eq!(told(&answers), cut, "what was made is not taken: {taken:?} {multiplexed}");
+            answer.taken(10);
+            tokio::time::sleep(Duration::from_secs(1000)).await;
+            assert!(!told(&answers), "there is nothing to take");
+        }
+    }
+
+    /// RELIABILITY-FOUND 12: those who hold connections that others need are sent away sooner.
+    #[tokio::test(start_paused = true)]
+    async fn patience_is_short_when_something_is_scarce_api_1() {
+        let answers = answers(true);
+        let (_one, _two) = (answers.load.connection().await, answers.load.connection().await);
+        let start = Instant::now();
+        assert_eq!(answers.overdue().await, Overdue::Idle);
+        assert_eq!(start.elapsed().as_secs(), 6);
+
+        let answers = self::answers(true);
+        let answer = answers.begin();
+        answer.ready(Taken::AtLeisure);
+        answer.made(1000);
+        let start = Instant::now();
+        assert_eq!(answers.overdue().await, Overdue::Unread);
+        assert_eq!(start.elapsed().as_secs(), 6);
+    }
+}

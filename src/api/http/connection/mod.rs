@@ -1,0 +1,132 @@
+//! One client's connection: served in the protocol it speaks, and ended when the client does not move.
+//!
+//! Nobody holds a connection, or the memory of answers, without using it: there are time-outs for the first request,
+//! for idleness, for bodies and for reading answers, and bounds for what all connections hold together ([`Limits`]).
+//!
+//! Architecture Invariant: nothing here knows what is asked.
+
+mod answers;
+mod incoming;
+mod load;
+mod outgoing;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
+use http::{HeaderMap, HeaderValue, Request, Version};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::Instant;
+
+use super::Server;
+pub(super) use answers::Taken;
+use answers::{Answers, Overdue, Patience};
+use incoming::{Incoming, MAX_DRAINED};
+pub use load::Limits;
+pub(super) use load::Load;
+use outgoing::Outgoing;
+
+/// Requests at once on a connection of HTTP/2; Kubernetes' number.
+pub(super) const STREAMS: u32 = 100;
+
+/// How long what is under way may take to end once a client was told to go.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1, with upgrades.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// When a request's body must be there, for those who read it whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyDeadline(pub(super) Instant);
+
+/// Serves one connection until it ends.
+pub async fn serve_connection<I>(server: Server, io: I, protocol: Protocol)
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let timings = server.api().timings();
+    let patience = Patience {
+        header: timings.http_header.0,
+        idle: timings.http_idle.0,
+        request: timings.http_request.0,
+    };
+    let answers = Answers::new(server.load().clone(), patience, protocol == Protocol::Http2);
+    let service = {
+        let answers = answers.clone();
+        hyper::service::service_fn(move |request| {
+            let (server, answers) = (server.clone(), answers.clone());
+            async move { Ok::<_, std::convert::Infallible>(answer(server, &answers, patience, request).await) }
+        })
+    };
+    match protocol {
+        Protocol::Http1 => {
+            let mut builder = hyper::server::conn::http1::Builder::new();
+            // From the end of an answer to the end of the next request's header.
+            builder.timer(TokioTimer::new()).header_read_timeout(patience.idle);
+            let connection = builder.serve_connection(io, service).with_upgrades();
+            run(connection, |connection| connection.graceful_shutdown(), &answers).await;
+        }
+        Protocol::Http2 => {
+            let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
+            let connection = builder.serve_connection(io, service);
+            run(connection, |connection| connection.graceful_shutdown(), &answers).await;
+        }
+    }
+}
+
+async fn run<C>(connection: C, farewell: impl FnOnce(Pin<&mut C>), answers: &Answers)
+where
+    C: Future<Output = Result<(), hyper::Error>>,
+{
+    let mut connection = std::pin::pin!(connection);
+    let overdue = tokio::select! {
+        ended = connection.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!("a connection ended: {error}");
+            }
+            return;
+        }
+        overdue = answers.overdue() => overdue,
+    };
+    tracing::debug!(?overdue, "a connection is cut off");
+    if overdue == Overdue::Idle {
+        // A request that is on its way just now is not lost.
+        farewell(connection.as_mut());
+        let _ = tokio::time::timeout(FAREWELL, connection).await;
+    }
+}
+
+async fn answer(
+    server: Server,
+    answers: &Arc<Answers>,
+    patience: Patience,
+    request: Request<hyper::body::Incoming>,
+) -> http::Response<Outgoing> {
+    let record = answers.begin();
+    let closes = request.version() < Version::HTTP_2 && leaves_body(request.headers());
+    let mut request = request.map(|body| Body::new(Incoming::new(body, patience.request)));
+    request.extensions_mut().insert(BodyDeadline(Instant::now() + patience.request));
+    let mut response: Response = server.handle(request).await;
+    if closes && response.status().is_client_error() {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    record.ready(response.extensions().get::<Taken>().copied().unwrap_or_default());
+    response.map(|body| Outgoing::new(body, record))
+}
+
+/// Whether a refused request's body is not read to its end: more than anybody throws away, or not sent at all
+/// before it is asked for.
+fn leaves_body(headers: &HeaderMap) -> bool {
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    headers.contains_key(EXPECT) || length.is_some_and(|length| length > MAX_DRAINED as u64)
+}

@@ -1,0 +1,142 @@
+//! What is read of the server itself: discovery, schemas, version, health, keys, and the paths there are.
+
+use axum::extract::Request;
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, CACHE_CONTROL, ETAG, EXPIRES, HeaderName, IF_NONE_MATCH, LOCATION, VARY};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use jiff::{Timestamp, ToSpan};
+use serde_json::json;
+
+use super::negotiate::Offer;
+use super::request::{Wanted, not_allowed};
+use super::respond::Answer;
+use super::{Server, discovery, health, openapi, review};
+use crate::api::ApiError;
+
+/// What may be read without a credential: that of Kubernetes' role `system:public-info-viewer`.
+pub(super) fn are_public(path: &str) -> bool {
+    matches!(path, "/healthz" | "/livez" | "/readyz" | "/version" | "/version/")
+}
+
+pub(super) fn answer(server: &Server, request: &Request, wanted: &mut Wanted) -> Result<Response, ApiError> {
+    let found = find(server, request, wanted)?;
+    if matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Ok(found);
+    }
+    let mut refusal = Answer::error(&not_allowed());
+    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    Ok(refusal)
+}
+
+fn find(server: &Server, request: &Request, wanted: &mut Wanted) -> Result<Response, ApiError> {
+    let path = request.uri().path();
+    if let Some(answer) = health::answer(server, path, &wanted.query) {
+        return Ok(answer);
+    }
+    match path {
+        "/" => return Answer::json(StatusCode::OK, &json!({"paths": paths()})),
+        "/statusz" => return Ok(health::status_page(server)),
+        "/flagz" => return Ok(health::flag_page(server)),
+        "/openid/v1/jwks" => {
+            let keys = server.api().token_keys().to_string();
+            return Ok(Answer::typed(StatusCode::OK, "application/jwk-set+json", keys.into()));
+        }
+        "/.well-known/openid-configuration" => {
+            return Answer::json(StatusCode::OK, &review::openid(&server.address()));
+        }
+        _ => {}
+    }
+    if let Some(name) = path.strip_prefix("/openapi/") {
+        return schemas(server, name, request.headers(), wanted);
+    }
+    let accept = wanted.accept().to_string();
+    let document = discovery::document(path, &accept, &server.address()).ok_or(ApiError::NoSuchResource)?;
+    if document.content_type == "application/json" {
+        wanted.settle(Offer::Plain)?;
+    }
+    Ok(Answer::typed(StatusCode::OK, document.content_type, document.body.into()))
+}
+
+/// An OpenAPI document: kept by clients under its hash, so that they load it once.
+fn schemas(server: &Server, name: &str, headers: &HeaderMap, wanted: &Wanted) -> Result<Response, ApiError> {
+    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (type_, body, hash): (&'static str, &Bytes, &str) = match name {
+        "v3" => ("application/json", openapi::index(), openapi::index_hash()),
+        "v2" if accept.contains(openapi::PROTOBUF_2) => {
+            (openapi::PROTOBUF_2_ANSWER, openapi::version_2_protobuf(), openapi::version_2_hash())
+        }
+        "v2" => ("application/json", openapi::version_2(), openapi::version_2_hash()),
+        name => {
+            let document = name.strip_prefix("v3/").and_then(openapi::version_3);
+            let (body, hash) = document.ok_or(ApiError::NoSuchResource)?;
+            ("application/json", body, hash)
+        }
+    };
+    let asked = wanted.query.get("hash");
+    if asked.is_some_and(|asked| asked != hash) {
+        return moved(&format!("/openapi/{name}?hash={hash}"));
+    }
+    let etag = format!("\"{hash}\"");
+    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let known = known.flat_map(|value| value.split(',')).any(|one| {
+        let one = one.trim();
+        one == "*" || one.trim_start_matches("W/") == etag
+    });
+    let mut response = if known {
+        Answer::typed(StatusCode::NOT_MODIFIED, type_, axum::body::Body::empty())
+    } else {
+        Answer::typed(StatusCode::OK, type_, body.clone().into())
+    };
+    let mut set = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            response.headers_mut().insert(name, value);
+        }
+    };
+    set(ETAG, &etag);
+    set(VARY, "Accept");
+    if asked.is_some() {
+        set(CACHE_CONTROL, "public, immutable");
+        set(EXPIRES, &in_a_year(server.api().clock().now()));
+    }
+    Ok(response)
+}
+
+fn moved(to: &str) -> Result<Response, ApiError> {
+    let location = HeaderValue::try_from(to).map_err(|error| ApiError::BadRequest(error.to_string()))?;
+    let mut response = Answer::text(StatusCode::MOVED_PERMANENTLY, "");
+    response.headers_mut().insert(LOCATION, location);
+    Ok(response)
+}
+
+fn in_a_year(now: Timestamp) -> String {
+    let then = now.checked_add((365 * 24).hours()).unwrap_or(now);
+    then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
+/// Every path that can be read by itself.
+fn paths() -> Vec<String> {
+    let fixed = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/apis",
+        "/flagz",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openid/v1/jwks",
+        "/statusz",
+        "/version",
+    ];
+    let mut paths: Vec<String> = fixed.iter().map(ToString::to_string).collect();
+    paths.extend(health::paths());
+    for served in discovery::served() {
+        paths.push(format!("/{}", served.path()));
+        paths.push(format!("/openapi/v3/{}", served.path()));
+        if !served.is_core() {
+            paths.push(format!("/apis/{}", served.group));
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    paths
+}

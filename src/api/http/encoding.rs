@@ -1,0 +1,177 @@
+//! What is done to a finished answer: written as YAML, printed for people, compressed.
+
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body as AnyBody;
+use axum::response::Response;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT, VARY};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
+use serde_json::Value;
+
+use super::connection::Taken;
+use super::negotiate::Media;
+use super::request::Query;
+
+/// Smaller answers are not worth compressing; Kubernetes' number.
+const COMPRESSED_FROM: u64 = 128 << 10;
+
+/// About how long a body is whose length is not known before it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Estimated(pub(super) u64);
+
+/// How a client wants an answer written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Writing {
+    pub(super) media: Media,
+    /// On many lines.
+    pretty: bool,
+    gzip: bool,
+}
+
+impl Writing {
+    /// Reads a request's wishes, but for the media type.
+    pub(super) fn of(method: &Method, headers: &HeaderMap, query: &Query) -> Self {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        // As Kubernetes: for people who say so, and for the programs that show them what came.
+        let agent = text(USER_AGENT);
+        let for_people = ["curl", "Wget", "Mozilla/5.0"].iter().any(|people| agent.starts_with(people));
+        let pretty = if query.get("pretty").is_some() { query.flag("pretty") } else { for_people };
+        let accepts = |one: &str| {
+            let mut parts = one.split(';').map(str::trim);
+            parts.next() == Some("gzip") && parts.all(|part| !matches!(part, "q=0" | "q=0.0"))
+        };
+        let gzip = *method == Method::GET && text(ACCEPT_ENCODING).split(',').any(|one| accepts(one.trim()));
+        Self { media: Media::Json, pretty, gzip }
+    }
+
+    /// The answer as the client wants it. Streams are as they are.
+    pub(super) async fn apply(self, response: Response) -> Response {
+        if response.extensions().get::<Taken>().is_some() {
+            return response;
+        }
+        let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|type_| type_ == "application/json");
+        let response = if is_json && (self.pretty || self.media == Media::Yaml) {
+            self.rewritten(response).await
+        } else {
+            response
+        };
+        if self.gzip { compressed(response) } else { response }
+    }
+
+    async fn rewritten(self, response: Response) -> Response {
+        let (mut parts, body) = response.into_parts();
+        // Bodies of our own have no error.
+        let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let value: Option<Value> = serde_json::from_slice(&bytes).ok();
+        let text = value.and_then(|value| match self.media {
+            Media::Yaml => Some(crate::manifest::to_yaml(&value)),
+            Media::Json => serde_json::to_string_pretty(&value).ok(),
+        });
+        let Some(text) = text else { return Response::from_parts(parts, bytes.into()) };
+        if self.media == Media::Yaml {
+            parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
+        }
+        parts.extensions.remove::<Estimated>();
+        Response::from_parts(parts, text.into())
+    }
+}
+
+/// The answer compressed, when it is long.
+fn compressed(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let length = body.size_hint().exact().or_else(|| parts.extensions.get::<Estimated>().map(|e| e.0));
+    if parts.status != StatusCode::OK
+        || parts.headers.contains_key(CONTENT_ENCODING)
+        || length.is_none_or(|length| length < COMPRESSED_FROM)
+    {
+        return Response::from_parts(parts, body);
+    }
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    Response::from_parts(parts, AnyBody::new(Gzip::new(body)))
+}
+
+/// A body that is compressed as it is read.
+pub(super) struct Gzip {
+    inner: AnyBody,
+    /// None once the end was written.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl Gzip {
+    pub(super) fn new(inner: AnyBody) -> Self {
+        // The fastest, as Kubernetes: most clients are near.
+        Self { inner, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
+    }
+}
+
+impl Body for Gzip {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        loop {
+            let Some(encoder) = &mut this.encoder else { return Poll::Ready(None) };
+            let data = match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => {
+                    let rest = this.encoder.take().map(GzEncoder::finish);
+                    let rest = rest.transpose().map_err(axum::Error::new)?.unwrap_or_default();
+                    return Poll::Ready(Some(Ok(Frame::data(rest.into()))));
+                }
+            };
+            encoder.write_all(&data).map_err(axum::Error::new)?;
+            let done = std::mem::take(encoder.get_mut());
+            if !done.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(done.into()))));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn long_answers_are_compressed_for_those_who_ask_api_6() {
+        let long = "0123456789".repeat(20_000);
+        let asked = |encoding: &'static str| {
+            let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(encoding))]);
+            Writing::of(&Method::GET, &headers, &Query::default())
+        };
+        for (encoding, text, expected) in [
+            ("gzip, deflate", long.as_str(), true),
+            ("br;q=1.0, gzip;q=0.8", &long, true),
+            ("gzip", "short", false),
+            ("gzip;q=0", &long, false),
+            ("deflate", &long, false),
+        ] {
+            let answer = asked(encoding).apply(Response::new(text.to_string().into())).await;
+            assert_eq!(answer.headers().contains_key(CONTENT_ENCODING), expected, "{encoding}");
+            let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+            if expected {
+                let mut back = String::new();
+                flate2::read::GzDecoder::new(&*bytes).read_to_string(&mut back).unwrap();
+                assert!(back == text && bytes.len() < text.len() / 10);
+            } else {
+                assert_eq!(bytes, text);
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Whether the server is well: the checks behind `/healthz`, `/livez` and `/readyz`, one by one or together, and the
+//! pages that tell people how it was started.
+
+use axum::response::Response;
+use http::StatusCode;
+use http::header::HeaderValue;
+
+use super::Server;
+use super::discovery::KUBERNETES_VERSION;
+use super::request::Query;
+use super::respond::Answer;
+use crate::object::time::go_duration;
+
+/// One thing that can be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Check {
+    /// It answers.
+    Ping,
+    /// What is written can be kept; named for what does so in Kubernetes.
+    Etcd,
+    /// It is not about to end.
+    Shutdown,
+}
+
+impl Check {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::Etcd => "etcd",
+            Self::Shutdown => "shutdown",
+        }
+    }
+
+    fn run(self, server: &Server) -> Result<(), String> {
+        match self {
+            Self::Ping => Ok(()),
+            Self::Etcd => server.api().refuses_writes().map_or(Ok(()), Err),
+            Self::Shutdown if server.inner.stopping.is_cancelled() => Err("process is shutting down".into()),
+            Self::Shutdown => Ok(()),
+        }
+    }
+}
+
+/// The endpoints, and what each looks at.
+const ENDPOINTS: [(&str, &[Check]); 3] = [
+    ("healthz", &[Check::Ping, Check::Etcd]),
+    ("livez", &[Check::Ping, Check::Etcd]),
+    ("readyz", &[Check::Ping, Check::Etcd, Check::Shutdown]),
+];
+
+/// All paths of health.
+pub(super) fn paths() -> impl Iterator<Item = String> {
+    ENDPOINTS.iter().flat_map(|(name, checks)| {
+        let each = checks.iter().map(move |check| format!("/{name}/{}", check.name()));
+        std::iter::once(format!("/{name}")).chain(each)
+    })
+}
+
+/// The answer at a path of health; none when it is no such path.
+pub(super) fn answer(server: &Server, path: &str, query: &Query) -> Option<Response> {
+    let (endpoint, one) = path.strip_prefix('/')?.split_once('/').unwrap_or((&path[1..], ""));
+    let (name, checks) = ENDPOINTS.iter().find(|(name, _)| *name == endpoint)?;
+    if one.is_empty() {
+        return Some(all(server, name, checks, query));
+    }
+    let check = checks.iter().find(|check| check.name() == one)?;
+    Some(match check.run(server) {
+        Ok(()) => text(StatusCode::OK, "ok".into()),
+        Err(why) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {why}\n")),
+    })
+}
+
+fn all(server: &Server, name: &str, checks: &[Check], query: &Query) -> Response {
+    let mut excluded = query.all("exclude");
+    let (mut told, mut failed) = (String::new(), false);
+    for check in checks {
+        let name = check.name();
+        if excluded.iter().any(|excluded| excluded == name) {
+            excluded.retain(|excluded| excluded != name);
+            told += &format!("[+]{name} excluded: ok\n");
+        } else if let Err(why) = check.run(server) {
+            // Anybody may ask; the reason is for those who read the log.
+            tracing::debug!(check = name, "unhealthy: {why}");
+            failed = true;
+            told += &format!("[-]{name} failed: reason withheld\n");
+        } else {
+            told += &format!("[+]{name} ok\n");
+        }
+    }
+    if !excluded.is_empty() {
+        excluded.sort();
+        let quoted: Vec<String> = excluded.iter().map(|name| format!("\"{name}\"")).collect();
+        told +=
+            &format!("warn: some health checks cannot be excluded: no matches for {}\n", quoted.join(", "));
+    }
+    if failed {
+        return text(StatusCode::INTERNAL_SERVER_ERROR, format!("{told}{name} check failed\n"));
+    }
+    let verbose = query.has("verbose");
+    text(StatusCode::OK, if verbose { format!("{told}{name} check passed\n") } else { "ok".into() })
+}
+
+fn text(status: StatusCode, text: String) -> Response {
+    let mut response = Answer::text(status, text);
+    response.headers_mut().insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    response
+}
+
+const FOR_PEOPLE: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting \
+                          compatibility guarantees and is for debugging purposes only.";
+
+/// `/statusz`: since when it runs, and what it is.
+pub(super) fn status_page(server: &Server) -> Response {
+    let (started, now) = (server.inner.started, server.api().clock().now());
+    let up = now.duration_since(started).as_secs().max(0);
+    let (hours, minutes, seconds) = (up / 3600, up / 60 % 60, up % 60);
+    let version = env!("CARGO_PKG_VERSION");
+    Answer::text(
+        StatusCode::OK,
+        format!(
+            "\nkube-apiserver statusz\n{FOR_PEOPLE}\n\nStarted: {}\nUp: {hours} hr {minutes:02} min {seconds:02} \
+             sec\nBinary version: podium {version}\nEmulation version: {}\nPaths: /flagz /healthz /livez /readyz \
+             /statusz /version\n",
+            started.strftime("%a %b %e %H:%M:%S UTC %Y"),
+            KUBERNETES_VERSION.trim_start_matches('v'),
+        ),
+    )
+}
+
+/// `/flagz`: how it was started, as far as Kubernetes has a flag for it.
+pub(super) fn flag_page(server: &Server) -> Response {
+    let (config, limits) = (server.api().config(), server.inner.config.limits);
+    let flags = [
+        ("advertise-address", server.address()),
+        ("disable-admission-plugins", format!("[{}]", config.disabled_admission.join(","))),
+        ("http2-max-streams-per-connection", super::connection::STREAMS.to_string()),
+        ("max-connections", limits.connections.to_string()),
+        ("request-timeout", go_duration(config.timings.http_request.0)),
+        ("service-cluster-ip-range", format!("{}/{}", config.service_range.base, config.service_range.bits)),
+    ];
+    let flags: String = flags.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    Answer::text(StatusCode::OK, format!("\nkube-apiserver flagz\n{FOR_PEOPLE}\n\n{flags}"))
+}

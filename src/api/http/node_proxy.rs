@@ -1,0 +1,81 @@
+//! A node's proxy subresource: what monitoring reads of kubelets. Ours have no server of their own, so that the API
+//! answers from what they told it.
+
+use axum::response::Response;
+use http::{Method, StatusCode};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use serde_json::{Value, json};
+
+use super::Server;
+use super::request::not_allowed;
+use super::respond::Answer;
+use crate::api::usage::ResourceUsage;
+use crate::api::{ApiError, node_access};
+use crate::base::clock::time;
+use crate::object::{Key, Shared};
+
+/// Answers a request for the node that a name stands for (`[SCHEME:]NAME[:PORT]`), at a path of its kubelet.
+pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -> Result<Response, ApiError> {
+    let name = match name.split(':').collect::<Vec<_>>()[..] {
+        [name] | ["http" | "https" | "", name, _] | [name, _] => name,
+        _ => return Err(ApiError::BadRequest(format!("invalid node request \"{name}\""))),
+    };
+    let node = server.api().get_as::<Node>(&Key::new("", name))?;
+    if server.api().node_access(name).is_none() {
+        return Err(ApiError::Unavailable(format!("the kubelet of node {name} cannot be reached")));
+    }
+    if *method != Method::GET {
+        return Err(not_allowed());
+    }
+    match path.trim_matches('/') {
+        "healthz" | "healthz/ping" | "healthz/log" | "healthz/syncloop" => {
+            Ok(Answer::text(StatusCode::OK, "ok"))
+        }
+        "pods" | "runningpods" => {
+            let items: Vec<Value> = pods(server, name).iter().map(|pod| pod.object().to_value()).collect();
+            Answer::json(
+                StatusCode::OK,
+                &json!({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}),
+            )
+        }
+        "stats/summary" => Answer::json(StatusCode::OK, &summary(server, &node)),
+        _ => Ok(Answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+    }
+}
+
+fn pods(server: &Server, node: &str) -> Vec<Shared<Pod>> {
+    let on_node = |pod: &Shared<Pod>| pod.spec.as_ref().is_some_and(|s| s.node_name.as_deref() == Some(node));
+    server.api().list_as::<Pod>(None).into_iter().filter(on_node).collect()
+}
+
+/// What the node and its pods use, as `metrics.k8s.io` tells it, in the kubelet's words.
+fn summary(server: &Server, node: &Shared<Node>) -> Value {
+    let Some(measured) = server.api().node_usage(node.name()) else {
+        return json!({"node": {"nodeName": node.name()}, "pods": []});
+    };
+    let at = time(measured.at);
+    let amounts = |value: &mut Value, usage: ResourceUsage| {
+        value["cpu"] = json!({"time": at, "usageNanoCores": usage.cpu_nanocores});
+        value["memory"] = json!({"time": at, "workingSetBytes": usage.memory_bytes});
+    };
+    let mut told = json!({"nodeName": node.name(), "startTime": node.metadata.creation_timestamp});
+    amounts(&mut told, measured.total);
+    let pods = pods(server, node.name());
+    let pods = pods.iter().filter_map(|pod| {
+        let used = measured.pods.get(node_access::runtime_uid(pod))?;
+        let reference = json!({"name": pod.name(), "namespace": pod.namespace(), "uid": pod.uid()});
+        let mut total = ResourceUsage::default();
+        let mut containers = Vec::new();
+        for (name, usage) in used {
+            let mut container = json!({ "name": name });
+            amounts(&mut container, *usage);
+            containers.push(container);
+            total += *usage;
+        }
+        let started = pod.status.as_ref().and_then(|status| status.start_time.clone());
+        let mut told = json!({"podRef": reference, "startTime": started, "containers": containers});
+        amounts(&mut told, total);
+        Some(told)
+    });
+    json!({"pods": pods.collect::<Vec<_>>(), "node": told})
+}

@@ -1,0 +1,97 @@
+//! A stream whose pieces are made when somebody wants them: between its maker and its reader there is no queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::Stream;
+use tokio::sync::{Notify, mpsc};
+
+/// The maker's end.
+pub(super) struct Outlet {
+    asked: Arc<Notify>,
+    /// The reader has asked, and has not been answered.
+    wanted: bool,
+    patience: Duration,
+    pieces: mpsc::Sender<Bytes>,
+}
+
+/// The reader has left, or asks for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unwanted;
+
+/// A stream and its maker's end. A reader that asks for nothing for as long as `patience` while there is something
+/// is given up.
+pub(super) fn pair(patience: Duration) -> (Outlet, impl Stream<Item = Bytes>) {
+    let asked = Arc::new(Notify::new());
+    let (pieces, mut given) = mpsc::channel(1);
+    let outlet = Outlet { asked: asked.clone(), wanted: false, patience, pieces };
+    let stream = futures::stream::poll_fn(move |cx| {
+        let piece = given.poll_recv(cx);
+        if piece.is_pending() {
+            asked.notify_one();
+        }
+        piece
+    });
+    (outlet, stream)
+}
+
+impl Outlet {
+    /// Waits until the reader asks; false when it has not done so in time, or has left.
+    pub(super) async fn wanted(&mut self) -> bool {
+        if !self.wanted {
+            tokio::select! {
+                asked = tokio::time::timeout(self.patience, self.asked.notified()) => self.wanted = asked.is_ok(),
+                () = self.pieces.closed() => {}
+            }
+        }
+        self.wanted
+    }
+
+    /// Gives a piece once the reader asks for it.
+    pub(super) async fn send(&mut self, piece: Bytes) -> Result<(), Unwanted> {
+        if !self.wanted().await {
+            return Err(Unwanted);
+        }
+        self.wanted = false;
+        self.pieces.send(piece).await.map_err(|_| Unwanted)
+    }
+
+    /// The reader has left.
+    pub(super) fn is_closed(&self) -> bool {
+        self.pieces.is_closed()
+    }
+
+    /// Waits until the reader leaves.
+    pub(super) async fn closed(&self) {
+        self.pieces.closed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt, StreamExt};
+
+    use super::*;
+
+    /// RELIABILITY-FOUND 13.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_made_for_a_reader_that_does_not_ask_rel_13() {
+        let (mut outlet, mut stream) = pair(Duration::from_secs(60));
+        assert!(!outlet.wanted().await, "nobody has asked");
+        assert!(stream.next().now_or_never().is_none());
+        assert!(outlet.wanted().await);
+        assert_eq!(outlet.send(Bytes::from_static(b"a")).await, Ok(()));
+        assert_eq!(outlet.send(Bytes::from_static(b"b")).await, Err(Unwanted), "the first is not taken");
+        assert_eq!(stream.next().await.as_deref(), Some(&b"a"[..]));
+        assert!(stream.next().now_or_never().is_none());
+        assert_eq!(outlet.send(Bytes::from_static(b"c")).await, Ok(()));
+        drop(outlet);
+        assert_eq!(stream.next().await.as_deref(), Some(&b"c"[..]));
+        assert_eq!(stream.next().await, None);
+
+        let (mut outlet, stream) = pair(Duration::from_secs(60));
+        drop(stream);
+        assert!(outlet.is_closed() && !outlet.wanted().await);
+    }
+}

@@ -1,0 +1,152 @@
+//! The schemas of what is answered and has no type in the library: metrics, and our own kinds.
+
+use serde_json::{Map, Value, json};
+
+use super::schemas::REFERENCE;
+use crate::api::http::{metrics, verdicts};
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// The name of the schema of a kind, and what it says.
+pub(super) fn schema(group: &str, version: &str, kind: &str) -> Option<(String, Value)> {
+    let of_metrics = (group, version) == (metrics::GROUP, metrics::VERSION);
+    match kind {
+        verdicts::KIND if (group, version) == (verdicts::GROUP, verdicts::VERSION) => {
+            Some(("dev.podium.v1alpha1.SchedulingVerdict".into(), verdict()))
+        }
+        "NodeMetrics" if of_metrics => {
+            let usage = [("usage", usage())];
+            let text = "NodeMetrics sets resource usage metrics of a node.";
+            Some((metrics_name(kind), measured(text, usage)))
+        }
+        "PodMetrics" if of_metrics => {
+            let container = object(
+                "What one container uses.",
+                [
+                    ("name", text("Container name corresponding to the one from pod.spec.containers.")),
+                    ("usage", usage()),
+                ],
+            );
+            let containers = [("containers", list("Metrics for all containers.", container))];
+            Some((
+                metrics_name(kind),
+                measured("PodMetrics sets resource usage metrics of a pod.", containers),
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn metrics_name(kind: &str) -> String {
+    format!("io.k8s.metrics.pkg.apis.metrics.v1beta1.{kind}")
+}
+
+fn measured<const N: usize>(description: &str, more: [(&'static str, Value); N]) -> Value {
+    let mut schema = kind(description, more);
+    schema["properties"]["timestamp"] =
+        time("The following fields define time interval from which metrics were collected.");
+    schema["properties"]["window"] = text("The time over which cpu was averaged.");
+    schema
+}
+
+fn usage() -> Value {
+    json!({"description": "What is used: `cpu` in cores and `memory` in bytes.", "type": "object",
+        "additionalProperties": {"type": "string"}})
+}
+
+fn verdict() -> Value {
+    let refusal = object(
+        "A filter that refuses a node.",
+        [
+            ("plugin", text("The filter, by the name of its scheduler plugin.")),
+            ("reasons", list("Why, as the pod's events say it.", json!({"type": "string"}))),
+        ],
+    );
+    let node = object(
+        "One node's verdict.",
+        [
+            ("name", text("The node.")),
+            ("refusals", list("What refuses the pod; empty when it fits.", refusal)),
+            (
+                "scores",
+                list(
+                    "The points of each plugin in `scoredBy`.",
+                    json!({"type": "integer", "format": "int64"}),
+                ),
+            ),
+        ],
+    );
+    let advice = object(
+        "What would have to change for the pod to fit a node.",
+        [
+            ("node", text("A node that is near.")),
+            ("changes", list("The changes, all of which are needed.", json!({"type": "string"}))),
+            (
+                "alike",
+                json!({"description": "How many nodes would do with the same changes.", "type": "integer"}),
+            ),
+        ],
+    );
+    let scorer = object(
+        "A plugin that gives points.",
+        [
+            ("plugin", text("Its name.")),
+            (
+                "weight",
+                json!({"description": "What its points are multiplied with.", "type": "integer", "format": "int64"}),
+            ),
+        ],
+    );
+    kind(
+        "SchedulingVerdict says why a pod waits for a node: what the scheduler found when it last tried. It is named \
+         like the pod, cannot be written, and is not kept.",
+        [
+            ("attemptedAt", time("When the scheduler last tried.")),
+            ("message", text("The outcome, as the pod's condition PodScheduled has it.")),
+            ("advice", list("What would make the pod fit, nearest first.", advice)),
+            ("filters", list("The filters that were asked, in their order.", json!({"type": "string"}))),
+            ("scoredBy", list("The plugins that gave points.", scorer)),
+            ("nodes", list("Every node's verdict; only of a single pod, not in lists.", node)),
+        ],
+    )
+}
+
+fn kind<const N: usize>(description: &str, more: [(&'static str, Value); N]) -> Value {
+    let mut schema = object(
+        description,
+        [
+            (
+                "apiVersion",
+                text("APIVersion defines the versioned schema of this representation of an object."),
+            ),
+            ("kind", text("Kind is a string value representing the REST resource this object represents.")),
+            (
+                "metadata",
+                json!({"description": "Standard object's metadata.", "default": {},
+                    "allOf": [{"$ref": format!("{REFERENCE}{OBJECT_META}")}]}),
+            ),
+        ],
+    );
+    if let Some(properties) = schema["properties"].as_object_mut() {
+        properties.extend(more.into_iter().map(|(name, property)| (name.to_string(), property)));
+    }
+    schema
+}
+
+fn object<const N: usize>(description: &str, properties: [(&'static str, Value); N]) -> Value {
+    let properties: Map<String, Value> =
+        properties.into_iter().map(|(name, property)| (name.to_string(), property)).collect();
+    json!({"description": description, "type": "object", "properties": properties})
+}
+
+fn list(description: &str, items: Value) -> Value {
+    json!({"description": description, "type": "array", "items": items, "x-kubernetes-list-type": "atomic"})
+}
+
+fn text(description: &str) -> Value {
+    json!({"description": description, "type": "string"})
+}
+
+fn time(description: &str) -> Value {
+    json!({"description": description, "type": "string", "format": "date-time"})
+}

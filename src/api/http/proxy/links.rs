@@ -1,0 +1,154 @@
+//! Links in the pages of a proxied server, rewritten as they pass so that they lead back through the proxy.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body as AnyBody;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use hyper::body::{Body, Frame};
+use lol_html::send::{Element, HtmlRewriter, Settings};
+use lol_html::{MemorySettings, element};
+use parking_lot::Mutex;
+
+/// A tag longer than this ends the page: links of megabytes are no links.
+const MAX_MEMORY: usize = 4 << 20;
+
+/// The attributes of an element that are links; Kubernetes' list.
+fn links_of(element: &str) -> &'static [&'static str] {
+    match element {
+        "a" | "area" | "base" | "link" => &["href"],
+        "applet" => &["codebase"],
+        "audio" | "embed" | "script" | "source" => &["src"],
+        "blockquote" | "del" | "ins" | "q" => &["cite"],
+        "body" => &["background"],
+        "button" => &["formaction"],
+        "command" => &["icon"],
+        "form" => &["action"],
+        "frame" | "iframe" => &["longdesc", "src"],
+        "head" => &["profile"],
+        "html" => &["manifest"],
+        "img" => &["longdesc", "src", "usemap"],
+        "input" => &["src", "usemap", "formaction"],
+        "object" => &["classid", "codebase", "data", "usemap"],
+        "video" => &["poster", "src"],
+        _ => &[],
+    }
+}
+
+/// Whether an answer is a page that can be read: one that its server compressed, although nobody asked it to, is
+/// passed on as it is.
+pub(super) fn has_links(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value: &http::HeaderValue| value.to_str().ok());
+    let media_type = text(CONTENT_TYPE).and_then(|value| value.split(';').next()).unwrap_or_default();
+    media_type.trim().eq_ignore_ascii_case("text/html")
+        && text(CONTENT_ENCODING).is_none_or(|encoding| encoding.eq_ignore_ascii_case("identity"))
+}
+
+type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
+/// A page with its links rewritten.
+pub(super) struct Page {
+    inner: AnyBody,
+    /// None once the page has ended.
+    rewriter: Option<HtmlRewriter<'static, Sink>>,
+    done: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Page {
+    /// The page whose links `rewrite` turns into others; none leaves a link as it is.
+    pub(super) fn new(inner: AnyBody, rewrite: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
+        let done = Arc::new(Mutex::new(Vec::new()));
+        let sink: Sink = {
+            let done = done.clone();
+            Box::new(move |bytes| done.lock().extend_from_slice(bytes))
+        };
+        let settings = Settings::new_send()
+            .with_strict(false)
+            .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(MAX_MEMORY))
+            .append_element_content_handler(element!("*", move |element: &mut Element<'_, '_>| {
+                for attribute in links_of(&element.tag_name()) {
+                    if let Some(link) = element.get_attribute(attribute).and_then(|link| rewrite(&link)) {
+                        element.set_attribute(attribute, &link)?;
+                    }
+                }
+                Ok(())
+            }));
+        Self { inner, rewriter: Some(HtmlRewriter::new(settings, sink)), done }
+    }
+}
+
+impl Body for Page {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        loop {
+            let Some(rewriter) = &mut this.rewriter else { return Poll::Ready(None) };
+            let frame = ready!(Pin::new(&mut this.inner).poll_frame(cx));
+            let ends = frame.is_none();
+            let written = match frame {
+                Some(Ok(frame)) => rewriter.write(&frame.into_data().unwrap_or_default()),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => this.rewriter.take().map_or(Ok(()), HtmlRewriter::end),
+            };
+            if let Err(error) = written {
+                this.rewriter = None;
+                return Poll::Ready(Some(Err(axum::Error::new(error))));
+            }
+            let done = std::mem::take(&mut *this.done.lock());
+            if !done.is_empty() || ends {
+                return Poll::Ready(Some(Ok(Frame::data(done.into()))));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    /// CONFORMANCE-FOUND, Proxy version v1 should proxy through a service and a pod.
+    #[tokio::test]
+    async fn links_of_a_page_lead_through_the_proxy_api_3() {
+        let rewrite = |link: &str| link.starts_with('/').then(|| format!("/p/proxy{link}"));
+        let page = "<!doctype html><HTML><a class=x href=\"/x?a=1&amp;b\">y</a><img src='/i.png'><p href=\"/no\">\
+                    <a href=\"x\">r</a><script>\"<a href='/s'>\"</script><iframe longdesc=/l src=//e/></iframe>é";
+        // Cut anywhere.
+        for size in [1, 7, 1000] {
+            let pieces: Vec<_> = page.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
+            let pieces = futures::stream::iter(pieces.into_iter().map(Ok::<_, std::convert::Infallible>));
+            let page = Page::new(AnyBody::from_stream(pieces), rewrite);
+            let text = page.collect().await.unwrap().to_bytes();
+            let text = String::from_utf8(text.to_vec()).unwrap();
+            assert!(text.contains("<a class=x href=\"/p/proxy/x?a=1&amp;b\">y</a>"), "{text}");
+            assert!(text.contains("<img src=\"/p/proxy/i.png\"><p href=\"/no\">"), "{text}");
+            assert!(text.contains("<a href=\"x\">r</a><script>\"<a href='/s'>\"</script>"), "{text}");
+            assert!(text.contains("longdesc=\"/p/proxy/l\"") && text.ends_with("</iframe>é"), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_plain_pages_are_read_api_3() {
+        let check = |type_: &str, encoding: &str, expected: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, type_.parse().unwrap());
+            if !encoding.is_empty() {
+                headers.insert(CONTENT_ENCODING, encoding.parse().unwrap());
+            }
+            assert_eq!(has_links(&headers), expected, "{type_} {encoding}");
+        };
+        check("text/html", "", true);
+        check("Text/HTML; charset=utf-8", "identity", true);
+        check("text/html", "gzip", false);
+        check("application/json", "", false);
+    }
+}
