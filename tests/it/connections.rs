@@ -222,7 +222,7 @@ async fn a_watcher_that_reads_sees_every_event_rel_13() {
     for n in 0..100 {
         face.config_map(&n.to_string(), 20_000);
     }
-    let mut text = Vec::new();
+    let mut text: Vec<u8> = Vec::new();
     while text.windows(9).filter(|window| window == b"\"ADDED\",\"").count() < 101 {
         // Idle for longer than anybody may who has something to read; then all that is there.
         let wait = if text.is_empty() { 30 } else { 0 };

@@ -136,12 +136,16 @@ const NAMES_BY_DEFAULT: [&str; 8] = [
     "SecretProjection",
 ];
 
+/// The one kind whose metadata Kubernetes asks for.
+const CORE_EVENT: &str = "io.k8s.api.core.v1.Event";
+
 /// Corrects which fields have to be given. The library's types have every field that is always there; that is not
 /// what a client must send, and kubectl up to 1.24 refuses a manifest by this list.
 fn require(name: &str, schema: &mut Value) {
     let short = name.rsplit('.').next().unwrap_or_default();
-    let optional =
-        |field: &str| field == "metadata" || (field == "name" && NAMES_BY_DEFAULT.contains(&short));
+    let optional = |field: &str| {
+        (field == "metadata" && name != CORE_EVENT) || (field == "name" && NAMES_BY_DEFAULT.contains(&short))
+    };
     let Some(entries) = schema.as_object_mut() else { return };
     if let Some(Value::Array(required)) = entries.get_mut("required") {
         required.retain(|field| !field.as_str().is_some_and(optional));
