@@ -5,10 +5,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ContainerImage, Node, Taint};
 
 use super::pod_info::PodInfo;
-use super::ports::HostPort;
 use super::requests::Resources;
 use super::topology::NodeDomains;
 use crate::object::Shared;
+use crate::object::host_ports::HostPort;
 use crate::object::quantity::{Amount, ResourceList};
 
 /// A node's name, shared.

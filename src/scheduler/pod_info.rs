@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{Pod, PodSpec, PreferredSchedulingTerm, Tolerati
 
 use super::group::TallyKey;
 use super::pod_affinity::{Carried, PodAffinity};
-use super::ports::HostPort;
 use super::requests::Resources;
 use super::spread::Spread;
+use crate::object::host_ports::HostPort;
 use crate::object::node_selector::{NodeTerm, RequiredNodes};
 use crate::object::owner::is_terminating;
 use crate::object::storage::claims_of;
