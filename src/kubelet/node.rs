@@ -1,5 +1,6 @@
 //! A node: its Node object, heartbeats and what its pods share (NODE-1).
 
+mod machine_ids;
 mod object;
 
 use std::collections::{BTreeMap, BTreeSet};
