@@ -17,6 +17,7 @@ mod network;
 mod node_set;
 mod ordinary_user;
 mod persistent;
+mod pod_edges;
 mod pod_faults;
 mod pods;
 mod runtime;

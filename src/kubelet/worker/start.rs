@@ -38,7 +38,7 @@ impl Pass<'_> {
             Ok(image) => image,
             Err(after) => return after,
         };
-        let resolved = match self.resolve(&container, attempt) {
+        let mut resolved = match self.resolve(&container, attempt) {
             Ok(resolved) => resolved,
             Err(message) => return self.create_failed(name, "CreateContainerConfigError", message),
         };
@@ -49,6 +49,9 @@ impl Pass<'_> {
                 .and_then(|e| e.target_container_name.clone()),
             _ => None,
         };
+        if let Some(target) = &target {
+            self.add_variables_of(target, &mut resolved.env);
+        }
         let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
         let now = self.now();
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
@@ -124,8 +127,18 @@ impl Pass<'_> {
         After::Next
     }
 
-    /// Everything the runtime needs to know of the attempt.
-    fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, String> {
+    /// Gives a debugger the variables of the container that it looks at, below its own: a runtime that was started
+    /// anew does not know them any more. What cannot be had by now is left out.
+    fn add_variables_of(&self, target: &str, env: &mut Vec<(String, String)>) {
+        if let Some((_, container)) = spec::container(&self.pod, target)
+            && let Ok(variables) = self.variables(&container)
+        {
+            env.splice(..0, variables);
+        }
+    }
+
+    /// A container's environment.
+    fn variables(&self, container: &Container) -> Result<Vec<(String, String)>, String> {
         let pod = resize::allocated_pod(&self.pod, &self.state.observed.resize);
         let sources = Sources {
             pod: &pod,
@@ -140,7 +153,12 @@ impl Pass<'_> {
             secret: &|name| self.engine.secrets.get(&crate::object::Key::new(self.pod.namespace(), name)),
             services: &|| environment::visible_services(&self.engine.services, self.pod.namespace()),
         };
-        let env = environment::resolve(&sources).map_err(|error| error.to_string())?;
+        environment::resolve(&sources).map_err(|error| error.to_string())
+    }
+
+    /// Everything the runtime needs to know of the attempt.
+    fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, String> {
+        let env = self.variables(container)?;
         let expand = |list: &Option<Vec<String>>| -> Vec<String> {
             list.iter().flatten().map(|text| environment::expand(text, &env)).collect()
         };
