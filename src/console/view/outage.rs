@@ -1,5 +1,7 @@
 //! The banner of an outage: since when the server does not answer, when it is tried again, and why.
 
+use std::borrow::Cow;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
@@ -34,6 +36,13 @@ pub(super) fn draw(outage: &Outage, model: &Model, cx: &Context<'_>, frame: &mut
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
+/// The end of a chain of causes in so many columns, from the first cause on that fits whole.
+fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
+    let starts = std::iter::once(0).chain(why.match_indices(": ").map(|(at, colon)| at + colon.len()));
+    let whole = starts.map(|at| &why[at..]).find(|end| end.width() <= columns);
+    whole.map_or_else(|| tail(why, columns), Cow::Borrowed)
+}
+
 /// What matters most first; of the reason its end, which says what happened, as far as there is room.
 fn words(outage: &Outage, model: &Model, cx: &Context<'_>, room: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
@@ -53,7 +62,7 @@ fn words(outage: &Outage, model: &Model, cx: &Context<'_>, room: usize) -> Strin
     for more in [why, origin] {
         let left = room.saturating_sub(text.width() + 4);
         if left >= 12 && !more.is_empty() {
-            text = format!("{text} · {}", tail(&more, left));
+            text = format!("{text} · {}", end_of(&more, left));
         }
     }
     text
