@@ -1,5 +1,6 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
+mod early_deletes;
 mod image_pulls;
 mod registrations;
 mod resizes;

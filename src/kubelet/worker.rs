@@ -31,7 +31,7 @@ use super::sync_loop::{Engine, Note, PassEnd, PodState, revision};
 use super::{spec, volumes};
 use crate::api::ApiError;
 use crate::base::clock::saturating_after;
-use crate::object::Shared;
+use crate::object::{Revision, Shared};
 use crate::reconcile::{EventType, reference_to};
 
 /// How often a pass may look again before it waits; more would be a plan that never comes to rest.
@@ -318,7 +318,9 @@ impl Pass<'_> {
             return;
         }
         let (key, uid) = (self.pod.key(), self.pod.uid().to_string());
+        let mut onto = Revision::default();
         let written = engine.api.modify_status::<Pod>(&key, |pod| {
+            onto = Revision::of(&pod.metadata);
             if pod.metadata.uid.as_deref() != Some(&uid) {
                 return Err(ApiError::not_found(crate::object::Kind::Pod, &key));
             }
@@ -331,7 +333,7 @@ impl Pass<'_> {
                     let waiting = self.node.taken.lock().release(&uid);
                     engine.look_at(waiting);
                 }
-                engine.wrote(&pod);
+                engine.wrote(onto, &pod);
                 self.state.told = Some(revision(&pod));
                 self.pod = pod;
             }
