@@ -1,6 +1,7 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
 mod early_deletes;
+mod environments;
 mod image_pulls;
 mod registrations;
 mod resizes;
