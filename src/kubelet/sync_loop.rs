@@ -46,6 +46,8 @@ const VOLUME_WRITERS: usize = 2;
 pub(super) enum Note {
     /// The runtime knows something new.
     Look,
+    /// The runtime answers again: what failed may be tried at once.
+    Answers,
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
     /// A probe has answered what was not known.
@@ -73,6 +75,10 @@ pub(super) struct PodState {
     pub(super) tokens: Tokens,
     /// Where what its volumes show lies in memory.
     pub(super) memory: Option<Arc<Memory>>,
+    /// What failed last and waits.
+    pub(super) retry: worker::Retry,
+    /// Why the runtime did not say what there is of it, as far as it was told.
+    pub(super) blind: Option<String>,
 }
 
 impl PodState {
@@ -86,6 +92,8 @@ impl PodState {
             refresh: false,
             tokens: Tokens::default(),
             memory: None,
+            retry: worker::Retry::default(),
+            blind: None,
         }
     }
 }
@@ -221,7 +229,7 @@ impl Engine {
         while let Some(event) = events.recv().await {
             match event {
                 RuntimeEvent::PodChanged(pod) => self.note(&pod, Note::Look),
-                RuntimeEvent::Relist => self.note_all(&node.config.name, &Note::Look),
+                RuntimeEvent::Relist => self.note_all(&node.config.name, &Note::Answers),
             }
         }
     }
