@@ -24,7 +24,10 @@ impl StopSignals {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hang_up.recv() => "SIGHUP",
+            _ = self.hang_up.recv() => {
+                crate::base::streams::replace_dead();
+                "SIGHUP"
+            }
         }
     }
 }

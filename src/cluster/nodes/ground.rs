@@ -83,6 +83,7 @@ impl Ground {
             namespaces: self.config.file.namespaces,
             cgroups: self.config.file.cgroups,
             pod_pids_limit: self.config.file.pod_pids_limit,
+            unclaimed: self.api.timings().unclaimed_host.0,
         };
         ProcessRuntime::start(process, self.catalogue.clone()).await
     }

@@ -51,6 +51,8 @@ pub struct ProcessConfig {
     pub cgroups: bool,
     /// How many processes a pod may have (`podPidsLimit`), where there are control groups.
     pub pod_pids_limit: Option<u64>,
+    /// How long a host lives on that no control plane claims.
+    pub unclaimed: Duration,
 }
 
 /// A runtime whose containers are processes held by a host process.
