@@ -216,6 +216,12 @@ impl Cluster {
         }
     }
 
+    /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
+    /// seconds at most.
+    pub fn killer(&self) -> impl FnOnce() + Send + 'static {
+        self.kubelets.killer()
+    }
+
     /// Ends every pod with its grace period, then everything else. `force` cuts the grace short.
     pub async fn stop(
         self,
