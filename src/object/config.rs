@@ -125,6 +125,10 @@ timings! {
     event_time_to_live = Seconds::new(3600);
     /// How long an orphaned disruption of a budget counts when its pod is not seen deleted.
     disruption_timeout = Seconds::new(120);
+    /// How long the host of a node and its pods live on that no control plane claims (not Kubernetes').
+    unclaimed_host = Seconds::new(86_400);
+    /// How long changes are kept for watches that resume, as etcd's compaction does.
+    watch_history = Seconds::new(300);
     /// How often a watch with bookmarks gets one.
     watch_bookmark = Seconds::new(60);
 }

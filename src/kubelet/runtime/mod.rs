@@ -13,6 +13,7 @@ mod kept;
 mod memory;
 mod process;
 mod protocol;
+pub mod running;
 
 #[cfg(target_os = "linux")]
 pub use host::node_host_main;

@@ -26,6 +26,7 @@ mod listeners;
 pub(super) mod log_writer;
 mod memory_volumes;
 mod mounts;
+mod orphan;
 mod os;
 mod pause;
 mod pod;
@@ -99,6 +100,8 @@ struct Host {
     pods: RefCell<BTreeMap<PodUid, Rc<Pod>>>,
     listeners: RefCell<Vec<mpsc::UnboundedSender<FromHost>>>,
     ended: watch::Sender<bool>,
+    /// How many control planes are connected.
+    claims: watch::Sender<usize>,
 }
 
 impl Host {

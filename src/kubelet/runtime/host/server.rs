@@ -97,6 +97,7 @@ impl Host {
         reader: OwnedReadHalf,
         mut writer: OwnedWriteHalf,
     ) -> std::io::Result<()> {
+        let _claim = self.claim();
         let mut reader = BufReader::new(reader);
         let (sender, mut frames) = mpsc::unbounded_channel::<FromHost>();
         self.listeners.borrow_mut().push(sender.clone());
