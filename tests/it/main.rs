@@ -8,6 +8,7 @@ mod console;
 mod controllers;
 mod crash;
 mod draining;
+mod hostile;
 mod images;
 mod instance;
 mod kubectl;
