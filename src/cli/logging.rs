@@ -1,5 +1,6 @@
 //! Where logs go: a rolling file under the data directory, and stderr when there is no console (CLI-7).
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use tracing_appender::non_blocking::WorkerGuard;
@@ -29,7 +30,7 @@ pub(super) enum Stderr {
 pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> Logging {
     let directory = data_dir.join("logs");
     // A directory that cannot be made is told by the appender.
-    let _ = std::fs::create_dir_all(&directory);
+    let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     let appender = tracing_appender::rolling::Builder::new()
         .rotation(tracing_appender::rolling::Rotation::DAILY)
         .filename_prefix("podium")

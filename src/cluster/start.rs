@@ -133,7 +133,7 @@ impl Cluster {
         let (base, actors) = (Tasks::new(), Tasks::new());
         housekeeping::start(&api, &base);
         let authority = authority(&data_dir)?;
-        let token = data_dir.secret("token", new_token)?;
+        let token = data_dir.token(new_token)?;
         let server = Server::new(api.clone(), Credentials::new(&token), base.stopping());
         let tls = authority.server_config(&[
             address.ip(),
@@ -142,8 +142,10 @@ impl Cluster {
         ])?;
         serve_tls(server.clone(), listener, tls, &base);
 
-        let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
+        // Always here too: it is where `podium apply` and its like find the instance (CLI-4).
+        data_dir.write("kubeconfig", &text)?;
+        let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         write_private(&kubeconfig_path, &text)?;
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
@@ -212,6 +214,12 @@ impl Cluster {
             // Woken by node changes; a lost history only means looking again.
             let _ = tokio::time::timeout(Duration::from_secs(1), watcher.next()).await;
         }
+    }
+
+    /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
+    /// seconds at most.
+    pub fn killer(&self) -> impl FnOnce() + Send + 'static {
+        self.kubelets.killer()
     }
 
     /// Ends every pod with its grace period, then everything else. `force` cuts the grace short.
@@ -285,7 +293,9 @@ async fn open_store(data_dir: &DataDir, ephemeral: bool) -> Result<Store, StartE
 }
 
 fn authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
-    if let (Some(certificate_pem), Some(key_pem)) = (data_dir.read("ca.crt"), data_dir.read("ca.key")) {
+    if let (Some(certificate_pem), Some(key_pem)) =
+        (data_dir.read("ca.crt"), data_dir.known_secret("ca.key")?)
+    {
         return Ok(CertificateAuthority { certificate_pem, key_pem });
     }
     let authority = CertificateAuthority::generate()?;

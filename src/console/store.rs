@@ -201,6 +201,15 @@ pub enum Delta {
     Budgets(Vec<Change<PodDisruptionBudget>>),
 }
 
+/// What a node really uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// In thousandths of a CPU.
+    pub cpu_millis: i64,
+    /// In bytes.
+    pub memory_bytes: i64,
+}
+
 /// Every store, and the counts the overview shows.
 #[derive(Debug, Default)]
 pub struct Stores {
@@ -220,6 +229,7 @@ pub struct Stores {
     pub namespaces: Store<Namespace>,
     /// Pod disruption budgets.
     pub budgets: Store<PodDisruptionBudget>,
+    used: Option<HashMap<String, Used>>,
     by_node: HashMap<String, BTreeSet<Uid>>,
     looks: BTreeMap<Look, usize>,
     latest_revision: u64,
@@ -259,6 +269,23 @@ impl Stores {
             Delta::Namespaces(batch) => (Watched::Namespaces, self.namespaces.apply(batch, |_, _| ())),
             Delta::Budgets(batch) => (Watched::Budgets, self.budgets.apply(batch, |_, _| ())),
         }
+    }
+
+    /// Takes what the nodes use now; whether that is news.
+    pub fn measure(&mut self, used: Option<HashMap<String, Used>>) -> bool {
+        let news = self.used != used;
+        self.used = used;
+        news
+    }
+
+    /// Whether somebody measures what is used.
+    pub fn measures(&self) -> bool {
+        self.used.is_some()
+    }
+
+    /// What a node uses, where that was measured.
+    pub fn used_by(&self, node: &str) -> Option<Used> {
+        self.used.as_ref()?.get(node).copied()
     }
 
     /// The pods bound to a node.

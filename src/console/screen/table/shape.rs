@@ -138,7 +138,12 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
     let sort = table.index.sort().column;
     for (index, column) in table.columns.iter().enumerate() {
         // Columns of the left edge go out of sight when the view is shifted; the name stays.
-        if (column.shown == Shown::Wide && !table.wide) || (index > 0 && index <= table.shift.get()) {
+        let shown = match column.shown {
+            Shown::Always => true,
+            Shown::Wide => table.wide,
+            Shown::Measured => cx.stores.measures(),
+        };
+        if !shown || (index > 0 && index <= table.shift.get()) {
             continue;
         }
         let arrow = if sort.unwrap_or(0) == index { 2 } else { 0 };

@@ -120,8 +120,9 @@ impl Pod {
 
     /// Kills every process of the pod and waits until all are gone.
     pub(super) async fn stop(&self, host: &Host) {
-        self.ready.set(false);
+        let was_ready = self.ready.replace(false);
         let containers = self.containers.borrow().clone();
+        let ran = was_ready || containers.iter().any(|container| container.is_running());
         for container in &containers {
             container.kill();
         }
@@ -135,7 +136,9 @@ impl Pod {
             let _ = init.end.await;
         }
         host.cgroups.remove_pod(&self.spec.pod_uid);
-        host.pod_changed(&self.spec.pod_uid);
+        if ran {
+            host.pod_changed(&self.spec.pod_uid);
+        }
     }
 }
 

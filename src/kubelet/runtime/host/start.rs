@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::process::{PidfdFlags, Resource, Rlimit};
-use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,11 +22,15 @@ use super::super::PodUid;
 use super::super::kept;
 use super::arguments::{Arguments, parse};
 use super::cgroup::Cgroups;
+use super::held::{Held, id_prefix};
 use super::isolation::{self, Isolation};
 use super::journal::Journal;
 use super::pod::{Pod, remove_directory};
 use super::reaper::{self, Reaper};
-use super::{Host, child, layered, pause, process_tree, reachable, signals, write_journal};
+use super::{Host, child, layered, pause, reachable, signals, write_journal};
+
+/// How long processes that a dead host left may take to die. A host that begins beside them would run them twice.
+const TO_DIE: Duration = Duration::from_secs(30);
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
 /// [--no-cgroups] [--pod-pids-limit NUMBER]`.
@@ -65,10 +68,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     // A lower limit only means fewer containers.
     let _ = rustix::process::setrlimit(Resource::Nofile, all);
 
-    let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
-    let mut id_prefix = format!("{digest:x}");
-    id_prefix.truncate(16);
-    process_tree::bury_marked(&id_prefix);
+    let id_prefix = id_prefix(&dir);
+    // What a host that was killed together with its keepers left.
+    Held::of(&dir, None).bury(TO_DIE).map_err(at("the containers of the host before"))?;
     // Before a user namespace may be entered, whose root could write none of it.
     let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };
 
