@@ -9,6 +9,7 @@ mod controllers;
 mod crash;
 mod data_dirs;
 mod draining;
+mod hostile;
 mod images;
 mod instance;
 mod kubectl;
