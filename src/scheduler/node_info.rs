@@ -118,6 +118,18 @@ impl NodeInfo {
         self.pods.push(pod);
     }
 
+    /// Takes over what another version of one of its pods tells.
+    pub fn retell(&mut self, pod: &Arc<PodInfo>) {
+        let Some(known) = self.pods.iter_mut().find(|known| known.uid() == pod.uid()) else { return };
+        let before = std::mem::replace(known, pod.clone());
+        if (&before.requests, &before.assumed) != (&pod.requests, &pod.assumed) {
+            self.requested.subtract(&before.requests);
+            self.requested.add(&pod.requests);
+            self.assumed.subtract(&before.assumed);
+            self.assumed.add(&pod.assumed);
+        }
+    }
+
     /// Takes a pod out again.
     pub fn remove(&mut self, uid: &str) -> Option<Arc<PodInfo>> {
         let position = self.pods.iter().position(|pod| pod.uid() == uid)?;

@@ -53,11 +53,11 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
     }
 }
 
-/// Whether the Node object says that the node is Ready, which images it has, and what pods may have of it.
+/// Whether the Node object says whether the node is Ready, which images it has, and what pods may have of it.
 fn is_told(engine: &Engine, node: &Node) -> bool {
     let Ok(object) = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
     let Some(status) = &object.status else { return false };
-    is_ready(&object)
+    is_ready(&object) == node.health.failure().is_none()
         && status.images == images(node)
         && status.allocatable.as_ref() == Some(&allocatable(node, status))
 }
@@ -203,7 +203,7 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
         ]),
         allocatable: Some(allocatable(node, old)),
         capacity: Some(with_others(old.capacity.as_ref(), &config.capacity)),
-        conditions: Some(conditions(old, &node.eviction.conditions(), now)),
+        conditions: Some(conditions(old, &node.eviction.conditions(), node.health.failure(), now)),
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
         ..old.clone()
@@ -229,14 +229,22 @@ fn images(node: &Node) -> Option<Vec<ContainerImage>> {
     (!images.is_empty()).then_some(images)
 }
 
-fn conditions(old: &NodeStatus, pressure: &[Condition], now: Timestamp) -> Vec<NodeCondition> {
+fn conditions(
+    old: &NodeStatus,
+    pressure: &[Condition],
+    failure: Option<String>,
+    now: Timestamp,
+) -> Vec<NodeCondition> {
     let mut all = old.conditions.clone().unwrap_or_default();
     let short = Condition::ALL.map(|condition| {
         let holds = pressure.contains(&condition);
         let (reason, message) = condition.told(holds);
-        (condition.text(), if holds { "True" } else { "False" }, reason, message)
+        (condition.text(), if holds { "True" } else { "False" }, reason, message.to_string())
     });
-    let ready = ("Ready", "True", "KubeletReady", "kubelet is posting ready status");
+    let ready = match failure {
+        None => ("Ready", "True", "KubeletReady", "kubelet is posting ready status".to_string()),
+        Some(failure) => ("Ready", "False", "KubeletNotReady", failure),
+    };
     for (type_, status, reason, message) in short.into_iter().chain([ready]) {
         let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
             all.push(NodeCondition { type_: type_.into(), ..NodeCondition::default() });
@@ -248,7 +256,7 @@ fn conditions(old: &NodeStatus, pressure: &[Condition], now: Timestamp) -> Vec<N
             condition.last_transition_time = Some(time(now));
         }
         condition.reason = Some(reason.into());
-        condition.message = Some(message.into());
+        condition.message = Some(message);
         condition.last_heartbeat_time = Some(time(now));
     }
     all

@@ -13,6 +13,7 @@ mod kept;
 mod memory;
 mod process;
 mod protocol;
+pub mod running;
 
 #[cfg(target_os = "linux")]
 pub use host::node_host_main;
@@ -350,6 +351,9 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// The next events; ends when the runtime is gone. Only one receiver exists: the first caller's.
     fn events(&self) -> tokio::sync::mpsc::Receiver<RuntimeEvent>;
+
+    /// Answers while the runtime does (CRI's `Status`); an error, or nothing for a while, where it does not.
+    fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>>;
 
     /// Every sandbox and container the node has, running or not.
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>>;

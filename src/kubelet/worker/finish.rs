@@ -2,7 +2,6 @@
 
 use super::{After, Pass};
 use crate::api::DeleteOptions;
-use crate::base::clock::saturating_after;
 use crate::kubelet::observed::StopCause;
 use crate::kubelet::static_pods::is_static;
 use crate::kubelet::status::Moment;
@@ -24,8 +23,7 @@ impl Pass<'_> {
         // The terminal phase is in the API before the object goes (POD-1).
         self.write_status(Moment::Last);
         if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
-            tracing::warn!(pod = %self.pod.key(), "sandbox not removed: {error}");
-            return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
+            return After::Failed(format!("sandbox not removed: {error}"));
         }
         volumes::remove(self.node, &self.pod).await;
         let waiting = self.node.taken.lock().release(&uid);
@@ -33,7 +31,7 @@ impl Pass<'_> {
         self.give_address_back();
         if is_static(&self.pod) {
             if !self.remove_mirror() {
-                return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
+                return After::Failed("its mirror was not removed".into());
             }
         } else if !self.gone {
             let options = DeleteOptions {
@@ -45,10 +43,7 @@ impl Pass<'_> {
                 Ok(_) => {}
                 // Another pod has the name by now, or nobody.
                 Err(error) if error.is_gone() => {}
-                Err(error) => {
-                    tracing::warn!(pod = %self.pod.key(), "pod object not removed: {error}");
-                    return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
-                }
+                Err(error) => return After::Failed(format!("pod object not removed: {error}")),
             }
         }
         After::End(PassEnd::Removed)

@@ -142,6 +142,6 @@ impl Pass<'_> {
                 self.event(EventType::Warning, "FailedCreatePodSandBox", message);
             }
         }
-        self.after(result.map(drop))
+        super::after(result.map(drop))
     }
 }

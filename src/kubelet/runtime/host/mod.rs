@@ -14,6 +14,7 @@ mod child;
 mod container;
 mod environment;
 mod exec;
+mod held;
 mod image_root;
 mod inside;
 mod io;
@@ -26,6 +27,7 @@ mod listeners;
 pub(super) mod log_writer;
 mod memory_volumes;
 mod mounts;
+mod orphan;
 mod os;
 mod pause;
 mod pod;
@@ -59,6 +61,7 @@ use super::protocol::FromHost;
 use super::{ContainerId, PodUid, RuntimeError};
 use cgroup::Cgroups;
 use container::Container;
+pub(super) use held::Held;
 use isolation::Isolation;
 use journal::Journal;
 use pod::Pod;
@@ -99,6 +102,8 @@ struct Host {
     pods: RefCell<BTreeMap<PodUid, Rc<Pod>>>,
     listeners: RefCell<Vec<mpsc::UnboundedSender<FromHost>>>,
     ended: watch::Sender<bool>,
+    /// How many control planes are connected.
+    claims: watch::Sender<usize>,
 }
 
 impl Host {

@@ -121,8 +121,9 @@ impl Pod {
 
     /// Kills every process of the pod and waits until all are gone.
     pub(super) async fn stop(&self, host: &Host) {
-        self.ready.set(false);
+        let was_ready = self.ready.replace(false);
         let containers = self.containers.borrow().clone();
+        let ran = was_ready || containers.iter().any(|container| container.is_running());
         for container in &containers {
             container.kill();
         }
@@ -138,7 +139,9 @@ impl Pod {
         // Ended pods may be kept for long, and each would hold descriptors of this process.
         self.namespaces.take();
         host.cgroups.remove_pod(&self.spec.pod_uid);
-        host.pod_changed(&self.spec.pod_uid);
+        if ran {
+            host.pod_changed(&self.spec.pod_uid);
+        }
     }
 }
 
