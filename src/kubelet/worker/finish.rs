@@ -3,6 +3,7 @@
 use super::{After, Pass};
 use crate::api::DeleteOptions;
 use crate::kubelet::observed::StopCause;
+use crate::kubelet::runtime::SandboxRecord;
 use crate::kubelet::static_pods::is_static;
 use crate::kubelet::status::Moment;
 use crate::kubelet::sync_loop::PassEnd;
@@ -56,7 +57,7 @@ impl Pass<'_> {
         let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
         // What a static pod has come to is told by its mirror alone.
         let told = is_static(&self.pod) || plan::is_terminal(&self.pod);
-        if ends && told && !observed.sandbox.as_ref().is_some_and(|s| s.is_alive()) {
+        if ends && told && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
             self.give_address_back();
         }
     }
