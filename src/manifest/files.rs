@@ -139,7 +139,8 @@ mod tests {
     fn a_pipe_in_a_directory_is_refused_and_not_read() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("b.yaml");
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+            .unwrap();
         let error = collect(&directory.path().display().to_string(), false).unwrap_err();
         assert_eq!(error.to_string(), format!("{}: neither a file nor a directory", pipe.display()));
     }

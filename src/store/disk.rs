@@ -25,6 +25,7 @@ use crate::object::{Kind, Revision};
 const GROUP: usize = 4096;
 /// How long to wait before a group that the disk refused is tried again.
 const RETRY: Duration = Duration::from_millis(500);
+
 /// How far the disk is.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DiskState {
@@ -127,6 +128,9 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
+        // A test that fails must not wait for a disk that stands still.
+        #[cfg(test)]
+        self.gate.set(gate::Mood::Works);
         self.close();
     }
 }

@@ -247,7 +247,11 @@ mod tests {
         fs::create_dir(directory).unwrap();
         let store = Store::open(directory).unwrap();
         for n in 0..315 {
-            store.create(config_map(&n.to_string())).unwrap();
+            let stored = store.create(config_map(&n.to_string())).unwrap();
+            // Many groups of writes.
+            if n % 10 == 0 {
+                futures::executor::block_on(store.durable(stored.revision())).unwrap();
+            }
         }
         for object in store.list(Kind::ConfigMap, None).objects.iter().take(15) {
             store.remove(Kind::ConfigMap, &object.key(), object.revision()).unwrap();
@@ -350,7 +354,7 @@ mod tests {
             if what.contains("middle") || what.contains("end") || what.contains("last") {
                 assert!(left > 100, "{what}: {left} are left");
             }
-            assert!(store.revision().0 > 1_000_000, "{what}: no revision is given out again");
+            assert!(store.revision().0 >= 1_000_000, "{what}: no revision is given out again");
             assert!(tree(&state.with_extension("damaged-1")).len() == damaged.len(), "{what}");
             store.create(config_map("new")).unwrap();
             store.close();
@@ -362,7 +366,7 @@ mod tests {
     /// SAFE-2: a crash leaves the beginning of a write that nobody was told of.
     #[test]
     fn the_torn_end_of_a_journal_is_no_damage() {
-        for tear in [1, 7, 40, 4000] {
+        for tear in [1, 7, 40, 200] {
             let parent = tempfile::tempdir().unwrap();
             let state = parent.path().join("state");
             filled(&state);

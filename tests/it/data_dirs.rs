@@ -194,6 +194,7 @@ fn a_pipe_among_the_images_does_not_keep_a_cluster_from_starting() {
     let home = Home::new();
     std::fs::create_dir_all(home.data_dir().join("images")).unwrap();
     let pipe = home.data_dir().join("images/pipe.yaml");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
     home.start(&["--nodes", "0"]).stop();
 }
