@@ -64,11 +64,19 @@ fn con_6_what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind
     stage.press("n ctrl-d");
     stage.burst("esc down up");
     assert_eq!(acted(&stage.press("c")), ["kubectl cordon node-1"]);
-    // Nor does a key that is held down lock the keyboard.
+    // However long the burst is, all of it goes nowhere; the pause after it ends that.
     stage.press("ctrl-d");
     stage.burst("esc");
-    for _ in 0..6 {
-        stage.now += std::time::Duration::from_millis(200);
+    for _ in 0..10 {
+        for key in ["n", "o", "d", "c", "r"] {
+            stage.now += std::time::Duration::from_millis(200);
+            assert!(stage.burst(key).is_empty());
+        }
+    }
+    assert_eq!((stage.model.dialog.is_none(), stage.model.screens.len()), (true, 2));
+    // Nor does a key that is held down lock the keyboard.
+    for _ in 0..8 {
+        stage.now += std::time::Duration::from_millis(40);
         stage.burst("j");
     }
     assert_eq!(acted(&stage.burst("c")), ["kubectl cordon node-10"]);
