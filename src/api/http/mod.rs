@@ -32,6 +32,7 @@ mod resource;
 mod respond;
 mod review;
 mod sessions;
+mod shown;
 mod spdy;
 mod strict;
 pub mod table;
@@ -145,7 +146,12 @@ impl Server {
             wanted.settle(offer)?;
         }
         match target {
-            Target::Resource(target) => resource::answer(self, target, request, wanted).await,
+            Target::Resource(target) if shown::is_of_the_node(target.subresource) => {
+                resource::answer(self, target, request, wanted).await
+            }
+            Target::Resource(target) => {
+                shown::once_durable(self, resource::answer(self, target, request, wanted).await).await
+            }
             Target::Review(review) => review::answer(self, review, &user, request).await,
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::negotiate::{Form, MetaVersion};
 use super::request::{ResourceTarget, Wanted, not_allowed};
 use super::respond::Answer;
+use super::shown::Shown;
 use super::table::{self, IncludeObject, TableMeta};
 use super::{Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch};
 use crate::api::write::Part;
@@ -127,7 +128,8 @@ fn answer_one(
     object: &Arc<Object>,
 ) -> Response {
     let now = server.api().clock().now();
-    Answer::bytes(status, encode_one(served, wanted.form(), wanted.query.include_object(), now, object))
+    let bytes = encode_one(served, wanted.form(), wanted.query.include_object(), now, object);
+    Shown::up_to(object.revision(), Answer::bytes(status, bytes))
 }
 
 fn get(server: &Server, served: ServedKind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
@@ -138,7 +140,8 @@ fn get(server: &Server, served: ServedKind, key: &Key, wanted: &Wanted) -> Resul
 fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Result<Response, ApiError> {
     let page =
         server.inner.pages.page(server.api(), target.served, target.namespace.as_deref(), &wanted.query)?;
-    Ok(collection::answer(server, target.served, page, wanted))
+    let revision = page.revision;
+    Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)))
 }
 
 /// What the request says about how to write, besides the object.
@@ -397,8 +400,9 @@ async fn delete_collection(
     let (options, warnings) = with_default_propagation(target.kind(), delete_options(request, wanted).await?);
     let deleted =
         server.api().delete_collection(target.kind(), target.namespace.as_deref(), &selection, &options)?;
-    server.api().durable(server.api().revision()).await?;
-    let page = list::Page { revision: server.api().revision(), objects: deleted, next: None, remaining: 0 };
+    let revision = server.api().revision();
+    server.api().durable(revision).await?;
+    let page = list::Page { revision, objects: deleted, next: None, remaining: 0 };
     Ok(Answer::warn(collection::answer(server, target.served, page, wanted), &warnings))
 }
 

@@ -19,6 +19,7 @@ use super::on_demand::{self, Outlet};
 use super::pieces::Pieces;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
+use super::shown::Shown;
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
 use crate::base::clock::Clock;
@@ -101,7 +102,7 @@ pub(super) fn answer(
         }
     });
     let body = Body::from_stream(futures::StreamExt::map(stream, Ok::<_, Infallible>));
-    Ok(followed(body))
+    Ok(Shown::up_to(after, followed(body)))
 }
 
 /// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.
