@@ -216,7 +216,7 @@ impl Cluster {
 
     /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
     /// seconds at most.
-    pub fn killer(&self) -> impl FnOnce() + Send + 'static {
+    pub fn killer(&self) -> impl FnOnce() + Send + use<> {
         self.kubelets.killer()
     }
 

@@ -1,7 +1,7 @@
 //! Probes: when each is due and what its results mean (POD-5).
 //!
 //! The state machines here are pure; [`check`] does the asking. Thresholds, the startup gate and the
-//! initial results are those of Kubernetes' prober.
+//! initial results are those of Kubernetes' prober. Times are the steady clock's.
 
 pub mod check;
 
