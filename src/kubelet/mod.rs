@@ -45,7 +45,7 @@ use crate::object::Shared;
 use crate::reconcile::Caches;
 pub use node::NodeConfig;
 use node::{Closing, Node};
-use runtime::{PodUid, Runtime, RuntimeError};
+use runtime::{PodUid, Runtime, RuntimeError, SandboxSpec};
 pub use static_pods::StaticManifest;
 use sync_loop::{Engine, Note};
 
@@ -94,7 +94,10 @@ impl Kubelets {
         let found =
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
-            node.ips.lock().reserve(sandbox.spec.ip);
+            // An ended pod's address may be another's by now.
+            if sandbox.is_alive() {
+                node.ips.lock().reserve(sandbox.spec.ip, &sandbox.spec.pod_uid);
+            }
             for container in &sandbox.containers {
                 // What became unknown meanwhile is pulled again when it is needed.
                 if let Ok(image) = node.runtime.pull_image(&container.image).await
@@ -105,7 +108,10 @@ impl Kubelets {
             }
         }
         node::report(engine, &node).map_err(|error| StartError::Register { node: name.clone(), error })?;
-        engine.api.set_node_access(&name, Arc::new(access::Access { node: node.clone() }));
+        engine.api.set_node_access(
+            &name,
+            Arc::new(access::Access { node: node.clone(), clock: engine.clock.clone() }),
+        );
         engine.config_maps.synced().await;
         engine.secrets.synced().await;
         engine.services.synced().await;
@@ -118,7 +124,7 @@ impl Kubelets {
         .await;
         // What the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
-            let gone = remove_stray(engine.clone(), node.clone(), sandbox.spec.pod_uid.clone());
+            let gone = remove_stray(engine.clone(), node.clone(), sandbox.spec.clone());
             node.tasks.spawn("stray pod", gone);
         }
         if sandbox::needs_service_lines(&node.config) {
@@ -139,7 +145,8 @@ impl Kubelets {
 }
 
 /// Ends a pod that the API does not know, however often that has to be tried.
-async fn remove_stray(engine: Arc<Engine>, node: Arc<Node>, uid: PodUid) {
+async fn remove_stray(engine: Arc<Engine>, node: Arc<Node>, spec: SandboxSpec) {
+    let uid = spec.pod_uid;
     let timings = &engine.timings;
     let policy =
         BackoffPolicy { initial: timings.cleanup_back_off_initial.0, max: timings.cleanup_back_off_max.0 };
@@ -156,6 +163,7 @@ async fn remove_stray(engine: Arc<Engine>, node: Arc<Node>, uid: PodUid) {
         }
         engine.clock.sleep(policy.delay(failures)).await;
     }
+    node.ips.lock().give_back(spec.ip, &uid);
     volumes::remove_of(&node, &uid).await;
     tracing::info!(pod = uid, "a pod that the API does not know was removed");
 }

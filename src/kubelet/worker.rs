@@ -152,6 +152,7 @@ impl Pass<'_> {
         if !only_probes || self.state.told != Some(revision(&self.pod)) {
             self.write_status(Moment::Now);
         }
+        self.free_address();
         if self.state.observed.shutdown {
             // Only now may it be known to have ended for good.
             let last = self.plan();

@@ -13,6 +13,7 @@ mod kept;
 mod memory;
 mod process;
 mod protocol;
+pub mod running;
 
 #[cfg(target_os = "linux")]
 pub use host::node_host_main;
@@ -90,7 +91,13 @@ pub struct Security {
     pub no_new_privileges: bool,
     /// Root must not be whom it runs as (`runAsNonRoot`).
     pub non_root: bool,
-    /// Capabilities taken away, by name (`NET_RAW`, `ALL`), where there are any.
+    /// It keeps all of root's capabilities (`privileged`), where there are any.
+    #[serde(default)]
+    pub privileged: bool,
+    /// Capabilities beside containerd's defaults, by name (`NET_ADMIN`, `ALL`), where there are any.
+    #[serde(default)]
+    pub add_capabilities: Vec<String>,
+    /// Capabilities taken away, by name.
     pub drop_capabilities: Vec<String>,
 }
 
@@ -250,6 +257,13 @@ fn after_all<'a>(now: Timestamp, before: impl IntoIterator<Item = &'a ContainerR
     let last = before.into_iter().map(|container| container.started_at).max();
     let after = last.map(|last| crate::base::clock::saturating_after(last, Duration::from_nanos(1)));
     after.map_or(now, |after| after.max(now))
+}
+
+impl SandboxRecord {
+    /// Something of the pod lives: the sandbox, or a process that is left of it.
+    pub fn is_alive(&self) -> bool {
+        self.ready || self.containers.iter().any(|container| container.exit.is_none())
+    }
 }
 
 /// Something happened that the kubelet should look at.
