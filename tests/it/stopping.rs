@@ -231,6 +231,8 @@ fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
     let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, "")]);
     apply(&home, &instance, &mark);
     stop_host(&home, "node-1");
+    let exec = instance.kubectl_output(&["exec", "deployment/sleepers", "--", "true"]);
+    assert!(!exec.status.success(), "an error, and no wait for ever");
     instance.stop();
     assert_eq!(processes(&mark), BTreeMap::new());
 }
