@@ -127,7 +127,7 @@ impl Database {
         for (object, _) in objects {
             let mut text = Vec::new();
             object.write_json(&mut text);
-            batch.insert(&self.objects, record_key(object.kind(), &object.key()), text);
+            batch.insert(&self.objects, record_key(object.kind(), &object.key()), text.as_slice());
         }
         batch.insert(&self.meta, REVISION_KEY, revision.0.to_be_bytes());
         batch.commit().map_err(failure)

@@ -39,7 +39,7 @@ pub(super) async fn once_durable(
     // Read after the outcome, which therefore shows nothing newer.
     let current = server.api().revision();
     let shown = match &outcome {
-        Ok(response) => response.extensions().get().map_or(current, |Shown(shown)| *shown.min(&current)),
+        Ok(response) => response.extensions().get::<Shown>().map_or(current, |shown| shown.0.min(current)),
         // It is the disk itself that refuses, or that has not answered.
         Err(ApiError::Internal(_) | ApiError::Undecided(_)) => return outcome,
         Err(_) => current,
@@ -105,7 +105,9 @@ mod tests {
             let mut text = Vec::new();
             // Of a watch the first part is enough.
             while let Some(Ok(frame)) = bytes.frame().await {
-                text.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+                if let Some(data) = frame.data_ref() {
+                    text.extend_from_slice(data);
+                }
                 if path.contains("watch") {
                     break;
                 }
