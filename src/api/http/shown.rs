@@ -126,11 +126,12 @@ mod tests {
         let fixture = Fixture::new().await;
         fixture.store.set_disk(DiskMood::StandsStill);
         let durable = fixture.store.revision();
-        let (nothing, get) = (json!({}), Method::GET);
-        let mut writes = fixture.ask(Method::POST, MAPS, &named("new")).boxed_local();
+        let (nothing, get, taken) = (json!({}), Method::GET, named("new"));
+        let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
+        let dry_run = format!("{new}?dryRun=All");
+        let mut writes = fixture.ask(Method::POST, MAPS, &taken).boxed_local();
         assert!(futures::poll!(&mut writes).is_pending(), "a write waits, as ever");
         assert!(fixture.store.revision() > durable);
-        let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
         let table = "/api/v1/namespaces/default/configmaps?limit=1";
         let watch = format!("{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
         let mut reads: Vec<_> =
@@ -138,9 +139,7 @@ mod tests {
                 .into_iter()
                 .map(|path| fixture.ask(get.clone(), path, &nothing).boxed_local())
                 .collect();
-        let taken = named("new");
         reads.push(fixture.ask(Method::POST, MAPS, &taken).boxed_local());
-        let dry_run = format!("{new}?dryRun=All");
         reads.push(fixture.ask(Method::PUT, &dry_run, &taken).boxed_local());
         for _ in 0..20 {
             for read in &mut reads {
