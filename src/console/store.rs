@@ -307,11 +307,6 @@ impl Stores {
     pub fn latest_revision(&self) -> u64 {
         self.latest_revision
     }
-
-    /// Whether the stores an overview needs have had their first list.
-    pub fn synced(&self) -> bool {
-        self.pods.synced && self.nodes.synced && self.deployments.synced
-    }
 }
 
 fn count_pod(by_node: &mut HashMap<String, BTreeSet<Uid>>, looks: &mut BTreeMap<Look, usize>, pod: &Pod) {

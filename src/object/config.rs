@@ -69,6 +69,9 @@ timings! {
     image_back_off_initial = Seconds::new(10);
     /// The longest delay before an image is pulled again.
     image_back_off_max = Seconds::new(300);
+    /// What probes over the network find within so long after a container's start says nothing against it: another
+    /// kubelet would not know yet that it runs.
+    pod_relist = Seconds::new(1);
     /// How often a kubelet renews its node's Lease.
     node_lease_renew = Seconds::new(10);
     /// How often a kubelet writes its node's status when nothing changed.

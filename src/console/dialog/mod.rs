@@ -192,7 +192,9 @@ impl Dialog {
     }
 
     pub(super) fn current_notes(&self, cx: &Context<'_>) -> Vec<Note> {
-        let problems = self.fields.iter().filter_map(Field::problem).map(Note::Warning);
+        let problems = self.fields.iter().filter_map(Field::problem);
+        // What the last try said stands below already.
+        let problems = problems.filter(|problem| self.error.as_ref() != Some(problem)).map(Note::Warning);
         problems.chain((self.notes)(self, cx)).collect()
     }
 

@@ -28,13 +28,14 @@ impl Item {
     /// Why so many are asked about again.
     fn doubt(&self, wanted: i32) -> Option<String> {
         let much = self.now.filter(|now| *now > 0 && i64::from(wanted) > i64::from(*now) * MUCH);
-        let much = much.map(|now| format!("{} times of the {now} now", wanted / now));
+        let much = much
+            .map(|now| format!("{} times the {now} now", grouped(u64::from((wanted / now).unsigned_abs()))));
         let wanted = u64::from(wanted.unsigned_abs());
         let grows = self.now.is_none_or(|now| u64::from(now.unsigned_abs()) < wanted);
         let fits = self.fits.filter(|fits| grows && wanted > *fits);
         let fits = fits.map(|fits| format!("the ready nodes hold {}", grouped(fits)));
         let reasons: Vec<String> = much.into_iter().chain(fits).collect();
-        (!reasons.is_empty()).then(|| format!("{} to {}: {}", self.name, grouped(wanted), reasons.join("; ")))
+        (!reasons.is_empty()).then(|| format!("{} to {}: {}", self.name, grouped(wanted), reasons.join("\n")))
     }
 }
 

@@ -17,22 +17,35 @@ use crate::console::toast::Toast;
 /// much.
 const SETTLING: SignedDuration = SignedDuration::from_millis(300);
 
-/// A burst of keys is swallowed to its end, but no longer than this: a key that is held down comes through.
-const LONGEST_BURST: SignedDuration = SignedDuration::from_secs(1);
+/// So many times the same key in a row is a key that is held down, which nobody means for a dialog.
+const HELD: u32 = 6;
 
-/// The time after a dialog in which typed keys go nowhere.
+/// The time after a dialog in which typed keys go nowhere: until there was a pause.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settling {
     /// When it ends, unless something is typed before.
     ends: Timestamp,
-    /// When it ends at the latest.
-    at_last: Timestamp,
+    /// What was typed last, and how often in a row.
+    last: Option<(KeyEvent, u32)>,
 }
 
 impl Settling {
     fn from(now: Timestamp) -> Self {
-        let after = |time| now.saturating_add(time).unwrap_or(now);
-        Self { ends: after(SETTLING), at_last: after(LONGEST_BURST) }
+        Self { ends: now.saturating_add(SETTLING).unwrap_or(now), last: None }
+    }
+
+    /// Whether what is typed now still belongs to the dialog; it makes the time begin anew.
+    fn swallows(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
+        // A clock that was set back must not lock the keyboard.
+        if now >= self.ends || self.ends.duration_since(now) > SETTLING {
+            return false;
+        }
+        self.ends = now.saturating_add(SETTLING).unwrap_or(now);
+        self.last = match (self.last, key) {
+            (Some((last, times)), Some(key)) if last == key => Some((key, times + 1)),
+            (_, key) => key.map(|key| (key, 1)),
+        };
+        self.last.is_none_or(|(_, times)| times < HELD)
     }
 }
 
@@ -53,20 +66,16 @@ impl Model {
     }
 
     /// Whether something typed now is the rest of what a dialog was told, which is over.
-    fn is_settling(&mut self, now: Timestamp) -> bool {
-        let Some(settling) = &mut self.settling else { return false };
-        // A clock that was set back must not lock the keyboard.
-        let since = settling.at_last.duration_since(now);
-        if now >= settling.ends || since > LONGEST_BURST {
+    fn is_settling(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
+        let swallows = self.settling.as_mut().is_some_and(|settling| settling.swallows(key, now));
+        if !swallows {
             self.settling = None;
-            return false;
         }
-        settling.ends = now.saturating_add(SETTLING).unwrap_or(now).min(settling.at_last);
-        true
+        swallows
     }
 
     pub(super) fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Job> {
-        if types(key) && self.is_settling(now) {
+        if types(key) && self.is_settling(Some(key), now) {
             return Vec::new();
         }
         self.dirty = true;
@@ -106,7 +115,7 @@ impl Model {
     }
 
     pub(super) fn paste(&mut self, text: &str, now: Timestamp) -> Vec<Job> {
-        if self.is_settling(now) {
+        if self.is_settling(None, now) {
             return Vec::new();
         }
         self.dirty = true;

@@ -69,13 +69,12 @@ impl Model {
                     }
                 }
                 Effect::Prompt(text) => self.open_prompt(Ask::Command, text),
-                Effect::TakeBack(id) if self.shared.read_only => {
-                    tracing::debug!(?id, "read-only: nothing is taken back");
+                Effect::TakeBack(_) if self.shared.read_only => {
+                    self.toast(Toast::failed("read-only: nothing was changed"), now);
                 }
                 Effect::TakeBack(id) => {
-                    if let Some(action) = self.shared.journal.take_back(id) {
-                        jobs.push(Job::Act(Box::new(action)));
-                    }
+                    let back = self.shared.journal.take_back(id);
+                    jobs.extend(back.map(|action| Job::Act(Box::new(action))));
                 }
                 Effect::Command(command) => jobs.extend(self.command(command, now)),
                 Effect::Redraw => jobs.push(Job::Redraw),

@@ -38,8 +38,7 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
                     (Some(("-n" | "--namespace", name)), _) => {
                         effects.push(Effect::Scope(namespace(name, model)?));
                     }
-                    (Some(("--selector", labels)), _) => filter.extend(["-l", labels]),
-                    (_, Some(labels)) => filter.extend(["-l", labels]),
+                    (Some(("--selector", labels)), _) | (_, Some(labels)) => filter.extend(["-l", labels]),
                     _ => {
                         return Err(format!(
                             "{word} is not understood; there are -n NAMESPACE, -A, -l LABEL=VALUE, /TEXT"

@@ -84,7 +84,7 @@ impl JournalScreen {
         let Some(entry) = cx.journal.entry(id) else { return Vec::new() };
         match seen {
             Err(why_not) => {
-                vec![Effect::failed(format!("{} is not taken back: {why_not}", entry.outcome.action.title))]
+                vec![Effect::failed(format!("not taken back: {why_not}"))]
             }
             Ok(Look { changes: Some(changes), .. }) if changes.is_empty() => {
                 let object = entry.outcome.action.target.describe();

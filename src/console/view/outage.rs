@@ -1,5 +1,7 @@
 //! The banner of an outage: since when the server does not answer, when it is tried again, and why.
 
+use std::borrow::Cow;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
@@ -34,26 +36,30 @@ pub(super) fn draw(outage: &Outage, model: &Model, cx: &Context<'_>, frame: &mut
     frame.render_widget(Line::from(Span::styled(text, style)), area);
 }
 
+/// The end of a chain of causes in so many columns, from the first cause on that fits whole.
+fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
+    let starts = std::iter::once(0).chain(why.match_indices(": ").map(|(at, colon)| at + colon.len()));
+    let whole = starts.map(|at| &why[at..]).find(|end| end.width() <= columns);
+    whole.map_or_else(|| tail(why, columns), Cow::Borrowed)
+}
+
 /// What matters most first; of the reason its end, which says what happened, as far as there is room.
 fn words(outage: &Outage, model: &Model, cx: &Context<'_>, room: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
-    let mut text = if outage.kinds.is_empty() {
-        format!(" ✖ no answer for {elapsed}")
-    } else {
-        let kinds: Vec<String> = outage.kinds.iter().map(|kind| kind.kind().plural.clone()).collect();
-        format!(" ✖ {}: no answer for {elapsed}", kinds.join(", "))
+    let kinds: Vec<String> = outage.kinds.iter().map(|kind| kind.kind().plural.clone()).collect();
+    let of = if kinds.is_empty() { String::new() } else { format!("{}: ", kinds.join(", ")) };
+    let wait = match seconds_until(cx.now, outage.retry_at) {
+        0 => "trying again".to_owned(),
+        wait => format!("again in {wait} s"),
     };
-    let wait = seconds_until(cx.now, outage.retry_at);
-    text.push_str(&if wait > 0 { format!(", again in {wait} s") } else { ", trying again".to_owned() });
-    if let Some(key) = cx.bindings.key(Command::Refresh) {
-        text.push_str(&format!(", {key} now"));
-    }
+    let key = cx.bindings.key(Command::Refresh).map(|key| format!(", {key} now")).unwrap_or_default();
+    let mut text = format!(" ✖ {of}no answer for {elapsed}, {wait}{key}");
     let origin = clean(&model.setup.origin);
     let why = clean(&outage.why);
     for more in [why, origin] {
         let left = room.saturating_sub(text.width() + 4);
         if left >= 12 && !more.is_empty() {
-            text = format!("{text} · {}", tail(&more, left));
+            text = format!("{text} · {}", end_of(&more, left));
         }
     }
     text

@@ -1,10 +1,14 @@
 //! The journal: every kind of change is remembered with its kubectl command and taken back with one key (CON-15).
 
+use k8s_openapi::api::apps::v1::Deployment;
 use podium::console::action::{Mutation, Outcome};
+use podium::console::dialog::scale;
 use podium::console::edit;
-use podium::console::journal::Look;
-use podium::console::message::{Data, Message};
+use podium::console::effect::Outbox;
+use podium::console::journal::{Journal, Look, look};
+use podium::console::message::{Data, Message, ScreenId};
 use podium::console::model::Job;
+use podium::console::resource::{ObjectRef, Watched};
 use podium::console::screen::journal::Loaded;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
@@ -12,6 +16,7 @@ use serde_json::{Value, json};
 use super::parts::revision;
 use super::stage::{Stage, cluster, objects};
 use super::{acted, shows, succeed};
+use crate::instance::Home;
 
 /// Presses `u` in the journal, for the newest change, and lets the server say what the object is `now` and
 /// would be `then`. The question is on the screen, or a refusal.
@@ -132,7 +137,7 @@ fn con_17_an_undo_says_what_it_changes_of_what_is_there_now() {
     let screen = stage.model.top().0;
     stage.send(Message::Data(screen, Data::Journal(gone)));
     assert!(stage.model.dialog.is_none());
-    shows(&stage.screen(), &["is not taken back: Deployment default/web is gone"]);
+    shows(&stage.screen(), &["✖ not taken back: Deployment default/web is gone"]);
 }
 
 /// HOUSE 3: two changes of one title are two changes.
@@ -213,7 +218,7 @@ fn con_15_what_could_not_be_taken_back_can_be_tried_again() {
     stage.send(Message::Acted(Box::new(Outcome { action: *action, error, after: None })));
     // The failure is the newest line; the change itself stands below it.
     stage.press("j");
-    shows(&stage.screen(), &["✖ uncordon", "✔ cordon", "<u> undo"]);
+    shows(&stage.screen(), &["✖ uncordon", "✔ cordon Node node-1 <u> undo"]);
     assert!(stage.press("u").iter().any(|job| matches!(job, Job::Start(_))));
 }
 
@@ -234,4 +239,50 @@ fn con_5_an_image_that_is_set_records_its_change_cause() {
         Some(&json!("kubectl set image deployment/api -n default main=nginx:1.28"))
     );
     assert_eq!(body.pointer("/spec/template/spec/containers/0/image"), Some(&json!("nginx:1.28")));
+}
+
+const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  \
+    selector: {matchLabels: {app: web}}\n  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: pause}]}}\n";
+
+/// CONSOLE-FOUND 1: what an undo would change is the server's word, also when others changed the object since.
+#[tokio::test(flavor = "multi_thread")]
+async fn con_17_the_server_says_what_an_undo_would_change_now() {
+    let home = Home::new();
+    let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
+    let file = home.path("web.yaml");
+    std::fs::write(&file, WEB).unwrap();
+    let apply = || server.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    apply();
+    let client = server.impatient_client().await;
+    let api: kube::Api<Deployment> = kube::Api::default_namespaced(client.clone());
+    let target = ObjectRef::of(Watched::Deployments, &api.get("web").await.unwrap());
+    let (sender, mut inbox) = tokio::sync::mpsc::channel(16);
+    let out = Outbox::new(client, sender, ScreenId(1));
+    out.act(scale::action(&target, Some(1), 3)).await.unwrap();
+    let Some(Message::Acted(outcome)) = inbox.recv().await else { panic!("an outcome") };
+    let mut journal = Journal::default();
+    journal.record(jiff::Timestamp::UNIX_EPOCH, *outcome);
+    let entry = journal.entries()[0].clone();
+    let inverse = entry.inverse().unwrap();
+    let asked = || look(&out, &inverse, entry.outcome.after.as_ref());
+    let told = |changes: &[edit::merge::Change]| -> Vec<String> {
+        let plain = |value: &Option<Value>| value.as_ref().map(edit::merge::plain).unwrap_or_default();
+        changes.iter().map(|c| format!("{} {} → {}", c.path, plain(&c.from), plain(&c.to))).collect()
+    };
+
+    let seen = asked().await.unwrap();
+    assert_eq!(told(seen.changes.as_deref().unwrap()), ["spec.replicas 3 → 1"]);
+    assert!(seen.since.is_empty(), "{seen:?}");
+    server.kubectl(&["scale", "deploy/web", "--replicas=5"]);
+    let seen = asked().await.unwrap();
+    assert_eq!(told(seen.changes.as_deref().unwrap()), ["spec.replicas 5 → 1"]);
+    assert_eq!(told(&seen.since), ["spec.replicas 3 → 5"]);
+    server.kubectl(&["scale", "deploy/web", "--replicas=1"]);
+    assert_eq!(asked().await.unwrap().changes, Some(Vec::new()), "it is so already");
+    assert_eq!(api.get("web").await.unwrap().spec.replicas, Some(1), "looking changes nothing");
+    server.kubectl(&["delete", "deploy/web"]);
+    assert_eq!(asked().await.unwrap_err(), "Deployment default/web is gone");
+    apply();
+    assert_eq!(asked().await.unwrap_err(), "Deployment default/web is another object by now");
+    server.stop();
 }

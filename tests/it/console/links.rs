@@ -43,7 +43,7 @@ fn con_18_while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on() {
         }
         assert_eq!(stage.screen(), before, "a stumble is nobody's business");
         let wake = stage.model.shared.wake.get().expect("it is told when it is more");
-        assert_eq!((wake - stage.now).get_milliseconds(), 1_000);
+        assert_eq!(wake.duration_since(stage.now), SignedDuration::from_secs(1));
         pass(&mut stage, 12);
         for kind in Watched::ALL {
             down(&mut stage, kind, 4);

@@ -8,6 +8,7 @@
 //! nothing here starts a thread.
 
 mod arguments;
+mod capabilities;
 mod cgroup;
 mod child;
 mod container;
@@ -42,6 +43,7 @@ mod socket;
 mod spawn;
 mod start;
 mod view;
+mod watched_memory;
 mod wire;
 
 use std::cell::RefCell;
@@ -149,9 +151,9 @@ impl Host {
         let mut ticks = tokio::time::interval(SAMPLE_PERIOD);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let pods: Vec<Rc<Pod>> = self.pods.borrow().values().cloned().collect();
-            let containers = pods.iter().flat_map(|pod| pod.containers.borrow().clone());
-            if containers.filter(|container| container.watch_memory()).count() == 0 {
+            // Nothing of a pod is held while it is waited: it may go meanwhile.
+            let watched = self.pods.borrow().values().filter(|pod| pod.watch_memory()).count();
+            if watched == 0 {
                 self.watching.notified().await;
             }
             ticks.tick().await;
