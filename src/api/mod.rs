@@ -138,6 +138,11 @@ impl Api {
         self.store().durable(revision).await
     }
 
+    /// Why no write is accepted now, if so: the disk is full or fails.
+    pub fn refuses_writes(&self) -> Option<String> {
+        self.store().refuses_writes()
+    }
+
     /// The object with this key.
     pub fn get(&self, kind: Kind, key: &Key) -> Result<Arc<Object>, ApiError> {
         self.store().get(kind, key).ok_or_else(|| ApiError::not_found(kind, key))

@@ -7,5 +7,6 @@ pub mod cron;
 pub mod dial_error;
 pub mod nearest;
 pub mod resolv_conf;
+pub mod streams;
 pub mod task;
 pub mod time_zone;

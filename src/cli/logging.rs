@@ -43,14 +43,14 @@ pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> L
             (Some(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)), Some(guard))
         }
         Err(error) => {
-            eprintln!("podium: no log file in {}: {error}", directory.display());
+            super::output::note(&format!("podium: no log file in {}: {error}", directory.display()));
             (None, None)
         }
     };
     let shown = (stderr == Stderr::Shown).then(|| {
         let ansi =
             std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none();
-        tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(std::io::stderr)
+        tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(super::output::LogStderr)
     });
     let level = LevelFilter::from_level(level);
     // Libraries tell of what they do at levels that would drown our own.

@@ -1,6 +1,5 @@
 //! `podium serve`: the control plane alone.
 
-use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -68,7 +67,7 @@ async fn until_ready(cluster: &Cluster, manifests: Vec<crate::manifest::Document
     apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await?;
     // The one line on stdout. A reader that is gone is no reason to stop.
     let line = format!("ready {} kubeconfig={}", cluster.url(), cluster.kubeconfig().display());
-    let _ = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
+    super::output::say(&line);
     Ok(())
 }
 
@@ -110,6 +109,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
     check_components(&args.disable)?;
     let mut config = ClusterConfig {
         ephemeral: args.ephemeral,
+        accept_data_loss: args.accept_data_loss,
         listen: args.listen,
         expose: args.expose,
         nodes: args.nodes.map(usize::from),

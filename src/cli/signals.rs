@@ -63,7 +63,10 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hang_up.recv() => "SIGHUP",
+            _ = self.hang_up.recv() => {
+                crate::base::streams::replace_dead();
+                "SIGHUP"
+            }
         }
     }
 }

@@ -242,6 +242,18 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError>
     })
 }
 
+/// The process of the instance that runs on a data directory: the one that signed its lock, and holds it open.
+pub fn running_instance(directory: &Path) -> Option<u32> {
+    let lock = directory.join(LOCK);
+    let pid: u32 = fs::read_to_string(&lock).ok()?.trim().parse().ok()?;
+    let about = fs::metadata(&lock).ok()?;
+    let opened = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let is_lock = |file: fs::DirEntry| {
+        fs::metadata(file.path()).is_ok_and(|open| (open.dev(), open.ino()) == (about.dev(), about.ino()))
+    };
+    opened.into_iter().any(is_lock).then_some(pid)
+}
+
 /// Takes the lock of a data directory.
 fn lock(directory: &Path) -> Result<File, DataDirError> {
     let path = directory.join(LOCK);

@@ -25,7 +25,7 @@ use crate::object::node::is_ready;
 use crate::object::{Kind, Shared};
 use crate::reconcile::Caches;
 use crate::scheduler::config::ConfigError as SchedulerConfigError;
-use crate::store::{Store, StoreError};
+use crate::store::{Loss, Store, StoreError};
 
 /// The API's port unless another is asked for.
 const DEFAULT_PORT: u16 = 6443;
@@ -117,7 +117,7 @@ impl Cluster {
         let addresses = Arc::new(AddressPlan::take(addresses));
         data_dir.write("slot", &addresses.slot().to_string())?;
 
-        let store = open_store(&data_dir, config.ephemeral).await?;
+        let store = open_store(&data_dir, &config).await?;
         let clock = Clock::machine();
         let token_key = data_dir.secret("sa.key", Signer::generate_key)?;
         let api_config = ApiConfig {
@@ -283,12 +283,13 @@ async fn listen(asked: Option<SocketAddr>, expose: bool) -> Result<TcpListener, 
     }
 }
 
-async fn open_store(data_dir: &DataDir, ephemeral: bool) -> Result<Store, StartError> {
-    if ephemeral {
+async fn open_store(data_dir: &DataDir, config: &ClusterConfig) -> Result<Store, StartError> {
+    if config.ephemeral {
         return Ok(Store::ephemeral());
     }
     let directory = data_dir.directory("state")?;
-    let opened = tokio::task::spawn_blocking(move || Store::open(&directory)).await;
+    let loss = if config.accept_data_loss { Loss::Accepted } else { Loss::Refused };
+    let opened = tokio::task::spawn_blocking(move || Store::open_with(&directory, loss)).await;
     Ok(opened.map_err(|e| StoreError::Disk(e.to_string()))??)
 }
 

@@ -92,7 +92,10 @@ impl Kubelets {
         let found =
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
-            node.ips.lock().reserve(sandbox.spec.ip);
+            // An ended pod's address may be another's by now.
+            if sandbox.is_alive() {
+                node.ips.lock().reserve(sandbox.spec.ip, &sandbox.spec.pod_uid);
+            }
             for container in &sandbox.containers {
                 // What became unknown meanwhile is pulled again when it is needed.
                 if let Ok(image) = node.runtime.pull_image(&container.image).await
@@ -103,7 +106,10 @@ impl Kubelets {
             }
         }
         node::report(engine, &node).map_err(|error| StartError::Register { node: name.clone(), error })?;
-        engine.api.set_node_access(&name, Arc::new(access::Access { node: node.clone() }));
+        engine.api.set_node_access(
+            &name,
+            Arc::new(access::Access { node: node.clone(), clock: engine.clock.clone() }),
+        );
         engine.config_maps.synced().await;
         engine.secrets.synced().await;
         engine.services.synced().await;
@@ -116,7 +122,7 @@ impl Kubelets {
         .await;
         // What the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
-            let (node, uid) = (node.clone(), sandbox.spec.pod_uid.clone());
+            let (node, uid, ip) = (node.clone(), sandbox.spec.pod_uid.clone(), sandbox.spec.ip);
             node.tasks.clone().spawn("stray pod", async move {
                 let gone = match node.runtime.stop_sandbox(&uid).await {
                     Ok(()) => node.runtime.remove_sandbox(&uid).await,
@@ -124,6 +130,7 @@ impl Kubelets {
                 };
                 match gone {
                     Ok(()) => {
+                        node.ips.lock().give_back(ip, &uid);
                         volumes::remove_of(&node, &uid).await;
                         tracing::info!(pod = uid, "a pod that the API does not know was removed");
                     }

@@ -1,6 +1,7 @@
 //! A node: its Node object, heartbeats and what its pods share (NODE-1).
 
 pub(super) mod health;
+mod machine_ids;
 mod object;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,6 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
+mod addresses;
 mod early_deletes;
 mod environments;
 mod image_pulls;

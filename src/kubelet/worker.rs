@@ -146,6 +146,7 @@ impl Pass<'_> {
         if !only_probes || self.state.told != Some(revision(&self.pod)) {
             self.write_status(Moment::Now);
         }
+        self.free_address();
         if self.state.observed.shutdown {
             // Only now may it be known to have ended for good.
             let last = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);

@@ -69,6 +69,9 @@ timings! {
     image_back_off_initial = Seconds::new(10);
     /// The longest delay before an image is pulled again.
     image_back_off_max = Seconds::new(300);
+    /// What probes over the network find within so long after a container's start says nothing against it: another
+    /// kubelet would not know yet that it runs.
+    pod_relist = Seconds::new(1);
     /// How often a kubelet renews its node's Lease.
     node_lease_renew = Seconds::new(10);
     /// How often a kubelet writes its node's status when nothing changed.
@@ -125,6 +128,10 @@ timings! {
     event_time_to_live = Seconds::new(3600);
     /// How long an orphaned disruption of a budget counts when its pod is not seen deleted.
     disruption_timeout = Seconds::new(120);
+    /// How long the host of a node and its pods live on that no control plane claims (not Kubernetes').
+    unclaimed_host = Seconds::new(86_400);
+    /// How long changes are kept for watches that resume, as etcd's compaction does.
+    watch_history = Seconds::new(300);
     /// How often a watch with bookmarks gets one.
     watch_bookmark = Seconds::new(60);
 }

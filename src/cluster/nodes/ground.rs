@@ -93,6 +93,7 @@ impl Ground {
             namespaces: self.config.file.namespaces,
             cgroups: self.config.file.cgroups,
             pod_pids_limit: self.config.file.pod_pids_limit,
+            unclaimed: self.api.timings().unclaimed_host.0,
             request_timeout: self.api.timings().runtime_request_timeout.0,
             status_timeout: self.api.timings().runtime_status_timeout.0,
         })

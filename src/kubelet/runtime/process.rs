@@ -47,6 +47,8 @@ pub struct ProcessConfig {
     pub cgroups: bool,
     /// How many processes a pod may have (`podPidsLimit`), where there are control groups.
     pub pod_pids_limit: Option<u64>,
+    /// How long a host lives on that no control plane claims.
+    pub unclaimed: Duration,
     /// How long the host may take to answer; a command gets this on top of its own time.
     pub request_timeout: Duration,
     /// How long the host may take to say that it is there.

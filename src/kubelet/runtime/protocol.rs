@@ -107,6 +107,18 @@ pub(super) struct Launch {
     pub(super) image_root: Option<PathBuf>,
 }
 
+impl Launch {
+    /// What may be written down of it. Values of variables may come from Secrets, and so may words of a command: a
+    /// host after this one needs neither, for what this one runs ends with it.
+    pub(super) fn without_values(&self) -> Self {
+        let mut written = self.clone();
+        written.argv.clear();
+        let spec = &mut written.spec;
+        (spec.env, spec.command, spec.args) = (Vec::new(), Vec::new(), Vec::new());
+        written
+    }
+}
+
 /// One request on a control connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {

@@ -2,10 +2,12 @@
 
 use super::{After, Pass};
 use crate::api::DeleteOptions;
+use crate::kubelet::observed::StopCause;
+use crate::kubelet::runtime::SandboxRecord;
 use crate::kubelet::static_pods::is_static;
 use crate::kubelet::status::Moment;
 use crate::kubelet::sync_loop::PassEnd;
-use crate::kubelet::{logs, spec, volumes};
+use crate::kubelet::{logs, plan, spec, volumes};
 use crate::object::Kind;
 
 impl Pass<'_> {
@@ -27,10 +29,7 @@ impl Pass<'_> {
         volumes::remove(self.node, &self.pod).await;
         let waiting = self.node.taken.lock().release(&uid);
         self.engine.look_at(waiting);
-        let host_network = spec::spec(&self.pod).host_network == Some(true);
-        if let Some(ip) = self.state.observed.ip.filter(|_| !host_network) {
-            self.node.ips.lock().give_back(ip);
-        }
+        self.give_address_back();
         if is_static(&self.pod) {
             if !self.remove_mirror() {
                 return After::Failed("its mirror was not removed".into());
@@ -49,6 +48,24 @@ impl Pass<'_> {
             }
         }
         After::End(PassEnd::Removed)
+    }
+
+    /// Lets go of the address of a pod that has ended for good, once the API tells so: until then it may be given
+    /// to no other pod, or what is sent to this one would reach that one.
+    pub(super) fn free_address(&self) {
+        let observed = &self.state.observed;
+        let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
+        // What a static pod has come to is told by its mirror alone.
+        let told = is_static(&self.pod) || plan::is_terminal(&self.pod);
+        if ends && told && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
+            self.give_address_back();
+        }
+    }
+
+    fn give_address_back(&self) {
+        if let Some(ip) = self.state.observed.ip {
+            self.node.ips.lock().give_back(ip, self.pod.uid());
+        }
     }
 
     /// For attempts that failed without a message and may speak through their log: its last lines (POD-9).

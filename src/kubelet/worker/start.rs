@@ -38,7 +38,7 @@ impl Pass<'_> {
             Ok(image) => image,
             Err(after) => return after,
         };
-        let resolved = match self.resolve(&container, attempt) {
+        let mut resolved = match self.resolve(&container, attempt) {
             Ok(resolved) => resolved,
             Err((reason, message)) => return self.create_failed(name, reason, message),
         };
@@ -49,6 +49,9 @@ impl Pass<'_> {
                 .and_then(|e| e.target_container_name.clone()),
             _ => None,
         };
+        if let Some(target) = &target {
+            self.add_variables_of(target, &mut resolved.env);
+        }
         let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
         let now = self.now();
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
@@ -124,8 +127,18 @@ impl Pass<'_> {
         After::Next
     }
 
-    /// Everything the runtime needs to know of the attempt; otherwise the waiting reason and message.
-    fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, (&'static str, String)> {
+    /// Gives a debugger the variables of the container that it looks at, below its own: a runtime that was started
+    /// anew does not know them any more. What cannot be had by now is left out.
+    fn add_variables_of(&self, target: &str, env: &mut Vec<(String, String)>) {
+        if let Some((_, container)) = spec::container(&self.pod, target)
+            && let Ok(variables) = self.variables(&container)
+        {
+            env.splice(..0, variables);
+        }
+    }
+
+    /// A container's environment.
+    fn variables(&self, container: &Container) -> Result<Vec<(String, String)>, EnvError> {
         let pod = resize::allocated_pod(&self.pod, &self.state.observed.resize);
         let sources = Sources {
             pod: &pod,
@@ -140,8 +153,13 @@ impl Pass<'_> {
             secret: &|name| self.engine.secrets.get(&crate::object::Key::new(self.pod.namespace(), name)),
             services: &|| environment::visible_services(&self.engine.services, self.pod.namespace()),
         };
+        environment::resolve(&sources)
+    }
+
+    /// Everything the runtime needs to know of the attempt; otherwise the waiting reason and message.
+    fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, (&'static str, String)> {
         let told = |error: EnvError| (error.reason(), error.to_string());
-        let env = environment::resolve(&sources).map_err(told)?;
+        let env = self.variables(container).map_err(told)?;
         let (command, args) = environment::resolve_words(container, &env).map_err(told)?;
         let mounts = volumes::mounts(self.node, &self.pod, container, &env)
             .map_err(|message| ("CreateContainerConfigError", message))?;

@@ -50,6 +50,7 @@ pub(crate) fn config(state_dir: &Path, life: HostLife, namespaces: bool) -> Proc
         namespaces,
         cgroups: true,
         pod_pids_limit: Some(64),
+        unclaimed: Duration::from_mins(10),
         request_timeout: Duration::from_mins(2),
         status_timeout: Duration::from_secs(10),
     }

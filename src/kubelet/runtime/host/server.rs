@@ -78,8 +78,9 @@ impl Host {
                 }
             },
             Purpose::Attach { id, streams } => {
-                let running = self.container(&id).ok().filter(|container| container.is_running());
-                if let Some(container) = running {
+                // One that has ended is told of as well: the kubelet says for how long it may be asked for.
+                let started = self.container(&id).ok().filter(|container| !container.starting.get());
+                if let Some(container) = started {
                     write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
                     Self::serve_attach(container, streams, reader, writer).await;
                     Ok(())
@@ -97,6 +98,7 @@ impl Host {
         reader: OwnedReadHalf,
         mut writer: OwnedWriteHalf,
     ) -> std::io::Result<()> {
+        let _claim = self.claim();
         let mut reader = BufReader::new(reader);
         let (sender, mut frames) = mpsc::unbounded_channel::<FromHost>();
         self.listeners.borrow_mut().push(sender.clone());
@@ -266,7 +268,7 @@ fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usa
         let mut usage = process_tree::usage(processes, &members);
         let group = container.group.get();
         if !group.is_some_and(Group::limits_memory) {
-            usage.memory_bytes += container.memory_in_volumes();
+            usage.memory_bytes += pod.bytes_in_files(container);
         }
         if let Some(group) = group {
             group.improve(&mut usage);

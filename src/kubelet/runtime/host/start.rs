@@ -33,7 +33,7 @@ use super::{Host, child, layered, pause, reachable, signals, write_journal};
 const TO_DIE: Duration = Duration::from_secs(30);
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
-/// [--no-cgroups] [--pod-pids-limit NUMBER]`.
+/// [--no-cgroups] [--pod-pids-limit NUMBER] [--unclaimed SECONDS]`.
 ///
 /// Prints one line on standard output: `ready`, or why not. Must be called while the process has one thread.
 pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -109,11 +109,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         pods: RefCell::new(pods),
         listeners: RefCell::default(),
         ended: watch::Sender::new(false),
+        claims: watch::Sender::new(0),
     });
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at("event loop"))?;
     let local = tokio::task::LocalSet::new();
-    let outcome = local.block_on(&runtime, host.live(&arguments.socket, arguments.lifeline));
+    let outcome = local.block_on(&runtime, host.live(arguments));
     outcome.map_err(at("host"))?;
     drop(lock);
     Ok(())
@@ -146,14 +147,14 @@ fn take_over(dir: &Path, memory: Option<&Path>) -> io::Result<(BTreeMap<PodUid, 
 }
 
 impl Host {
-    async fn live(self: Rc<Self>, socket: &Path, lifeline: bool) -> io::Result<()> {
+    async fn live(self: Rc<Self>, arguments: &Arguments) -> io::Result<()> {
         tokio::task::spawn_local(self.reaper.clone().run(reaper::child_signals()?));
         // Only taking them: the terminal's and the user's Ctrl-C are not for us.
         let _hangup = signal(SignalKind::hangup())?;
         let _interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
 
-        let socket = reachable(socket)?;
+        let socket = reachable(&arguments.socket)?;
         match fs::remove_file(&socket.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -168,7 +169,11 @@ impl Host {
         let mut ended = self.ended.subscribe();
         tokio::select! {
             _ = terminate.recv() => self.stop_all().await,
-            () = cut(lifeline) => self.stop_all().await,
+            () = cut(arguments.lifeline) => self.stop_all().await,
+            why = self.orphaned(arguments.unclaimed) => {
+                eprintln!("node host: {why}: it ends, and its pods with it");
+                self.stop_all().await;
+            }
             _ = ended.wait_for(|ended| *ended) => {
                 // The answer to the shutdown is on its way.
                 tokio::task::yield_now().await;

@@ -191,6 +191,7 @@ impl Shared {
         if let Some(limit) = self.config.pod_pids_limit {
             command.arg("--pod-pids-limit").arg(limit.to_string());
         }
+        command.arg("--unclaimed").arg(self.config.unclaimed.as_secs_f64().to_string());
         command.stdout(Stdio::piped()).stderr(log).current_dir("/");
         let mut child = command
             .spawn()
