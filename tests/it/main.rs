@@ -4,6 +4,7 @@
 mod bad_input;
 mod batch;
 mod bench;
+mod closing_lines;
 mod console;
 mod controllers;
 mod crash;
@@ -15,6 +16,7 @@ mod instance;
 mod kubectl;
 mod layers;
 mod limits;
+mod needs;
 mod network;
 mod node_set;
 mod ordinary_user;

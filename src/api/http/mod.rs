@@ -9,6 +9,8 @@ mod auth;
 mod body;
 mod channels;
 pub mod discovery;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod list;
 mod logs;
 mod metrics;

@@ -5,6 +5,8 @@
 //!
 //! Architecture Invariant: nothing here knows the API server, restart policies or probes.
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 pub mod hollow;
 #[cfg(target_os = "linux")]
 mod host;

@@ -11,12 +11,13 @@ use podium::kubelet::runtime::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::node::{BOTH, Node, config, left_in, sandbox, shell, soon, until, words};
+use super::node::{Node, config, left_in, modes, sandbox, shell, soon, until, words};
+use crate::instance::HostDirectory;
 
 impl Node {
     /// A node whose host may take only so long to answer.
     async fn impatient(life: HostLife, namespaces: bool) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = HostDirectory::new();
         let config = ProcessConfig {
             request_timeout: Duration::from_secs(1),
             status_timeout: Duration::from_millis(500),
@@ -75,7 +76,7 @@ async fn a_host_that_does_not_answer_is_an_error_and_no_wait() {
 /// RELIABILITY-FOUND 7, SAFE-3: stopping does not depend on the host.
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_killed_with_all_it_holds() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let node = Node::impatient(HostLife::OfControlPlane, namespaces).await;
         let script = "trap '' TERM; (setsid env -i sleep 1000 &); setsid sleep 1000 & sleep 1000";
         soon("start", async { while node.runtime.start_container(shell("main", script)).await.is_err() {} })
@@ -122,7 +123,7 @@ async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
 /// RELIABILITY-FOUND 29: after kill -9 of the control plane the hook it had begun went on beside the next one's.
 #[tokio::test]
 async fn a_command_ends_with_the_control_plane_that_asked() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let node = Node::with_life(HostLife::Own, namespaces).await;
         let container = node.sh("sleep 1000").await;
         // A number of seconds that no other test sleeps.
