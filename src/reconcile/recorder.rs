@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
 use crate::api::{Api, ApiError};
+use crate::base::quote::printable;
 use crate::object::{Key, Object};
 
 /// Repeated events remembered; the oldest half is forgotten beyond that.
@@ -63,8 +64,9 @@ struct Same {
     message: String,
 }
 
-/// Kubernetes keeps 1 KiB of a message.
-fn shortened(mut message: String) -> String {
+/// Kubernetes keeps 1 KiB of a message. What others wrote stands in it, and may not drive a terminal (SEC-3).
+fn shortened(message: &str) -> String {
+    let mut message = printable(message).into_owned();
     let end = message.floor_char_boundary(1024);
     message.truncate(end);
     message
@@ -121,7 +123,7 @@ impl Recorder {
             field_path: about.field_path.clone(),
             type_,
             reason: reason.into(),
-            message: shortened(message),
+            message: shortened(&message),
         };
         let known = self.inner.known.lock().events.get(&same).map(|(key, _)| key.clone());
         let again = known.map(|key| self.count_again(&key));
