@@ -26,8 +26,8 @@
 //! A test (`tests/it/layers.rs`) holds this table.
 //!
 //! **A write** is validated, applied in memory under one short lock that gives it the next revision, and handed
-//! in that order to the disk thread, which commits in groups. HTTP answers and kubelets wait until it is
-//! durable; control loops run ahead.
+//! in that order to the disk thread, which commits in groups. HTTP answers, of reads as of writes, and kubelets wait
+//! until what they show or act on is durable, so that what was seen stays true; control loops run ahead.
 //!
 //! **A watcher** is a cursor over a ring of changes. A slow one falls behind and learns that it has expired; it
 //! never holds anybody up.

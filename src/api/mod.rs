@@ -29,7 +29,7 @@ pub mod verdicts;
 mod warnings;
 mod write;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -85,6 +85,8 @@ struct Inner {
     clock: Clock,
     config: ApiConfig,
     nodes: RwLock<HashMap<String, Arc<dyn NodeAccess>>>,
+    /// Nodes on which processes of pods may run.
+    held: RwLock<HashSet<String>>,
     addresses: addresses::Allocator,
     node_ports: node_ports::NodePorts,
     quotas: quota::Books,
@@ -105,6 +107,7 @@ impl Api {
             clock,
             config,
             nodes: RwLock::default(),
+            held: RwLock::default(),
             addresses,
             node_ports: node_ports::NodePorts::default(),
             quotas: quota::Books::default(),
@@ -140,6 +143,11 @@ impl Api {
     /// Waits until everything up to `revision` survives a crash.
     pub async fn durable(&self, revision: Revision) -> Result<(), StoreError> {
         self.store().durable(revision).await
+    }
+
+    /// Why no write is accepted now, if so: the disk is full or fails.
+    pub fn refuses_writes(&self) -> Option<String> {
+        self.store().refuses_writes()
     }
 
     /// The object with this key.
@@ -186,6 +194,22 @@ impl Api {
     /// The kubelet of a node is no more.
     pub fn remove_node_access(&self, node: &str) {
         self.inner.nodes.write().remove(node);
+    }
+
+    /// From now on processes of pods may run on this node, whatever becomes of its object: nobody but the node itself
+    /// may take its pods for ended (SAFE-1).
+    pub fn hold_node(&self, node: &str) {
+        self.inner.held.write().insert(node.to_string());
+    }
+
+    /// Nothing runs on the node any more: that was confirmed.
+    pub fn release_node(&self, node: &str) {
+        self.inner.held.write().remove(node);
+    }
+
+    /// Whether processes of pods may run on the node.
+    pub fn is_node_held(&self, node: &str) -> bool {
+        self.inner.held.read().contains(node)
     }
 
     /// The kubelet of a node.

@@ -8,5 +8,6 @@ pub mod dial_error;
 pub mod nearest;
 pub mod quote;
 pub mod resolv_conf;
+pub mod streams;
 pub mod task;
 pub mod time_zone;

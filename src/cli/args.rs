@@ -51,6 +51,13 @@ pub(super) enum Command {
         #[command(flatten)]
         instance: InstanceArgs,
     },
+    /// The nodes of this user that run, with their data directories and who claims them.
+    Ps,
+    /// Stop the instance of a data directory, and end what a killed one has left running there.
+    Stop {
+        #[command(flatten)]
+        instance: InstanceArgs,
+    },
     /// Images: list them, load an archive, remove a loaded one.
     Image {
         #[command(subcommand)]
@@ -76,6 +83,9 @@ pub(super) struct ClusterArgs {
     /// Nothing outlives the run.
     #[arg(long)]
     pub(super) ephemeral: bool,
+    /// Start although a part of the state is lost, with what can be read of it.
+    #[arg(long, conflicts_with = "ephemeral")]
+    pub(super) accept_data_loss: bool,
     /// Where the API listens [default: 127.0.0.1:6443, or any free port when that is taken].
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<SocketAddr>,
@@ -156,7 +166,9 @@ pub(super) struct ManifestRequest {
 
 /// Prints the shell's completion script.
 pub(super) fn print_completions(shell: clap_complete::Shell) {
-    clap_complete::generate(shell, &mut Args::command(), "podium", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "podium", &mut script);
+    super::output::say(String::from_utf8_lossy(&script).trim_end());
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Where logs go: a rolling file under the data directory, and stderr when there is no console (CLI-7).
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use tracing_appender::non_blocking::WorkerGuard;
@@ -29,7 +30,7 @@ pub(super) enum Stderr {
 pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> Logging {
     let directory = data_dir.join("logs");
     // A directory that cannot be made is told by the appender.
-    let _ = std::fs::create_dir_all(&directory);
+    let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     let appender = tracing_appender::rolling::Builder::new()
         .rotation(tracing_appender::rolling::Rotation::DAILY)
         .filename_prefix("podium")
@@ -42,14 +43,14 @@ pub(super) fn start(data_dir: &Path, level: tracing::Level, stderr: Stderr) -> L
             (Some(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer)), Some(guard))
         }
         Err(error) => {
-            eprintln!("podium: no log file in {}: {error}", directory.display());
+            super::output::note(&format!("podium: no log file in {}: {error}", directory.display()));
             (None, None)
         }
     };
     let shown = (stderr == Stderr::Shown).then(|| {
         let ansi =
             std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none();
-        tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(std::io::stderr)
+        tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(super::output::LogStderr)
     });
     let level = LevelFilter::from_level(level);
     // Libraries tell of what they do at levels that would drown our own.

@@ -4,13 +4,14 @@ mod apply;
 mod args;
 mod bench;
 mod image;
+mod instances;
 mod logging;
+mod output;
 mod serve;
 mod signals;
 mod up;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,6 +39,11 @@ pub fn main() -> ExitCode {
         Some(Command::Apply(request)) => apply::apply(&request),
         Some(Command::Delete(request)) => apply::delete(&request),
         Some(Command::Kubeconfig { instance }) => apply::print_kubeconfig(&instance),
+        Some(Command::Ps) => {
+            instances::list();
+            Ok(())
+        }
+        Some(Command::Stop { instance }) => instances::stop(&instance),
         Some(Command::Image { command }) => image::run(command),
         Some(Command::Bench { suites }) => bench::run(&suites),
         Some(Command::Completions { shell }) => {
@@ -48,8 +54,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::from(DONE),
         Err(error) => {
-            // A terminal that was closed takes no more words, and that is no reason to panic.
-            let _ = writeln!(std::io::stderr(), "podium: {}", told(&error));
+            output::note(&format!("podium: {}", told(&error)));
             ExitCode::from(FAILED)
         }
     }

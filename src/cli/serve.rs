@@ -1,6 +1,7 @@
 //! `podium serve`: the control plane alone.
 
-use std::io::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio_util::sync::CancellationToken;
@@ -10,17 +11,32 @@ use super::args::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
 use super::signals::StopSignals;
 use crate::cluster::{
-    Cluster, ClusterConfig, ConfigFile, DataDir, UnknownComponent, default_data_dir, parse_config,
+    Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
+    parse_config,
 };
 use crate::controllers::Controllers;
 
+/// What still blocks a thread when all is over is left to the end of the process.
+const LEFT_BEHIND: Duration = Duration::from_secs(1);
+
+/// How often a stop that waits says so, in calls of its progress.
+const TOLD_EVERY: u32 = 150;
+
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
-    runtime()?.block_on(serve(args))
+    run_to_end(serve(args))
 }
 
 /// The runtime everything runs on.
 pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")
+}
+
+/// Runs a command on it, and then nothing holds the process up.
+pub(super) fn run_to_end(command: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(command);
+    runtime.shutdown_timeout(LEFT_BEHIND);
+    outcome
 }
 
 async fn serve(args: ClusterArgs) -> Result<()> {
@@ -30,6 +46,7 @@ async fn serve(args: ClusterArgs) -> Result<()> {
     let (data_dir, _logging) = prepare(&args, Stderr::Shown)?;
     // A signal meanwhile waits its turn: half a start would leave the hosts of nodes behind.
     let cluster = Cluster::start(config, data_dir).await?;
+    signals.before_an_end_by_force(cluster.killer());
     let run = async {
         until_ready(&cluster, manifests).await?;
         std::future::pending().await
@@ -50,15 +67,23 @@ async fn until_ready(cluster: &Cluster, manifests: Vec<crate::manifest::Document
     apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await?;
     // The one line on stdout. A reader that is gone is no reason to stop.
     let line = format!("ready {} kubeconfig={}", cluster.url(), cluster.kubeconfig().display());
-    let _ = writeln!(std::io::stdout(), "{line}").and_then(|()| std::io::stdout().flush());
+    super::output::say(&line);
     Ok(())
 }
 
 /// Ends everything; a second signal cuts the grace periods short.
 async fn stop(cluster: Cluster, signals: &mut StopSignals) {
     let force = CancellationToken::new();
-    let stopping =
-        cluster.stop(|progress| tracing::debug!("stopping, {} pods left", progress.pods_left), force.clone());
+    let (told, limit) = (AtomicU32::new(0), cluster.api().timings().shutdown_grace_limit.0);
+    let tell = move |progress: StopProgress| {
+        if told.fetch_add(1, Ordering::Relaxed) % TOLD_EVERY == TOLD_EVERY - 1 {
+            let left = progress.pods_left;
+            tracing::info!(
+                "waiting for {left} pods within their grace, {limit:?} at most; a second signal kills them"
+            );
+        }
+    };
+    let stopping = cluster.stop(tell, force.clone());
     tokio::pin!(stopping);
     tokio::select! {
         () = &mut stopping => return,
@@ -84,6 +109,7 @@ pub(super) fn cluster_config(args: &ClusterArgs) -> Result<ClusterConfig> {
     check_components(&args.disable)?;
     let mut config = ClusterConfig {
         ephemeral: args.ephemeral,
+        accept_data_loss: args.accept_data_loss,
         listen: args.listen,
         expose: args.expose,
         nodes: args.nodes.map(usize::from),

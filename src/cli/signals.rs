@@ -1,9 +1,30 @@
 //! Signals that ask to stop: SIGINT, SIGTERM, and SIGHUP when the terminal was closed (CLI-5).
+//!
+//! The first is an orderly stop, the second one by force. A thread of its own sees to it that the second always ends
+//! this process, whatever hangs: it shares nothing with the runtime that everything else runs on.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// After the second signal an orderly end by force gets this long. It needs less than half of it.
+const FORCED: Duration = Duration::from_secs(8);
+
+/// The exit code of a process that had to be ended by force.
+const FAILED: i32 = 1;
+
+/// What is to be done before this process ends by force.
+type LastWish = Box<dyn FnOnce() + Send>;
 
 /// Waits for the next request to stop.
 pub(super) struct StopSignals {
+    signals: Signals,
+    last_wish: Arc<Mutex<Option<LastWish>>>,
+}
+
+struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
@@ -12,6 +33,25 @@ pub(super) struct StopSignals {
 impl StopSignals {
     /// Takes over the signals; from here on none of them ends the process by itself.
     pub(super) fn new() -> std::io::Result<Self> {
+        let last_wish: Arc<Mutex<Option<LastWish>>> = Arc::default();
+        let theirs = last_wish.clone();
+        std::thread::Builder::new().name("signals".into()).spawn(move || end_after_the_second(&theirs))?;
+        Ok(Self { signals: Signals::new()?, last_wish })
+    }
+
+    /// The name of the next signal.
+    pub(super) async fn next(&mut self) -> &'static str {
+        self.signals.next().await
+    }
+
+    /// What is done first when this process has to be ended by force; replaces what was said before.
+    pub(super) fn before_an_end_by_force(&self, wish: impl FnOnce() + Send + 'static) {
+        *self.last_wish.lock() = Some(Box::new(wish));
+    }
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -19,12 +59,31 @@ impl StopSignals {
         })
     }
 
-    /// The name of the next signal.
-    pub(super) async fn next(&mut self) -> &'static str {
+    async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hang_up.recv() => "SIGHUP",
+            _ = self.hang_up.recv() => {
+                crate::base::streams::replace_dead();
+                "SIGHUP"
+            }
         }
     }
+}
+
+/// Ends the process some time after the second signal, unless it has ended by then.
+fn end_after_the_second(last_wish: &Mutex<Option<LastWish>>) {
+    // Without one, signals still reach the other.
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    runtime.block_on(async {
+        let Ok(mut signals) = Signals::new() else { return };
+        signals.next().await;
+        let signal = signals.next().await;
+        tokio::time::sleep(FORCED).await;
+        tracing::error!("{signal} again: what is left does not end; it is killed");
+        if let Some(wish) = last_wish.lock().take() {
+            wish();
+        }
+        std::process::exit(FAILED);
+    });
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::apply;
 use super::args::{ClusterArgs, ConsoleArgs, ConsoleTarget};
 use super::logging::{self, Stderr};
-use super::serve::{cluster_config, prepare, runtime};
+use super::serve::{cluster_config, prepare, run_to_end};
 use super::signals::StopSignals;
 use crate::cluster::{Cluster, default_data_dir};
 use crate::console::{self, ConsoleOptions};
@@ -20,7 +20,7 @@ const PROGRESS_LINES: usize = 8;
 
 pub(super) fn run(cluster: ClusterArgs, console: ConsoleArgs) -> Result<()> {
     console::require_terminal()?;
-    runtime()?.block_on(up(cluster, console))
+    run_to_end(up(cluster, console))
 }
 
 async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
@@ -29,6 +29,11 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
     let config = cluster_config(&args)?;
     let (data_dir, _logging) = prepare(&args, Stderr::Silent)?;
     let cluster = Cluster::start(config, data_dir).await?;
+    let kill = cluster.killer();
+    signals.before_an_end_by_force(|| {
+        kill();
+        console::terminal::give_back();
+    });
     let applied = apply::apply_documents(&cluster.client(), manifests, apply::DEFAULT_NAMESPACE).await;
     if let Err(error) = applied {
         cluster.stop(|_| {}, CancellationToken::new()).await;
@@ -100,7 +105,7 @@ async fn up(args: ClusterArgs, console_args: ConsoleArgs) -> Result<()> {
 
 pub(super) fn console_only(console_args: ConsoleArgs, target: &ConsoleTarget) -> Result<()> {
     console::require_terminal()?;
-    runtime()?.block_on(async {
+    run_to_end(async {
         let mut signals = StopSignals::new()?;
         let _logging = logging::start(&default_data_dir()?, tracing::Level::INFO, Stderr::Silent);
         let options = KubeConfigOptions { context: target.context.clone(), ..KubeConfigOptions::default() };

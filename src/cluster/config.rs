@@ -43,6 +43,8 @@ pub const MOST_HOLLOW_NODES: u16 = 16_000;
 pub struct ClusterConfig {
     /// Nothing outlives the run.
     pub ephemeral: bool,
+    /// A state that has lost something is opened as far as it can be read.
+    pub accept_data_loss: bool,
     /// Where the API listens; none = 127.0.0.1:6443, or any free port when that is taken.
     pub listen: Option<SocketAddr>,
     /// Listening beyond loopback is meant.

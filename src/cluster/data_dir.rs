@@ -1,11 +1,18 @@
 //! The data directory: one instance at a time, private to its owner (API-1, CLI-6).
+//!
+//! Nothing is destroyed or trusted that we did not make: `ownership` says which directories are used. One that is
+//! there already keeps its mode.
+
+mod ownership;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+
+use ownership::{Found, LOCK, Mark};
 
 /// The data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +24,73 @@ pub enum DataDirError {
         directory: PathBuf,
         /// The other instance.
         pid: String,
+    },
+    /// It belongs to somebody else: root too is led astray by what others put there, and leaves files that they
+    /// cannot remove.
+    #[error(
+        "{} belongs to user {owner}, and this podium runs as user {us}; choose another --data-dir",
+        directory.display()
+    )]
+    OfAnother {
+        /// The directory.
+        directory: PathBuf,
+        /// Its owner's id.
+        owner: u32,
+        /// Ours.
+        us: u32,
+    },
+    /// Others could put their files in the place of ours.
+    #[error(
+        "{} can be written by others (mode {mode:04o}); choose another --data-dir, such as {}",
+        directory.display(),
+        directory.join("podium").display()
+    )]
+    Open {
+        /// The directory.
+        directory: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file there has a name that we would use.
+    #[error(
+        "{} holds {name}, which no podium has made: choose another --data-dir, or move that away",
+        directory.display()
+    )]
+    NotOurs {
+        /// The directory.
+        directory: PathBuf,
+        /// What is in the way.
+        name: String,
+    },
+    /// An ephemeral run would take a cluster away that is to be kept.
+    #[error(
+        "{} holds a cluster that is kept, and --ephemeral would remove it at the end; leave --ephemeral out, or choose \
+         another --data-dir",
+        directory.display()
+    )]
+    Kept {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// A secret that others may know or have put there.
+    #[error(
+        "{} is not a file of this user alone (mode {mode:04o}), and what is in it opens the cluster; remove it to have a \
+         new one made",
+        path.display()
+    )]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A secret that is no use.
+    #[error("{}: {reason}; remove it to have a new one made", path.display())]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
     },
     /// The file system refuses.
     #[error("{}: {source}", path.display())]
@@ -36,6 +110,9 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> DataDirError {
     |source| DataDirError::Io { path, source }
 }
 
+/// A shorter token could be guessed.
+const SHORTEST_TOKEN: usize = 16;
+
 /// The platform's data directory and `podium`.
 pub fn default_data_dir() -> Result<PathBuf, DataDirError> {
     directories::BaseDirs::new().map(|dirs| dirs.data_dir().join("podium")).ok_or(DataDirError::NoHome)
@@ -47,20 +124,25 @@ pub struct DataDir {
     path: PathBuf,
     // Holds the lock; the kernel frees it however we end.
     _lock: File,
-    /// Removed at the end, with everything in it or only what we made.
     ephemeral: Option<Ephemeral>,
 }
 
-#[derive(Debug)]
+/// What is removed at the end: nothing that this run has not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ephemeral {
+    /// A temporary directory, with everything in it.
     Whole,
-    OurFiles,
+    /// Our files, and then the directory if nothing else is in it.
+    Made,
+    /// Our files; the directory was there before.
+    Contents,
 }
 
 impl DataDir {
     /// Takes a directory, making it when it is not there.
     pub fn open(path: &Path, ephemeral: bool) -> Result<Self, DataDirError> {
-        Self::take(path, ephemeral.then_some(Ephemeral::OurFiles))
+        let kind = if path.exists() { Ephemeral::Contents } else { Ephemeral::Made };
+        Self::take(path, ephemeral.then_some(kind))
     }
 
     /// Takes a new temporary directory that is gone afterwards.
@@ -71,26 +153,26 @@ impl DataDir {
 
     fn take(path: &Path, ephemeral: Option<Ephemeral>) -> Result<Self, DataDirError> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at(path))?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(at(path))?;
         let path = path.canonicalize().map_err(at(path))?;
-        let lock_path = path.join("lock");
-        let mut lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&lock_path)
-            .map_err(at(&lock_path))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            let mut pid = String::new();
-            let _ = lock.read_to_string(&mut pid);
-            let pid = pid.trim().to_string();
-            let pid = if pid.is_empty() { "unknown".into() } else { pid };
-            return Err(DataDirError::Locked { directory: path, pid });
+        let mark = Mark { ephemeral: ephemeral.is_some() };
+        if ownership::judge(&path)? == Found::Unused {
+            if mark.ephemeral && ownership::has_logs(&path) {
+                return Err(DataDirError::NotOurs { directory: path, name: "logs".into() });
+            }
+            ownership::mark_first(&path, mark)?;
         }
-        lock.set_len(0).map_err(at(&lock_path))?;
-        writeln!(lock, "{}", std::process::id()).map_err(at(&lock_path))?;
+        let mut lock = lock(&path)?;
+        // From here on nobody else changes what is there.
+        match ownership::judge(&path)? {
+            Found::Kept if mark.ephemeral => return Err(DataDirError::Kept { directory: path }),
+            // A run that was killed would have removed this itself.
+            Found::Ephemeral => ownership::remove_contents(&path).map_err(at(&path))?,
+            Found::Kept | Found::Unused => {}
+        }
+        ownership::mark(&path, mark)?;
+        lock.set_len(0)
+            .and_then(|()| writeln!(lock, "{}", std::process::id()))
+            .map_err(at(&path.join(LOCK)))?;
         Ok(Self { path, _lock: lock, ephemeral })
     }
 
@@ -99,18 +181,32 @@ impl DataDir {
         &self.path
     }
 
-    /// A private file's content, made by `make` when the file is not there.
+    /// A secret, made by `make` when the file is not there or empty.
     pub(super) fn secret(&self, name: &str, make: impl FnOnce() -> String) -> Result<String, DataDirError> {
         let path = self.path.join(name);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let text = make();
-                write_private(&path, &text)?;
-                Ok(text)
-            }
-            Err(error) => Err(at(&path)(error)),
+        match ownership::read_private(&path)? {
+            Some(text) if !text.trim().is_empty() => return Ok(text),
+            Some(_) => tracing::warn!("{} is empty: a new one is made", path.display()),
+            None => {}
         }
+        let text = make();
+        write_private(&path, &text)?;
+        Ok(text)
+    }
+
+    /// The bearer token of the cluster's owner, made by `make` when there is none.
+    pub(super) fn token(&self, make: impl FnOnce() -> String) -> Result<String, DataDirError> {
+        let token = self.secret("token", make)?.trim().to_string();
+        if token.len() < SHORTEST_TOKEN || !token.chars().all(|letter| letter.is_ascii_graphic()) {
+            let reason = "a token is at least 16 visible ASCII characters in one line";
+            return Err(DataDirError::Unusable { path: self.path.join("token"), reason });
+        }
+        Ok(token)
+    }
+
+    /// A secret that is made elsewhere.
+    pub(super) fn known_secret(&self, name: &str) -> Result<Option<String>, DataDirError> {
+        ownership::read_private(&self.path.join(name))
     }
 
     /// A small file's content.
@@ -146,34 +242,48 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), DataDirError>
     })
 }
 
-/// What we make in a data directory.
-const OUR_FILES: [&str; 12] = [
-    "lock",
-    "token",
-    "ca.crt",
-    "ca.key",
-    "sa.key",
-    "kubeconfig",
-    "slot",
-    "state",
-    "state.reserve",
-    "nodes",
-    "volumes",
-    "logs",
-];
+/// The process of the instance that runs on a data directory: the one that signed its lock, and holds it open.
+pub fn running_instance(directory: &Path) -> Option<u32> {
+    let lock = directory.join(LOCK);
+    let pid: u32 = fs::read_to_string(&lock).ok()?.trim().parse().ok()?;
+    let about = fs::metadata(&lock).ok()?;
+    let opened = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let is_lock = |file: fs::DirEntry| {
+        fs::metadata(file.path()).is_ok_and(|open| (open.dev(), open.ino()) == (about.dev(), about.ino()))
+    };
+    opened.into_iter().any(is_lock).then_some(pid)
+}
+
+/// Takes the lock of a data directory.
+fn lock(directory: &Path) -> Result<File, DataDirError> {
+    let path = directory.join(LOCK);
+    loop {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut lock = options.open(&path).map_err(at(&path))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let mut pid = String::new();
+            let _ = lock.read_to_string(&mut pid);
+            let pid = pid.trim().to_string();
+            let pid = if pid.is_empty() { "unknown".into() } else { pid };
+            return Err(DataDirError::Locked { directory: directory.to_path_buf(), pid });
+        }
+        // An ephemeral instance that has just ended removed the file that was opened.
+        let ours = lock.metadata().map_err(at(&path))?;
+        if path.metadata().is_ok_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino())) {
+            return Ok(lock);
+        }
+    }
+}
 
 impl Drop for DataDir {
     fn drop(&mut self) {
         let removed = match self.ephemeral {
             None => return,
             Some(Ephemeral::Whole) => fs::remove_dir_all(&self.path),
-            Some(Ephemeral::OurFiles) => OUR_FILES.iter().try_for_each(|name| {
-                let path = self.path.join(name);
-                let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-                match removed {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                    _ => Ok(()),
-                }
+            Some(kind) => ownership::remove_ours(&self.path).and_then(|()| match kind {
+                Ephemeral::Made => not_empty_is_fine(fs::remove_dir(&self.path)),
+                _ => Ok(()),
             }),
         };
         if let Err(error) = removed {
@@ -182,18 +292,41 @@ impl Drop for DataDir {
     }
 }
 
+/// What others have put into a directory stays there, and the directory with it.
+fn not_empty_is_fine(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => removed,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    fn names(path: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
 
     #[test]
     fn a_second_instance_is_told_the_first_ones_pid_cli_6() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("data");
         let first = DataDir::open(&path, false).unwrap();
-        let error = DataDir::open(&path, false).unwrap_err().to_string();
-        assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        for ephemeral in [false, true] {
+            let error = DataDir::open(&path, ephemeral).unwrap_err().to_string();
+            assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
+        }
+        assert_eq!(mode(&path), 0o700);
         drop(first);
         DataDir::open(&path, false).unwrap();
     }
@@ -208,10 +341,150 @@ mod tests {
             (token.as_str(), data.secret("token", || "other".into()).unwrap().as_str()),
             ("secret", "secret")
         );
-        let mode = fs::metadata(data.path().join("token")).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(mode(&data.path().join("token")), 0o600);
+        data.directory("nodes").unwrap();
         drop(data);
-        let left: Vec<_> = fs::read_dir(parent.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(left, ["mine.txt"]);
+        assert_eq!(names(parent.path()), ["mine.txt"]);
+        let path = parent.path().join("new");
+        drop(DataDir::open(&path, true).unwrap());
+        assert!(!path.exists(), "a directory that the run made goes with it");
+        let data = DataDir::open(&path, true).unwrap();
+        fs::write(path.join("mine.txt"), "keep").unwrap();
+        drop(data);
+        assert_eq!(names(&path), ["mine.txt"]);
+    }
+
+    /// RELIABILITY-FOUND 4, CLI-2.
+    #[test]
+    fn a_kept_cluster_is_refused_to_an_ephemeral_run_and_nothing_of_it_changes() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("data");
+        let data = DataDir::open(&path, false).unwrap();
+        data.token(|| "a".repeat(40)).unwrap();
+        drop(data);
+        let before = names(&path);
+        let error = DataDir::open(&path, true).unwrap_err().to_string();
+        assert!(error.contains("leave --ephemeral out"), "{error}");
+        assert_eq!(names(&path), before);
+        // One of a version before there were marks.
+        fs::remove_file(path.join("podium.json")).unwrap();
+        for key in ["ca.key", "sa.key"] {
+            write_private(&path.join(key), "key").unwrap();
+        }
+        assert!(matches!(DataDir::open(&path, true), Err(DataDirError::Kept { .. })));
+        drop(DataDir::open(&path, false).unwrap());
+        assert_eq!(fs::read_to_string(path.join("token")).unwrap(), "a".repeat(40));
+    }
+
+    /// RELIABILITY-FOUND 4, CLI-2: nothing that has one of our names and is not ours is used or removed.
+    #[test]
+    fn a_directory_with_files_of_our_names_is_refused() {
+        for name in
+            ["token", "logs/mine.txt", "volumes/mine.txt", "nodes/mine.txt", "state/x", "lock", "slot"]
+        {
+            let parent = tempfile::tempdir().unwrap();
+            let file = parent.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, "mine").unwrap();
+            for ephemeral in [true, false] {
+                let first = name.split('/').next().unwrap();
+                // The console alone logs into a directory that no cluster has used.
+                if (first, ephemeral) == ("logs", false) {
+                    continue;
+                }
+                let error = DataDir::open(parent.path(), ephemeral).unwrap_err().to_string();
+                assert!(error.contains(&format!("holds {first}, which no podium")), "{error}");
+                assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+                assert_eq!(names(parent.path()), [first]);
+            }
+        }
+    }
+
+    /// RELIABILITY-FOUND 15: a directory that is there keeps its mode, and one that others may write is refused.
+    #[test]
+    fn the_mode_of_a_directory_is_never_changed() {
+        for (given, used) in [(0o700, true), (0o755, true), (0o750, true), (0o775, false), (0o1777, false)] {
+            let parent = tempfile::tempdir().unwrap();
+            let path = parent.path().join("data");
+            fs::create_dir(&path).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(given)).unwrap();
+            for ephemeral in [true, false] {
+                match DataDir::open(&path, ephemeral) {
+                    Ok(data) => {
+                        assert!(used, "{given:o}");
+                        for name in names(data.path()) {
+                            assert_eq!(mode(&path.join(&name)) & 0o077, 0, "{name}");
+                        }
+                    }
+                    Err(error) => {
+                        assert!(!used, "{given:o}: {error}");
+                        assert!(error.to_string().contains(&format!("(mode {given:04o})")), "{error}");
+                        assert_eq!(names(&path), Vec::<String>::new());
+                    }
+                }
+                assert_eq!(mode(&path), given);
+            }
+        }
+    }
+
+    /// RELIABILITY-FOUND 15: what root would leave in a user's directory the user could not remove.
+    #[test]
+    fn a_directory_of_another_user_is_refused() {
+        let another = if rustix::process::geteuid().is_root() {
+            let parent = tempfile::tempdir().unwrap();
+            std::os::unix::fs::chown(parent.path(), Some(4711), None).unwrap();
+            parent.keep()
+        } else {
+            PathBuf::from("/etc")
+        };
+        let error = DataDir::open(&another, false).unwrap_err();
+        assert!(matches!(error, DataDirError::OfAnother { .. }), "{error}");
+        if another != Path::new("/etc") {
+            fs::remove_dir(&another).unwrap();
+        }
+    }
+
+    /// RELIABILITY-FOUND 21.
+    #[test]
+    fn an_empty_token_is_made_anew_and_one_that_others_know_is_refused() {
+        let parent = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&parent.path().join("data"), false).unwrap();
+        let path = data.path().join("token");
+        let good = || "g".repeat(43);
+        for empty in ["", "\n", "  "] {
+            write_private(&path, empty).unwrap();
+            assert_eq!(data.token(good).unwrap(), good());
+            assert_eq!(fs::read_to_string(&path).unwrap(), good());
+        }
+        write_private(&path, &format!("{}\n", good())).unwrap();
+        assert_eq!(data.token(|| panic!("there is one")).unwrap(), good());
+        for bad in ["short", "two words that are long enough", "sixteen\u{1b}letters and more"] {
+            write_private(&path, bad).unwrap();
+            let error = data.token(good).unwrap_err().to_string();
+            assert!(error.contains("remove it to have a new one made"), "{error}");
+        }
+        write_private(&path, &good()).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(data.token(good), Err(DataDirError::NotPrivate { .. })));
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
+        assert!(data.token(good).is_err(), "a link is followed nowhere");
+    }
+
+    /// RELIABILITY-FOUND 4: what a killed ephemeral run has left is its own, also to the next one.
+    #[test]
+    fn what_a_killed_ephemeral_run_left_is_cleared_by_the_next_start() {
+        let parent = tempfile::tempdir().unwrap();
+        fs::write(parent.path().join("mine.txt"), "keep").unwrap();
+        for next_is_ephemeral in [true, false] {
+            let killed = DataDir::open(parent.path(), true).unwrap();
+            killed.token(|| "k".repeat(43)).unwrap();
+            // As if it had been killed: nothing is removed, and the lock is free.
+            let killed = std::mem::ManuallyDrop::new(killed);
+            flock(&killed._lock, FlockOperation::Unlock).unwrap();
+            let next = DataDir::open(parent.path(), next_is_ephemeral).unwrap();
+            assert_eq!(next.token(|| "n".repeat(43)).unwrap(), "n".repeat(43));
+        }
+        assert_eq!(names(parent.path()), ["lock", "mine.txt", "podium.json", "token"]);
     }
 }

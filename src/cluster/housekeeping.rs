@@ -10,10 +10,10 @@ use crate::base::clock::since;
 use crate::base::task::Tasks;
 use crate::object::{Kind, Revision};
 
-/// How often the chores are done.
+/// How often the chores are done, unless watch history is kept for a short time only.
 const EVERY: Duration = Duration::from_mins(1);
-/// Watch history is kept for so many rounds: five minutes, as Kubernetes compacts.
-const HISTORY_ROUNDS: usize = 5;
+/// How many times while a change is kept it is looked for those that are too old.
+const LOOKS: u32 = 5;
 
 pub(super) fn start(api: &Api, tasks: &Tasks) {
     let api = api.clone();
@@ -21,15 +21,16 @@ pub(super) fn start(api: &Api, tasks: &Tasks) {
 }
 
 async fn run(api: Api) {
-    let mut rounds: VecDeque<Revision> = VecDeque::new();
+    let keep = api.timings().watch_history.0;
+    let every = EVERY.min(keep / LOOKS).max(Duration::from_millis(1));
+    let mut seen: VecDeque<(Duration, Revision)> = VecDeque::new();
     loop {
-        api.clock().sleep(EVERY).await;
+        api.clock().sleep(every).await;
         expire_events(&api);
-        rounds.push_back(api.revision());
-        if rounds.len() > HISTORY_ROUNDS
-            && let Some(oldest) = rounds.pop_front()
-        {
-            api.compact(oldest);
+        let now = api.clock().monotonic();
+        seen.push_back((now, api.revision()));
+        while let Some((_, revision)) = seen.pop_front_if(|(at, _)| now.saturating_sub(*at) >= keep) {
+            api.compact(revision);
         }
     }
 }
@@ -54,6 +55,23 @@ mod tests {
     use crate::store::Store;
     use k8s_openapi::api::core::v1::Namespace;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    /// RELIABILITY-FOUND 14, API-4: history is bounded by time, as etcd's is.
+    #[tokio::test(start_paused = true)]
+    async fn changes_are_kept_for_five_minutes() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig::default());
+        let tasks = Tasks::new();
+        start(&api, &tasks);
+        let resumed = || api.watch(Kind::Namespace, Revision(0), crate::api::Visibility::Applied).take();
+        let metadata = ObjectMeta { name: Some("default".into()), ..ObjectMeta::default() };
+        api.create_as(Namespace { metadata, ..Namespace::default() }).unwrap();
+        clock.sleep(Duration::from_secs(290)).await;
+        assert_eq!(resumed().unwrap().len(), 1);
+        clock.sleep(Duration::from_secs(80)).await;
+        assert!(resumed().is_err(), "a watch from before gets 410");
+        tasks.stop().await;
+    }
 
     #[tokio::test(start_paused = true)]
     async fn events_are_kept_for_an_hour_api_11() {

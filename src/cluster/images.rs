@@ -19,10 +19,18 @@ use crate::manifest::{self, Document};
 /// Larger files are no catalogue.
 const MOST_BYTES: u64 = 4 << 20;
 
+/// How the mistake reads that a pipe, a device or a directory is.
+const NO_FILE: &str = ": not a file";
+
 /// The catalogue of a cluster; the config file's entries come first.
 pub(super) fn catalogue(configured: &[ImageEntry], data_dir: &Path) -> Result<Catalogue, StartError> {
     let (catalogue, problems) = image_catalogue(configured, data_dir);
-    match problems.first() {
+    // What is no file cannot be mended by writing it anew: it is passed over.
+    let (passed, wrong): (Vec<_>, Vec<_>) = problems.into_iter().partition(|what| what.ends_with(NO_FILE));
+    for what in passed {
+        tracing::warn!("image catalogue: {what}");
+    }
+    match wrong.first() {
         None => Ok(catalogue),
         Some(problem) => Err(StartError::Image { reason: problem.clone() }),
     }
@@ -143,7 +151,7 @@ fn files(directory: &Path) -> Vec<(PathBuf, Stamp)> {
 fn read_file(file: &Path) -> (Vec<ImageEntry>, Vec<String>) {
     let name = file.display().to_string();
     let about = match file.metadata() {
-        Ok(about) if !about.is_file() => return (Vec::new(), vec![format!("{name}: not a file")]),
+        Ok(about) if !about.is_file() => return (Vec::new(), vec![format!("{name}{NO_FILE}")]),
         Ok(about) if about.len() > MOST_BYTES => {
             return (Vec::new(), vec![format!("{name}: larger than {MOST_BYTES} bytes")]);
         }

@@ -19,7 +19,7 @@ mod static_pods;
 pub use config::{
     ClusterConfig, ComponentName, ConfigFile, HollowConfig, MOST_HOLLOW_NODES, MOST_NODES, UnknownComponent,
 };
-pub use data_dir::{DataDir, DataDirError, default_data_dir};
+pub use data_dir::{DataDir, DataDirError, default_data_dir, running_instance};
 pub use images::image_catalogue;
 pub use nodes::{Counts, NodeSettings, parse_config};
 pub use start::{Cluster, StartError, StopProgress};

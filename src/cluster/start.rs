@@ -25,7 +25,7 @@ use crate::object::node::is_ready;
 use crate::object::{Kind, Shared};
 use crate::reconcile::Caches;
 use crate::scheduler::config::ConfigError as SchedulerConfigError;
-use crate::store::{Store, StoreError};
+use crate::store::{Loss, Store, StoreError};
 
 /// The API's port unless another is asked for.
 const DEFAULT_PORT: u16 = 6443;
@@ -117,7 +117,7 @@ impl Cluster {
         let addresses = Arc::new(AddressPlan::take(addresses));
         data_dir.write("slot", &addresses.slot().to_string())?;
 
-        let store = open_store(&data_dir, config.ephemeral).await?;
+        let store = open_store(&data_dir, &config).await?;
         let clock = Clock::machine();
         let token_key = data_dir.secret("sa.key", Signer::generate_key)?;
         let api_config = ApiConfig {
@@ -134,7 +134,7 @@ impl Cluster {
         let (base, actors) = (Tasks::new(), Tasks::new());
         housekeeping::start(&api, &base);
         let authority = authority(&data_dir)?;
-        let token = data_dir.secret("token", new_token)?;
+        let token = data_dir.token(new_token)?;
         let server = Server::new(api.clone(), Credentials::new(&token), base.stopping());
         let tls = authority.server_config(&[
             address.ip(),
@@ -143,8 +143,10 @@ impl Cluster {
         ])?;
         serve_tls(server.clone(), listener, tls, &base);
 
-        let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         let text = kubeconfig::text(&format!("https://{reachable}"), &authority.certificate_pem, &token);
+        // Always here too: it is where `podium apply` and its like find the instance (CLI-4).
+        data_dir.write("kubeconfig", &text)?;
+        let kubeconfig_path = config.kubeconfig.clone().unwrap_or_else(|| data_dir.path().join("kubeconfig"));
         write_private(&kubeconfig_path, &text)?;
         let kubeconfig_path = std::path::absolute(&kubeconfig_path).unwrap_or(kubeconfig_path);
 
@@ -215,6 +217,12 @@ impl Cluster {
         }
     }
 
+    /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
+    /// seconds at most.
+    pub fn killer(&self) -> impl FnOnce() + Send + 'static {
+        self.kubelets.killer()
+    }
+
     /// Ends every pod with its grace period, then everything else. `force` cuts the grace short.
     pub async fn stop(
         self,
@@ -276,17 +284,20 @@ async fn listen(asked: Option<SocketAddr>, expose: bool) -> Result<TcpListener, 
     }
 }
 
-async fn open_store(data_dir: &DataDir, ephemeral: bool) -> Result<Store, StartError> {
-    if ephemeral {
+async fn open_store(data_dir: &DataDir, config: &ClusterConfig) -> Result<Store, StartError> {
+    if config.ephemeral {
         return Ok(Store::ephemeral());
     }
     let directory = data_dir.directory("state")?;
-    let opened = tokio::task::spawn_blocking(move || Store::open(&directory)).await;
+    let loss = if config.accept_data_loss { Loss::Accepted } else { Loss::Refused };
+    let opened = tokio::task::spawn_blocking(move || Store::open_with(&directory, loss)).await;
     Ok(opened.map_err(|e| StoreError::Disk(e.to_string()))??)
 }
 
 fn authority(data_dir: &DataDir) -> Result<CertificateAuthority, StartError> {
-    if let (Some(certificate_pem), Some(key_pem)) = (data_dir.read("ca.crt"), data_dir.read("ca.key")) {
+    if let (Some(certificate_pem), Some(key_pem)) =
+        (data_dir.read("ca.crt"), data_dir.known_secret("ca.key")?)
+    {
         return Ok(CertificateAuthority { certificate_pem, key_pem });
     }
     let authority = CertificateAuthority::generate()?;

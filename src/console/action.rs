@@ -1,13 +1,14 @@
-//! The one seam every change of the cluster goes through, and the journal that remembers it.
+//! The one seam every change of the cluster goes through.
 //!
 //! A change is data ([`Mutation`]): so it can be shown as a kubectl command, carried out, recorded, and
-//! undone by the mutation stored with it. Nothing in the console writes to the cluster around this file.
+//! undone by the mutation stored with it (see `journal`). Nothing in the console writes to the cluster around this file.
 
-use jiff::Timestamp;
 use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+use super::edit::editable;
+use super::journal::EntryId;
 use super::resource::ObjectRef;
 
 /// How a patch is meant.
@@ -80,6 +81,8 @@ pub struct Action {
     pub mutation: Mutation,
     /// What takes it back, with its title, where something does.
     pub inverse: Option<Box<Action>>,
+    /// The line of the journal it takes back.
+    pub takes_back: Option<EntryId>,
     /// Whether success is told in a toast; a drain's single evictions are not.
     pub quiet: bool,
 }
@@ -91,53 +94,15 @@ pub struct Outcome {
     pub action: Action,
     /// The server's message, if it failed.
     pub error: Option<String>,
+    /// The object as the change left it, without what the server owns; only where it can be taken back.
+    pub after: Option<Value>,
 }
 
-/// One line of the journal.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// When it ended.
-    pub at: Timestamp,
-    /// What, and how it ended.
-    pub outcome: Outcome,
-    /// Whether its inverse was asked for.
-    pub undone: bool,
-}
-
-/// Everything the user changed in this run, oldest first.
-#[derive(Debug, Default)]
-pub struct Journal {
-    entries: Vec<Entry>,
-    /// Inverses on their way: the title of each, and the entry it takes back.
-    on_the_way: Vec<(String, usize)>,
-}
-
-impl Journal {
-    /// Remembers an action.
-    pub fn record(&mut self, at: Timestamp, outcome: Outcome) {
-        if let Some(place) = self.on_the_way.iter().position(|(title, _)| *title == outcome.action.title) {
-            let (_, index) = self.on_the_way.remove(place);
-            // What could not be taken back can be tried again.
-            self.entries[index].undone = outcome.error.is_none();
-        }
-        self.entries.push(Entry { at, outcome, undone: false });
-    }
-
-    /// Oldest first.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// The inverse of an entry, and marks it as taken back.
-    pub fn take_back(&mut self, index: usize) -> Option<Action> {
-        let entry = self.entries.get_mut(index)?;
-        if entry.undone || entry.outcome.error.is_some() {
-            return None;
-        }
-        let inverse = entry.outcome.action.inverse.as_deref()?.clone();
-        entry.undone = true;
-        self.on_the_way.push((inverse.title.clone(), index));
-        Some(inverse)
+impl Outcome {
+    /// Of an action the server answered.
+    pub fn of(action: Action, answer: &Result<Value, kube::Error>) -> Self {
+        let after = answer.as_ref().ok().filter(|_| action.inverse.is_some()).map(editable::strip);
+        Self { error: answer.as_ref().err().map(error_text), action, after }
     }
 }
 
@@ -172,6 +137,21 @@ pub async fn carry_out(client: &Client, mutation: &Mutation) -> Result<Value, ku
                 answer = Box::pin(carry_out(client, mutation)).await?;
             }
             Ok(answer)
+        }
+    }
+}
+
+/// What the object would be after a change, and that the server would take it; none for changes that leave
+/// no object to show.
+pub async fn try_out(client: &Client, mutation: &Mutation) -> Result<Option<Value>, kube::Error> {
+    match mutation {
+        Mutation::Patch { target, subresource, kind, body } => {
+            let params = PatchParams { dry_run: true, ..PatchParams::default() };
+            patch(client, target, *subresource, *kind, body, &params).await.map(Some)
+        }
+        Mutation::Replace { target, body } => replace(client, target, body, Mode::DryRun).await.map(Some),
+        Mutation::Create { .. } | Mutation::Delete { .. } | Mutation::Evict { .. } | Mutation::All(_) => {
+            Ok(None)
         }
     }
 }

@@ -81,6 +81,8 @@ pub async fn discover(client: &Client) -> Result<Catalogue, kube::Error> {
 }
 
 fn take(kinds: &mut Vec<Kind>, group: &str, version: &str, list: &APIResourceList) {
+    let scalable: HashSet<&str> =
+        list.resources.iter().filter_map(|resource| resource.name.strip_suffix("/scale")).collect();
     for resource in &list.resources {
         let listed = resource.verbs.iter().any(|verb| verb == "list");
         if resource.name.contains('/') || !listed {
@@ -109,6 +111,7 @@ fn take(kinds: &mut Vec<Kind>, group: &str, version: &str, list: &APIResourceLis
             singular,
             namespaced: resource.namespaced,
             short_names,
+            scalable: scalable.contains(resource.name.as_str()),
             watched,
         }));
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use super::command::{Bindings, Command, TABLE};
+use super::command::{BindError, Bindings, Command, TABLE};
 use super::keys::Key;
 use crate::base::nearest::nearest;
 
@@ -45,6 +45,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
     let document = DeTable::parse(text)
         .map_err(|error| (line(error.span().map_or(0, |span| span.start)), error.message().to_owned()))?;
     let mut config = Config::default();
+    let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
     for (key, value) in document.get_ref() {
         let at = line(value.span().start);
         let name: &str = key.get_ref();
@@ -70,6 +71,7 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
                     for text in texts {
                         bound.push(Key::parse(text).ok_or_else(|| (at, format!("{name}: no key {text:?}")))?);
                     }
+                    lines.insert(known.entry().name, at);
                     config.keys.insert(known, bound);
                 }
             }
@@ -83,7 +85,12 @@ fn parse(text: &str) -> Result<Config, (usize, String)> {
             }
         }
     }
-    Bindings::with(&config.keys).map_err(|error| (1, error.to_string()))?;
+    Bindings::with(&config.keys).map_err(|error| {
+        let BindError::Conflict { first, second, .. } = &error;
+        // The later of the two lines made the conflict; one of them may be the table's.
+        let at = [first, second].into_iter().filter_map(|name| lines.get(*name)).max();
+        (at.copied().unwrap_or(1), error.to_string())
+    })?;
     Ok(config)
 }
 
@@ -103,7 +110,11 @@ mod tests {
             ("read_only = \"yes\"\n", (1, "read_only has a value of the wrong type")),
             ("[keys]\ndelet = \"x\"\n", (2, "[keys] unknown command \"delet\"; did you mean \"delete\"?")),
             ("[keys]\ndelete = \"hyper-x\"\n", (2, "delete: no key \"hyper-x\"")),
-            ("[keys]\ndelete = \"d\"\n", (1, "key d means both describe and delete in Any table")),
+            (
+                "[keys]\nwide = \"x\"\nlogs = \"f1\"\ndescribe = \"x\"\n",
+                (4, "key x means both describe and wide in Any table"),
+            ),
+            ("[keys]\ndelete = \"d\"\n", (2, "key d means both describe and delete in Any table")),
         ] {
             let (line, what) = parse(text).expect_err(text);
             assert_eq!((line, what.as_str()), error);

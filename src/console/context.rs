@@ -4,10 +4,11 @@ use std::cell::Cell;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::action::Journal;
 use super::catalogue::Catalogue;
 use super::command::Bindings;
 use super::effect::Scope;
+use super::journal::Journal;
+use super::links::Links;
 use super::message::ScreenId;
 use super::store::Stores;
 use super::text;
@@ -24,6 +25,8 @@ pub struct Context<'a> {
     pub catalogue: &'a Catalogue,
     /// The keys in force.
     pub bindings: &'a Bindings,
+    /// How fresh that copy is.
+    pub links: &'a Links,
     /// What was changed from here.
     pub journal: &'a Journal,
     /// Which namespaces are shown.

@@ -14,6 +14,7 @@ use tokio::task::AbortHandle;
 
 use super::action::{self, Action, Outcome};
 use super::dialog::Dialog;
+use super::journal::EntryId;
 use super::message::{Data, Message, ScreenId};
 use super::resource::ObjectRef;
 use super::screen::Screen;
@@ -89,7 +90,7 @@ pub enum Effect {
     /// Opens the prompt with this text, for commands that need a word more.
     Prompt(String),
     /// Does the inverse of a line of the journal.
-    TakeBack(usize),
+    TakeBack(EntryId),
     /// Does a command as if its key were pressed.
     Command(super::command::Command),
     /// Draws everything anew and asks the server for its kinds again.
@@ -192,13 +193,14 @@ impl Outbox {
     /// task too. Drains use this for each eviction.
     pub async fn act(&self, action: Action) -> Result<serde_json::Value, kube::Error> {
         let result = action::carry_out(&self.client, &action.mutation).await;
-        self.record(action, &result).await;
+        self.send(Message::Acted(Box::new(Outcome::of(action, &result)))).await;
         result
     }
 
     /// Records an action that the task carried out by itself.
     pub async fn record<T>(&self, action: Action, result: &Result<T, kube::Error>) {
-        let outcome = Outcome { action, error: result.as_ref().err().map(action::error_text) };
+        let error = result.as_ref().err().map(action::error_text);
+        let outcome = Outcome { action, error, after: None };
         self.send(Message::Acted(Box::new(outcome))).await;
     }
 }

@@ -1,13 +1,16 @@
 //! Everything that can happen to the console: one closed enum, and what of it a screen hears.
 
+use std::collections::HashMap;
+
 use crossterm::event::{KeyEvent, MouseEvent};
 
 use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
+use super::links::Link;
 use super::resource::Watched;
 use super::screen;
-use super::store::{Delta, Touched};
+use super::store::{Delta, Touched, Used};
 use super::toast::Toast;
 
 /// Names one screen for as long as it lives; never used again.
@@ -30,6 +33,8 @@ pub enum Message {
     Feed(Delta),
     /// The connection to the cluster came or went.
     Link(Link),
+    /// What each node really uses; none where nobody measures it.
+    Usage(Option<HashMap<String, Used>>),
     /// Discovery answered.
     Catalogue(Catalogue),
     /// A task of a screen has something for it. Dropped when the screen is gone.
@@ -42,17 +47,6 @@ pub enum Message {
     Stopping(String),
     /// Time passed that changes what is drawn.
     Tick,
-}
-
-/// How the connection is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Link {
-    /// The list and watch of this kind work again.
-    Up(Watched),
-    /// The named kind cannot be watched, and why; it is retried.
-    Down(Watched, String),
-    /// The server refuses this kind to us; not retried.
-    Refused(Watched, String),
 }
 
 /// What a screen hears.
@@ -99,6 +93,8 @@ pub enum Data {
     Drain(screen::drain::Loaded),
     /// For the reasons of a waiting pod.
     Pending(screen::pending::Loaded),
+    /// For the journal.
+    Journal(screen::journal::Loaded),
     /// For a terminal pane.
     Terminal(screen::terminal::Loaded),
 }

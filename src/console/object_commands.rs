@@ -62,7 +62,7 @@ pub fn run(
         Command::PodNode => go_to_node(cx, &current),
         Command::WhyPending => vec![Effect::open(Pending::new(current))],
         Command::Scale => vec![Effect::Ask(Box::new(dialog::scale::ask(cx, all())))],
-        Command::Restart => vec![Effect::Ask(Box::new(dialog::workload::restart(all())))],
+        Command::Restart => dialog::workload::restart(cx, targets),
         Command::SetImage => dialog::workload::set_image(cx, &current),
         Command::Rollout | Command::Rollback => vec![Effect::open(Rollout::new(current))],
         Command::ReplicaSets => {
@@ -79,6 +79,26 @@ pub fn run(
         ],
         Command::EventObject => event_object(cx, &current),
         _ => Vec::new(),
+    }
+}
+
+/// Why a command cannot work on objects of a kind, so many of them marked.
+pub fn refuses(kind: &Kind, command: Command, marked: usize) -> Option<String> {
+    let heading = kind.heading();
+    match command {
+        Command::Scale if !kind.scalable => Some(format!("{heading} have no count to scale")),
+        // As `kubectl rollout restart`; what owns a ReplicaSet's template is its Deployment.
+        Command::Restart
+            if !(kind.group == "apps"
+                && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet")) =>
+        {
+            Some(format!("{heading} cannot be restarted: nothing would replace their pods step by step"))
+        }
+        Command::SetImage if !matches!(kind.watched, Some(Watched::Deployments | Watched::ReplicaSets)) => {
+            Some(format!("the images of {heading} are set by editing them"))
+        }
+        Command::SetImage if marked > 1 => Some(format!("images are set one by one; {marked} are marked")),
+        _ => None,
     }
 }
 

@@ -37,6 +37,8 @@ pub struct Prompt {
     pub suggestions: Vec<String>,
     /// The suggestion the user went to with the arrows.
     pub picked: Option<usize>,
+    /// Whether the text is what was there before: what is typed replaces it, an editing key keeps it.
+    pub replaceable: bool,
     history_at: Option<usize>,
 }
 
@@ -56,7 +58,22 @@ pub enum Reply {
 impl Prompt {
     /// A prompt that starts with a text.
     pub fn new(ask: Ask, text: impl Into<String>) -> Self {
-        Self { ask, text: text.into(), error: None, suggestions: Vec::new(), picked: None, history_at: None }
+        Self {
+            ask,
+            text: text.into(),
+            error: None,
+            suggestions: Vec::new(),
+            picked: None,
+            replaceable: false,
+            history_at: None,
+        }
+    }
+
+    /// With a text that the first letter typed replaces.
+    #[must_use]
+    pub fn replaceable(mut self) -> Self {
+        self.replaceable = !self.text.is_empty();
+        self
     }
 
     /// The rest of the best suggestion, shown dim behind the cursor.
@@ -68,6 +85,25 @@ impl Prompt {
     /// Takes a key.
     pub fn key(&mut self, key: KeyEvent, history: &[String]) -> Reply {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let starts_anew = match key.code {
+            // What could not be understood is not what the next command begins with.
+            KeyCode::Char(':')
+                if self.error.is_some() && self.ask == Ask::Command && !self.text.contains('=') =>
+            {
+                true
+            }
+            KeyCode::Char(_) if !control => std::mem::take(&mut self.replaceable),
+            _ => {
+                self.replaceable = false;
+                false
+            }
+        };
+        if starts_anew {
+            self.text.clear();
+            if key.code == KeyCode::Char(self.ask.sign()) {
+                return self.changed();
+            }
+        }
         match key.code {
             KeyCode::Esc => return Reply::Left,
             KeyCode::Char('c' | 'g') if control => return Reply::Left,
@@ -151,6 +187,22 @@ mod tests {
             last = prompt.key(Key::parse(word).expect("a key").event(), &history);
         }
         last
+    }
+
+    /// CONSOLE-FOUND 30: neither an error nor a filter in force becomes a part of what is typed next.
+    #[test]
+    fn con_3_the_next_command_is_not_appended_to_the_last_one() {
+        let mut prompt = Prompt::new(Ask::Command, "deploy shop");
+        prompt.error = Some("no namespace".into());
+        press(&mut prompt, ": p o");
+        assert_eq!((prompt.text.as_str(), prompt.error.as_deref()), ("po", None));
+        for (keys, text) in
+            [("a b", "ab"), ("backspace", "we"), ("/", ""), ("right x", "webx"), ("ctrl-w", "")]
+        {
+            let mut prompt = Prompt::new(Ask::Filter, "web").replaceable();
+            press(&mut prompt, keys);
+            assert_eq!(prompt.text, text, "{keys}");
+        }
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl Watched {
             singular: singular.into(),
             namespaced,
             short_names: short.iter().map(ToString::to_string).collect(),
+            scalable: matches!(self, Self::Deployments | Self::ReplicaSets),
             watched: Some(self),
         })
     }
@@ -118,6 +119,8 @@ pub struct KindFacts {
     pub namespaced: bool,
     /// Short names of the server.
     pub short_names: Vec<String>,
+    /// Whether the server has its `scale` subresource.
+    pub scalable: bool,
     /// The typed store that holds it, when there is one.
     pub watched: Option<Watched>,
 }

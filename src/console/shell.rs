@@ -17,7 +17,7 @@ use super::command::Bindings;
 use super::config;
 use super::edit;
 use super::effect::{Capture, Runner, Scope};
-use super::feed;
+use super::feed::{self, Feed};
 use super::memory::Memory;
 use super::message::{Data, Message, ScreenId};
 use super::model::{Job, Model, Setup};
@@ -131,17 +131,16 @@ pub async fn run(client: Client, mut options: ConsoleOptions) -> anyhow::Result<
         model,
         screen,
         runner: Runner::new(client.clone(), messages.clone()),
-        messages: messages.clone(),
-        client: client.clone(),
         clock,
         guard,
         quit_requested: options.quit_requested.take(),
         leaving: false,
-        feed: tokio::task::JoinSet::new(),
+        feed: None,
     };
     shell.draw()?;
     shell.work(jobs).await?;
-    shell.feed = feed::start(&client, &fallback, &messages);
+    let pace = feed::pace(&options.origin);
+    shell.feed = Some(Feed::start(&client, &fallback, &messages, &shell.clock, pace));
     shell.run(inbox, options.progress.take(), &options.shutdown).await
 }
 
@@ -167,14 +166,12 @@ struct Shell {
     model: Model,
     screen: ratatui::Terminal<ratatui::backend::CrosstermBackend<std::io::Stdout>>,
     runner: Runner,
-    messages: mpsc::Sender<Message>,
-    client: Client,
     clock: Clock,
     guard: Guard,
     quit_requested: Option<mpsc::Sender<()>>,
     leaving: bool,
     /// Ended with the console.
-    feed: tokio::task::JoinSet<()>,
+    feed: Option<Feed>,
 }
 
 enum Turn {
@@ -296,7 +293,9 @@ impl Shell {
             Job::Redraw => {
                 self.screen = terminal::fresh_screen()?;
                 self.model.dirty = true;
-                self.feed.spawn(feed::discover(self.client.clone(), self.messages.clone()));
+                if let Some(feed) = &mut self.feed {
+                    feed.retry();
+                }
             }
             Job::Quit => {
                 self.leaving = true;

@@ -201,6 +201,15 @@ pub enum Delta {
     Budgets(Vec<Change<PodDisruptionBudget>>),
 }
 
+/// What a node really uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Used {
+    /// In thousandths of a CPU.
+    pub cpu_millis: i64,
+    /// In bytes.
+    pub memory_bytes: i64,
+}
+
 /// Every store, and the counts the overview shows.
 #[derive(Debug, Default)]
 pub struct Stores {
@@ -220,6 +229,7 @@ pub struct Stores {
     pub namespaces: Store<Namespace>,
     /// Pod disruption budgets.
     pub budgets: Store<PodDisruptionBudget>,
+    used: Option<HashMap<String, Used>>,
     by_node: HashMap<String, BTreeSet<Uid>>,
     looks: BTreeMap<Look, usize>,
     latest_revision: u64,
@@ -261,6 +271,23 @@ impl Stores {
         }
     }
 
+    /// Takes what the nodes use now; whether that is news.
+    pub fn measure(&mut self, used: Option<HashMap<String, Used>>) -> bool {
+        let news = self.used != used;
+        self.used = used;
+        news
+    }
+
+    /// Whether somebody measures what is used.
+    pub fn measures(&self) -> bool {
+        self.used.is_some()
+    }
+
+    /// What a node uses, where that was measured.
+    pub fn used_by(&self, node: &str) -> Option<Used> {
+        self.used.as_ref()?.get(node).copied()
+    }
+
     /// The pods bound to a node.
     pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.pods.get(uid))
@@ -279,11 +306,6 @@ impl Stores {
     /// The highest resource version seen on a pod or an event, where the server's are numbers.
     pub fn latest_revision(&self) -> u64 {
         self.latest_revision
-    }
-
-    /// Whether the stores an overview needs have had their first list.
-    pub fn synced(&self) -> bool {
-        self.pods.synced && self.nodes.synced && self.deployments.synced
     }
 }
 

@@ -9,6 +9,8 @@ pub enum Mood {
     Done,
     /// Worth knowing.
     Note,
+    /// It is not as one would take it to be.
+    Warning,
     /// It did not work.
     Failed,
 }
@@ -33,6 +35,11 @@ impl Toast {
         Self { mood: Mood::Note, text: text.into() }
     }
 
+    /// It is not as one would take it to be.
+    pub fn warning(text: impl Into<String>) -> Self {
+        Self { mood: Mood::Warning, text: text.into() }
+    }
+
     /// It did not work.
     pub fn failed(text: impl Into<String>) -> Self {
         Self { mood: Mood::Failed, text: text.into() }
@@ -42,7 +49,7 @@ impl Toast {
     pub fn lasts(&self) -> SignedDuration {
         match self.mood {
             Mood::Done | Mood::Note => SignedDuration::from_secs(4),
-            Mood::Failed => SignedDuration::from_secs(15),
+            Mood::Warning | Mood::Failed => SignedDuration::from_secs(15),
         }
     }
 }
@@ -69,10 +76,10 @@ impl Toasts {
         self.0.len() != before
     }
 
-    /// Puts the failures away; says whether there was one.
+    /// Puts the failures and warnings away; says whether there was one.
     pub fn dismiss(&mut self) -> bool {
         let before = self.0.len();
-        self.0.retain(|(toast, _)| toast.mood != Mood::Failed);
+        self.0.retain(|(toast, _)| !matches!(toast.mood, Mood::Failed | Mood::Warning));
         self.0.len() != before
     }
 

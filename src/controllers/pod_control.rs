@@ -8,9 +8,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind, DeleteOptions};
 use crate::object::owner::{controller_of, controller_reference, is_terminating};
-use crate::object::readiness::{is_ready, is_terminal, ready_since};
+use crate::object::readiness::{is_ready, is_terminal, phase, ready_since};
 use crate::object::{Kind, Object, Shared, Uid};
 use crate::reconcile::{Cache, Expectations, Recorder};
+
+/// Pods that an owner gets or loses in one turn, as in Kubernetes; the rest follows when those were seen. However
+/// many are asked for, a turn costs no more than this and the pods there are.
+pub(super) const BURST: usize = 500;
 
 /// The hand of one controller.
 pub(super) struct PodControl {
@@ -57,22 +61,19 @@ impl PodControl {
         self.expectations.forget(&owner.to_string());
     }
 
-    /// Makes pods in batches that double: one bad template fails once, not five hundred times.
-    pub(super) fn create_all(&self, owner: &Object, pods: Vec<Pod>) -> Result<(), ApiError> {
-        let mut pods = pods.into_iter();
-        let mut batch = 1;
-        while pods.len() > 0 {
-            let mut failure = None;
-            for pod in pods.by_ref().take(batch) {
-                if let Err(error) = self.create(owner, pod) {
-                    failure.get_or_insert(error);
-                }
-            }
-            match failure {
+    /// Makes pods one after the other, each only when its turn comes, until one cannot be made: one bad template
+    /// or full quota fails once, not five hundred times.
+    pub(super) fn create_all(
+        &self,
+        owner: &Object,
+        pods: impl IntoIterator<Item = Pod>,
+    ) -> Result<(), ApiError> {
+        for pod in pods.into_iter().take(BURST) {
+            match self.create(owner, pod) {
+                Ok(()) => {}
                 // Nothing can be made in a namespace that goes, and nothing needs to be.
-                Some(error) if error.is_namespace_going() => return Ok(()),
-                Some(error) => return Err(error),
-                None => batch *= 2,
+                Err(error) if error.is_namespace_going() => return Ok(()),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -106,14 +107,14 @@ impl PodControl {
         Ok(created)
     }
 
-    /// Asks all of these pods to go; the first failure is the answer.
+    /// Asks these pods to go, a burst at most; the first failure is the answer.
     pub(super) fn delete_all<'p>(
         &self,
         owner: &Object,
         pods: impl IntoIterator<Item = &'p Shared<Pod>>,
     ) -> Result<(), ApiError> {
         let mut failure = None;
-        for pod in pods {
+        for pod in pods.into_iter().take(BURST) {
             if let Err(error) = self.delete(owner, pod) {
                 failure.get_or_insert(error);
             }
@@ -159,8 +160,9 @@ pub(super) fn is_relevant(change: &Change) -> bool {
     else {
         return true;
     };
-    let facts =
-        |pod: &Pod| (is_terminating(&pod.metadata), is_terminal(pod), is_ready(pod), ready_since(pod));
+    // A pod serves when it is ready and runs; the two may be told in different writes.
+    let serves = |pod: &Pod| (is_ready(pod), is_ready(pod) && phase(pod) == "Running");
+    let facts = |pod: &Pod| (is_terminating(&pod.metadata), is_terminal(pod), serves(pod), ready_since(pod));
     change.kind != ChangeKind::Modified
         || facts(before) != facts(after)
         || before.metadata.labels != after.metadata.labels

@@ -2,7 +2,8 @@
 //!
 //! Those of nodes that no longer exist, those that go without having been assigned, those on a node that is
 //! out of service, and the oldest of too many that ended. A pod that had not ended is marked Failed with the
-//! DisruptionTarget condition before it goes.
+//! DisruptionTarget condition before it goes. A node that this process runs confirms the end of its processes itself
+//! (`Api::hold_node`): until then its pods stay, though its object is gone.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -142,6 +143,13 @@ impl PodGc {
                 Ok(())
             }
             Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() && self.api.is_node_held(name) => {
+                // Two of one identity must not run (SAFE-1); the node removes them when their processes are dead.
+                if !self.pods.on_node(name).is_empty() {
+                    self.check_later(name);
+                }
+                Ok(())
+            }
             Err(error) if error.is_not_found() => {
                 for pod in self.pods.on_node(name) {
                     self.remove(&pod, "PodGC: node no longer exists")?;

@@ -3,6 +3,7 @@
 mod ports;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -12,18 +13,23 @@ use tokio::sync::mpsc;
 
 use super::logs;
 use super::node::Node;
-use super::runtime::{ContainerRecord, PodUid, RuntimeError};
+use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError};
 use crate::api::ApiError;
 use crate::api::node_access::{LogRequest, NodeAccess, PodPorts, runtime_uid};
 use crate::api::session::{Session, SessionOutput, SessionStreams};
+use crate::base::clock::{Clock, since};
 use crate::object::Shared;
 
 /// Pieces of a log on their way to a slow client.
 const PIECES_UNDER_WAY: usize = 8;
 
+/// For so long after its end a container may still be attached to: its log and its end are told.
+const JUST_ENDED: Duration = Duration::from_secs(10);
+
 /// One node's door.
 pub(super) struct Access {
     pub(super) node: Arc<Node>,
+    pub(super) clock: Clock,
 }
 
 impl Access {
@@ -40,6 +46,21 @@ impl Access {
             .into_iter()
             .next_back()
             .filter(|c| c.exit.is_none())
+            .ok_or_else(|| ApiError::Internal(format!("container not found (\"{container}\")")))
+    }
+
+    /// The attempt to attach to: what a client wanted to see from the beginning may be over before it is here, as with
+    /// `kubectl run --attach`.
+    async fn running_or_just_ended(
+        &self,
+        pod: &Shared<Pod>,
+        container: &str,
+    ) -> Result<ContainerRecord, ApiError> {
+        let attempts = self.attempts(&runtime_uid(pod).to_string(), container).await?;
+        let now = self.clock.now();
+        let lately = |exit: &ContainerExit| since(now, exit.finished_at) < JUST_ENDED;
+        let last = attempts.into_iter().next_back();
+        last.filter(|record| record.exit.as_ref().is_none_or(lately))
             .ok_or_else(|| ApiError::Internal(format!("container not found (\"{container}\")")))
     }
 }
@@ -129,7 +150,7 @@ impl NodeAccess for Access {
         streams: SessionStreams,
     ) -> BoxFuture<'_, Result<Session, ApiError>> {
         async move {
-            let record = self.running(&pod, &container).await?;
+            let record = self.running_or_just_ended(&pod, &container).await?;
             self.node.runtime.attach(&record.id, streams).await.map_err(|error| told(&error))
         }
         .boxed()

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::runtime::PodUid;
 use super::spec;
+use crate::object::host_ports::{HostPort, conflict};
 use crate::object::node_selector::RequiredNodes;
 use crate::object::quantity::{Amount, ResourceList};
 use crate::object::resources::{Amounts, given_requests, pod_requests, spec_requests};
@@ -16,9 +17,16 @@ use crate::object::resources::{Amounts, given_requests, pod_requests, spec_reque
 /// What the pods that a node has taken ask for.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
-    pods: HashMap<PodUid, Amounts>,
+    pods: HashMap<PodUid, Held>,
     /// Pods whose resize waits for room, by importance and since when.
     waiting: HashMap<PodUid, (Reverse<i32>, Timestamp)>,
+}
+
+/// What one pod holds of its node.
+#[derive(Debug, Default)]
+struct Held {
+    amounts: Amounts,
+    ports: Vec<HostPort>,
 }
 
 /// Why a pod is not given what its spec asks for by now.
@@ -44,7 +52,8 @@ pub(super) struct Refusal {
 impl Taken {
     /// Takes a pod without asking: it runs already, or the cluster cannot do without it.
     pub(super) fn add(&mut self, uid: &str, pod: &Pod) {
-        self.pods.insert(uid.to_string(), given_requests(pod));
+        let held = Held { amounts: given_requests(pod), ports: HostPort::of(pod) };
+        self.pods.insert(uid.to_string(), held);
     }
 
     /// Takes a pod if the node has room for it and is one that it may run on.
@@ -55,7 +64,7 @@ impl Taken {
         allocatable: &ResourceList,
         node: Option<&Node>,
     ) -> Result<(), Refusal> {
-        let others = || self.pods.iter().filter(|(other, _)| other.as_str() != uid).map(|(_, asked)| asked);
+        let others = || self.pods.iter().filter(|(other, _)| other.as_str() != uid).map(|(_, held)| held);
         let count = others().count() as i64;
         let most = allocatable.get("pods").map(|q| Amount::of(q).units());
         if let Some(most) = most.filter(|most| count >= *most) {
@@ -65,7 +74,7 @@ impl Taken {
             let Some(all) = allocatable.get(&resource).map(Amount::of) else { continue };
             let mut used = Amount::ZERO;
             for other in others() {
-                used += other.get(&resource).copied().unwrap_or_default();
+                used += other.amounts.get(&resource).copied().unwrap_or_default();
             }
             if !asked.is_zero() && used + asked > all {
                 let number = |amount| number(&resource, amount);
@@ -75,6 +84,12 @@ impl Taken {
         if node.is_some_and(|node| !RequiredNodes::of(spec::spec(pod)).matches(node)) {
             let message = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
             return Err(Refusal { reason: "NodeAffinity".into(), message: message.into() });
+        }
+        let ports = HostPort::of(pod);
+        if others().any(|other| conflict(&ports, &other.ports)) {
+            let message =
+                "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports";
+            return Err(Refusal { reason: "NodePorts".into(), message: message.into() });
         }
         self.add(uid, pod);
         Ok(())
@@ -90,7 +105,7 @@ impl Taken {
         now: Timestamp,
     ) -> Result<Vec<PodUid>, NoRoom> {
         let asked = spec_requests(pod);
-        let has = self.pods.get(uid).cloned().unwrap_or_default();
+        let has = self.pods.get(uid).map(|held| held.amounts.clone()).unwrap_or_default();
         let of = |amounts: &Amounts, resource: &str| amounts.get(resource).copied().unwrap_or_default();
         for resource in ["memory", "cpu"] {
             let Some(all) = allocatable.get(resource).map(Amount::of) else { continue };
@@ -112,7 +127,7 @@ impl Taken {
             };
             let mut used = Amount::ZERO;
             for (_, other) in self.pods.iter().filter(|(other, _)| other.as_str() != uid) {
-                used += of(other, resource);
+                used += of(&other.amounts, resource);
             }
             if used + wanted > all {
                 let number = |amount| number(resource, amount);
@@ -123,7 +138,7 @@ impl Taken {
             }
         }
         self.waiting.remove(uid);
-        self.pods.insert(uid.to_string(), asked);
+        self.pods.entry(uid.to_string()).or_default().amounts = asked;
         Ok(if gives_back { self.waiting() } else { Vec::new() })
     }
 
@@ -196,6 +211,31 @@ mod tests {
         assert!(take("d", &asking(json!({}))).unwrap_err().starts_with("OutOfpods: "));
         taken.release("a");
         assert!(taken.try_add("d", &asking(json!({})), &allocatable, Some(&node)).is_ok());
+    }
+
+    /// CONFORMANCE-FOUND "Should recreate evicted statefulset": a pod bound by hand may ask for a port that is held.
+    #[test]
+    fn a_pod_is_refused_where_another_holds_its_host_port() {
+        let listening = |port: i32, address: &str| {
+            pod(json!({"containers": [{"name": "c",
+                "ports": [{"containerPort": 1, "hostPort": port, "hostIP": address}]}]}))
+        };
+        let mut taken = Taken::default();
+        let mut take = |uid: &str, pod: &Pod| taken.try_add(uid, pod, &ResourceList::new(), None);
+        assert_eq!(take("a", &listening(21_017, "127.0.0.1")), Ok(()));
+        assert_eq!(take("a", &listening(21_017, "127.0.0.1")), Ok(()), "it is its own");
+        assert_eq!(take("b", &listening(21_017, "127.0.0.2")), Ok(()));
+        let refusal = take("c", &listening(21_017, "")).unwrap_err();
+        assert_eq!(
+            (refusal.reason.as_str(), refusal.message.as_str()),
+            (
+                "NodePorts",
+                "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+            )
+        );
+        taken.release("a");
+        taken.release("b");
+        assert!(taken.try_add("c", &listening(21_017, ""), &ResourceList::new(), None).is_ok());
     }
 
     /// POD-12: what never fits is infeasible, what does not fit now waits for what others give back.

@@ -1,7 +1,9 @@
 //! A container's environment (POD-13): service variables, `envFrom`, `env` with `valueFrom` and `$(VAR)`.
 //!
-//! Pure over what [`Sources`] hands in; missing required sources are errors with Kubernetes' texts.
+//! Pure over what [`Sources`] hands in; missing required sources are errors with Kubernetes' texts. Never holds more
+//! than a program can be started with: everything is measured before it is copied or built.
 
+mod budget;
 mod expand;
 mod fields;
 mod services;
@@ -17,7 +19,9 @@ use super::spec;
 use crate::object::Shared;
 use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
-pub use expand::{expand, unset};
+use budget::Budget;
+pub use budget::{STRING_BYTES, TOTAL_BYTES};
+pub use expand::{Values, expand, unset};
 pub use fields::{field_value, resource_value};
 pub use services::visible_services;
 
@@ -43,7 +47,7 @@ pub struct Sources<'a> {
     pub services: &'a dyn Fn() -> Vec<Shared<Service>>,
 }
 
-/// Why a container cannot be made (`CreateContainerConfigError`).
+/// Why a container cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvError {
     /// A config map or secret is not there.
@@ -75,77 +79,159 @@ pub enum EnvError {
     /// Not offered here.
     #[error("{0}")]
     Unsupported(String),
+    /// One string is longer than a program can be started with.
+    #[error("{what} is {bytes} bytes long; a program is started with at most {max} in one string", max = STRING_BYTES - 1)]
+    TooLong {
+        /// `variable NAME`, `argument 3`.
+        what: String,
+        /// What it would have.
+        bytes: usize,
+    },
+    /// All together are more than a program can be started with.
+    #[error(
+        "the environment and arguments are over {TOTAL_BYTES} bytes, the most that a program is started with (reached \
+         at {at}; enableServiceLinks: false leaves out the variables of services)"
+    )]
+    TooMuch {
+        /// Where the limit was reached: `variable NAME`, `argument 3`.
+        at: String,
+    },
+}
+
+impl EnvError {
+    /// The waiting reason it stands for.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::TooLong { .. } | Self::TooMuch { .. } => "CreateContainerError",
+            _ => "CreateContainerConfigError",
+        }
+    }
 }
 
 /// The environment in order; later entries replace earlier ones of the same name.
 pub fn resolve(sources: &Sources<'_>) -> Result<Vec<(String, String)>, EnvError> {
-    let mut env = Environment::default();
+    let mut env = Environment::new();
     let links = spec::spec(sources.pod).enable_service_links != Some(false);
-    for (name, value) in services::variables(&(sources.services)(), sources.pod, links, sources.low_ports) {
-        env.set(name, value);
-    }
+    let mut set = |name: String, value: String| env.set(name, value);
+    services::variables(&(sources.services)(), sources.pod, links, sources.low_ports, &mut set)?;
     // Our addition: a process cannot have an address of its own, so it is told which one is its pod's (NET-1).
     if let Some(ip) = sources.pod_ip {
-        env.set("POD_IP".into(), ip.to_string());
+        env.set("POD_IP".into(), ip.to_string())?;
     }
     // And where it must listen instead of at the port that was declared.
     if sources.low_ports.are_moved() {
-        env.set(LowPorts::VARIABLE.into(), sources.low_ports.text());
+        env.set(LowPorts::VARIABLE.into(), sources.low_ports.text())?;
     }
     if let Some(name) = spec::spec(sources.pod).hostname.clone().or_else(|| sources.pod.metadata.name.clone())
     {
-        env.set("HOSTNAME".into(), name);
+        env.set("HOSTNAME".into(), name)?;
     }
     from_sources(sources, &mut env)?;
     for var in sources.container.env.iter().flatten() {
         if let Some(value) = value_of(sources, var, &env)? {
-            env.set(var.name.clone(), value);
+            env.set(var.name.clone(), value)?;
         }
     }
     Ok(env.entries)
 }
 
-#[derive(Default)]
+/// `command` and `args` with their references to the environment replaced.
+pub fn resolve_words(
+    container: &Container,
+    env: &[(String, String)],
+) -> Result<(Vec<String>, Vec<String>), EnvError> {
+    let (values, mut budget) = (Values::of(env), Budget::new());
+    for (name, value) in env {
+        budget.take(|| variable(name), name.len() + 1 + value.len())?;
+    }
+    let mut expand_all = |kind: &str, words: &Option<Vec<String>>| -> Result<Vec<String>, EnvError> {
+        let mut all = Vec::new();
+        for (index, word) in words.iter().flatten().enumerate() {
+            let what = || format!("{kind}[{index}]");
+            let word = expand(word, |name| values.get(name), Budget::longest())
+                .map_err(|bytes| EnvError::TooLong { what: what(), bytes })?;
+            budget.take(what, word.len())?;
+            all.push(word);
+        }
+        Ok(all)
+    };
+    Ok((expand_all("command", &container.command)?, expand_all("args", &container.args)?))
+}
+
+fn variable(name: &str) -> String {
+    // A name may be as long as a manifest.
+    format!("variable {}", &name[..name.floor_char_boundary(100)])
+}
+
 struct Environment {
     entries: Vec<(String, String)>,
     index: HashMap<String, usize>,
+    budget: Budget,
 }
 
 impl Environment {
-    fn set(&mut self, name: String, value: String) {
+    fn new() -> Self {
+        Self { entries: Vec::new(), index: HashMap::new(), budget: Budget::new() }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.index.get(name).map(|index| self.entries[*index].1.as_str())
+    }
+
+    fn set(&mut self, name: String, value: String) -> Result<(), EnvError> {
+        self.make_room(&name, value.len())?;
         if let Some(index) = self.index.get(&name) {
             self.entries[*index].1 = value;
         } else {
             self.index.insert(name.clone(), self.entries.len());
             self.entries.push((name, value));
         }
+        Ok(())
+    }
+
+    /// Counts what is about to be set.
+    fn make_room(&mut self, name: &str, value_bytes: usize) -> Result<(), EnvError> {
+        if let Some(before) = self.get(name).map(str::len) {
+            self.budget.give_back(name.len() + 1 + before);
+        }
+        self.budget.take(|| variable(name), name.len() + 1 + value_bytes)
     }
 }
 
 fn from_sources(sources: &Sources<'_>, env: &mut Environment) -> Result<(), EnvError> {
     for from in sources.container.env_from.iter().flatten() {
         let prefix = from.prefix.as_deref().unwrap_or_default();
-        let entries: Vec<(String, String)> = if let Some(reference) = &from.config_map_ref {
+        let mut set = |key: &str, bytes: usize, value: &dyn Fn() -> String| -> Result<(), EnvError> {
+            let name = format!("{prefix}{key}");
+            if !is_variable_name(&name) {
+                return Ok(());
+            }
+            if bytes > Budget::longest() {
+                return Err(EnvError::TooLong { what: variable(&name), bytes });
+            }
+            env.set(name, value())
+        };
+        if let Some(reference) = &from.config_map_ref {
             let name = &reference.name;
             match (sources.config_map)(name) {
-                Some(map) => map.data.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect(),
-                None if reference.optional == Some(true) => continue,
+                Some(map) => {
+                    for (key, value) in map.data.iter().flatten() {
+                        set(key, value.len(), &|| value.clone())?;
+                    }
+                }
+                None if reference.optional == Some(true) => {}
                 None => return Err(EnvError::NoSource { kind: "configmap", name: name.clone() }),
             }
         } else if let Some(reference) = &from.secret_ref {
             let name = &reference.name;
             match (sources.secret)(name) {
-                Some(secret) => secret.data.iter().flatten().map(|(k, v)| (k.clone(), text(&v.0))).collect(),
-                None if reference.optional == Some(true) => continue,
+                Some(secret) => {
+                    for (key, value) in secret.data.iter().flatten() {
+                        set(key, value.0.len(), &|| text(&value.0))?;
+                    }
+                }
+                None if reference.optional == Some(true) => {}
                 None => return Err(EnvError::NoSource { kind: "secret", name: name.clone() }),
-            }
-        } else {
-            continue;
-        };
-        for (key, value) in entries {
-            let name = format!("{prefix}{key}");
-            if is_variable_name(&name) {
-                env.set(name, value);
             }
         }
     }
@@ -164,7 +250,9 @@ fn is_variable_name(name: &str) -> bool {
 /// The value of one variable; none where an optional source is missing.
 fn value_of(sources: &Sources<'_>, var: &EnvVar, env: &Environment) -> Result<Option<String>, EnvError> {
     match &var.value_from {
-        None => Ok(Some(expand(var.value.as_deref().unwrap_or_default(), &env.entries))),
+        None => expand(var.value.as_deref().unwrap_or_default(), |name| env.get(name), Budget::longest())
+            .map(Some)
+            .map_err(|bytes| EnvError::TooLong { what: variable(&var.name), bytes }),
         Some(from) => value_from(sources, from),
     }
 }

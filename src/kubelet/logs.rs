@@ -224,28 +224,29 @@ async fn tail_position(files: &[PathBuf], lines: u64) -> Position {
 /// The last lines of a container's log, as they become its termination message.
 pub(super) async fn last_words(runtime: &dyn Runtime, id: &ContainerId) -> String {
     let files = runtime.log_files(id).await.unwrap_or_default();
-    let read = tokio::task::spawn_blocking(move || {
-        let mut text: Vec<u8> = Vec::new();
-        for path in files.iter().rev() {
-            let Ok(bytes) = std::fs::read(path) else { continue };
-            let mut part = Vec::new();
-            let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()).collect();
-            for line in lines.iter().skip(lines.len().saturating_sub(LAST_WORDS_LINES)) {
-                let entry = entry(line);
-                part.extend_from_slice(entry.text);
-                if !entry.partial {
-                    part.push(b'\n');
-                }
-            }
-            part.extend_from_slice(&text);
-            text = part;
-            if text.len() >= LAST_WORDS_BYTES {
-                break;
+    tokio::task::spawn_blocking(move || words_of(&files)).await.unwrap_or_default()
+}
+
+fn words_of(files: &[PathBuf]) -> String {
+    let mut text: Vec<u8> = Vec::new();
+    for path in files.iter().rev() {
+        let Ok(bytes) = std::fs::read(path) else { continue };
+        let mut part = Vec::new();
+        let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').filter(|l| !l.is_empty()).collect();
+        for line in lines.iter().skip(lines.len().saturating_sub(LAST_WORDS_LINES)) {
+            let entry = entry(line);
+            part.extend_from_slice(entry.text);
+            if !entry.partial {
+                part.push(b'\n');
             }
         }
-        last_lines(&text)
-    });
-    read.await.unwrap_or_default()
+        part.extend_from_slice(&text);
+        text = part;
+        if text.len() >= LAST_WORDS_BYTES {
+            break;
+        }
+    }
+    last_lines(&text)
 }
 
 /// The last 80 lines, 2 KiB at most.
@@ -300,6 +301,25 @@ mod tests {
         ] {
             assert_eq!(read(request.clone()).await, expected, "{request:?}");
         }
+    }
+
+    /// CONFORMANCE-FOUND "report termination message from log output", POD-9: `echo -n DONE` says `DONE`.
+    #[tokio::test]
+    async fn a_log_without_a_last_line_end_is_read_without_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0.log");
+        let lines = "2026-01-01T00:00:01Z stdout F one\n2026-01-01T00:00:02Z stdout P DONE\n";
+        std::fs::write(&path, lines).unwrap();
+        let files = vec![path];
+        assert_eq!(words_of(&files), "one\nDONE");
+        let (to, mut from) = mpsc::channel(8);
+        let request = LogRequest { tail_lines: Some(1), ..LogRequest::default() };
+        send(request, to, move || {
+            let files = files.clone();
+            async move { Look { files, running: false } }.boxed()
+        })
+        .await;
+        assert_eq!(from.recv().await.unwrap(), "DONE");
     }
 
     #[test]

@@ -35,8 +35,11 @@ mod worker;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Pod;
+
 use crate::api::{Api, ApiError};
 use crate::base::task::Tasks;
+use crate::object::Shared;
 use crate::reconcile::Caches;
 pub use node::NodeConfig;
 use node::{Closing, Node};
@@ -89,7 +92,10 @@ impl Kubelets {
         let found =
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
-            node.ips.lock().reserve(sandbox.spec.ip);
+            // An ended pod's address may be another's by now.
+            if sandbox.is_alive() {
+                node.ips.lock().reserve(sandbox.spec.ip, &sandbox.spec.pod_uid);
+            }
             for container in &sandbox.containers {
                 // What became unknown meanwhile is pulled again when it is needed.
                 if let Ok(image) = node.runtime.pull_image(&container.image).await
@@ -100,7 +106,10 @@ impl Kubelets {
             }
         }
         node::report(engine, &node).map_err(|error| StartError::Register { node: name.clone(), error })?;
-        engine.api.set_node_access(&name, Arc::new(access::Access { node: node.clone() }));
+        engine.api.set_node_access(
+            &name,
+            Arc::new(access::Access { node: node.clone(), clock: engine.clock.clone() }),
+        );
         engine.config_maps.synced().await;
         engine.secrets.synced().await;
         engine.services.synced().await;
@@ -113,7 +122,7 @@ impl Kubelets {
         .await;
         // What the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
-            let (node, uid) = (node.clone(), sandbox.spec.pod_uid.clone());
+            let (node, uid, ip) = (node.clone(), sandbox.spec.pod_uid.clone(), sandbox.spec.ip);
             node.tasks.clone().spawn("stray pod", async move {
                 let gone = match node.runtime.stop_sandbox(&uid).await {
                     Ok(()) => node.runtime.remove_sandbox(&uid).await,
@@ -121,6 +130,7 @@ impl Kubelets {
                 };
                 match gone {
                     Ok(()) => {
+                        node.ips.lock().give_back(ip, &uid);
                         volumes::remove_of(&node, &uid).await;
                         tracing::info!(pod = uid, "a pod that the API does not know was removed");
                     }
@@ -136,6 +146,10 @@ impl Kubelets {
         let (beat_engine, beat_node) = (engine.clone(), node.clone());
         node.tasks.spawn_restarting("node heartbeat", move || {
             node::heartbeat(beat_engine.clone(), beat_node.clone())
+        });
+        let (watching_engine, watching_node) = (engine.clone(), node.clone());
+        node.tasks.spawn_restarting("node health", move || {
+            node::health::watch(watching_engine.clone(), watching_node.clone())
         });
         Ok(Kubelet { engine: engine.clone(), node })
     }
@@ -170,39 +184,87 @@ impl Kubelet {
         self.engine.live_pods(self.name())
     }
 
-    /// Answers when none of these pods has anything on the node any more.
-    pub async fn left_by(&self, pods: &BTreeSet<PodUid>) {
+    /// Answers when none of these pods has anything on the node any more; false where the runtime is of no help.
+    pub async fn left_by(&self, pods: &BTreeSet<PodUid>) -> bool {
+        let gone = self.fewer_until(|_| {}, || pods.iter().filter(|uid| self.engine.knows(uid)).count());
+        tokio::select! {
+            () = gone => true,
+            () = self.given_up() => false,
+        }
+    }
+
+    /// Ends every pod within its grace (POD-7), which is cut at `shutdown_grace_limit`, and answers when all are gone;
+    /// tells how many are left each time it changes. The pods' objects stay: they come back with the next start.
+    ///
+    /// False where the runtime is of no help: it does not answer, or does not end what it should. Then the runtime
+    /// itself has to be ended.
+    pub async fn shutdown(&self, progress: impl FnMut(usize)) -> bool {
+        self.close(Closing::Gracefully);
+        let gone = self.fewer_until(progress, || self.live_pods());
+        let ended = tokio::select! {
+            () = gone => true,
+            () = self.given_up() => false,
+        };
+        if !ended {
+            let (node, left) = (self.name(), self.live_pods());
+            tracing::warn!(
+                node,
+                "the runtime does not end {left} pods: they are left to the end of its host"
+            );
+        }
+        self.detach().await;
+        ended
+    }
+
+    /// Answers when `left` says that nothing is, and tells each time it changes.
+    async fn fewer_until(&self, mut progress: impl FnMut(usize), left: impl Fn() -> usize) {
+        let mut told = None;
         loop {
             let fewer = self.engine.fewer.notified();
             tokio::pin!(fewer);
             fewer.as_mut().enable();
-            if !pods.iter().any(|uid| self.engine.knows(uid)) {
+            let left = left();
+            if told != Some(left) {
+                progress(left);
+                told = Some(left);
+            }
+            if left == 0 {
                 return;
             }
             fewer.await;
         }
     }
 
-    /// Ends every pod within its grace (POD-7) and answers when all are gone; tells how many are left each
-    /// time it changes. The pods' objects stay: they come back with the next start.
-    pub async fn shutdown(&self, mut progress: impl FnMut(usize)) {
-        self.close(Closing::Gracefully);
-        let mut told = None;
-        loop {
-            let fewer = self.engine.fewer.notified();
-            tokio::pin!(fewer);
-            fewer.as_mut().enable();
-            let left = self.live_pods();
-            if told != Some(left) {
-                progress(left);
-                told = Some(left);
-            }
-            if left == 0 {
-                break;
-            }
-            fewer.await;
+    /// Answers when pods that are asked to end should have ended by now and the runtime is of no help: it does not
+    /// answer, or it has had the time of a request more than all graces.
+    async fn given_up(&self) {
+        let (engine, timings) = (&self.engine, &self.engine.timings);
+        let pods = engine.pods_of(self.name());
+        let grace = |pod: &Shared<Pod>| match pod.metadata.deletion_grace_period_seconds {
+            Some(seconds) => spec::seconds(Some(seconds), 0),
+            None => spec::grace(pod),
+        };
+        let limit = timings.shutdown_grace_limit.0;
+        let graces = pods.iter().map(grace).max().unwrap_or_default().min(limit);
+        tokio::select! {
+            () = engine.clock.sleep(graces) => {}
+            () = self.node.forced() => {}
         }
-        self.detach().await;
+        let unanswered = async {
+            let patience = timings.runtime_status_timeout.0;
+            while let Ok(Ok(())) = tokio::time::timeout(patience, self.node.runtime.status()).await {
+                engine.clock.sleep(timings.pleg_relist_period.0).await;
+            }
+        };
+        let forced = async {
+            self.node.forced().await;
+            engine.clock.sleep(timings.runtime_status_timeout.0).await;
+        };
+        tokio::select! {
+            () = unanswered => {}
+            () = forced => {}
+            () = engine.clock.sleep(timings.runtime_request_timeout.0) => {}
+        }
     }
 
     /// Cuts the grace of a running [`Kubelet::shutdown`] short: everything is killed now.

@@ -1,15 +1,18 @@
 //! A node: its Node object, heartbeats and what its pods share (NODE-1).
 
+pub(super) mod health;
+mod machine_ids;
 mod object;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Taint;
 use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::images::PresentImages;
 use super::pod_ips::PodIps;
@@ -17,11 +20,13 @@ use super::runtime::{Runtime, RuntimeEvent};
 use super::static_pods::StaticManifest;
 use super::usage::Meter;
 use crate::api::{AddressRange, Api};
+use crate::base::clock::Clock;
 use crate::base::task::Tasks;
 use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;
 
+use health::Health;
 pub(super) use object::{heartbeat, report};
 
 use super::admit::Taken;
@@ -80,8 +85,19 @@ pub(super) struct Node {
     pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
     /// Whether its machine is short of something.
     pub(super) eviction: Eviction,
+    /// Whether its runtime answers.
+    pub(super) health: Health,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
-    closing: Mutex<Option<Closing>>,
+    closing: watch::Sender<Option<Closed>>,
+    clock: Clock,
+}
+
+/// A node that stops.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closed {
+    pub(super) how: Closing,
+    /// Since when, on the monotonic clock.
+    pub(super) since: Duration,
 }
 
 /// How a node ends its pods when it stops: those it has, and any that is bound to it meanwhile.
@@ -105,7 +121,9 @@ impl Node {
             broken_manifests: Mutex::default(),
             eviction: Eviction::default(),
             events: Mutex::new(Some(events)),
-            closing: Mutex::default(),
+            health: Health::new(api.clock(), api.timings().pleg_relist_threshold.0),
+            closing: watch::Sender::new(None),
+            clock: api.clock().clone(),
             runtime,
             tasks,
             config,
@@ -114,11 +132,22 @@ impl Node {
 
     /// The node stops; every pass over one of its pods from now on ends the pod.
     pub(super) fn close(&self, how: Closing) {
-        *self.closing.lock() = Some(how);
+        let now = self.clock.monotonic();
+        self.closing.send_modify(|closed| {
+            let since = closed.map_or(now, |closed| closed.since);
+            *closed = Some(Closed { how, since });
+        });
     }
 
-    pub(super) fn closing(&self) -> Option<Closing> {
-        *self.closing.lock()
+    pub(super) fn closing(&self) -> Option<Closed> {
+        *self.closing.borrow()
+    }
+
+    /// Answers when the node's pods are to end at once.
+    pub(super) async fn forced(&self) {
+        let forced = |closed: &Option<Closed>| closed.is_some_and(|closed| closed.how == Closing::ByForce);
+        // The sender lives as long as this does.
+        let _ = self.closing.subscribe().wait_for(forced).await;
     }
 
     pub(super) fn take_events(&self) -> Option<mpsc::Receiver<RuntimeEvent>> {

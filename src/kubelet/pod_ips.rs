@@ -1,15 +1,20 @@
 //! The addresses of a node's pods: unique, from the node's range, reused as late as possible (NET-1).
+//!
+//! An address is a pod's from before its sandbox is made until it has stopped for good; what the pod's status shows
+//! from then on is history.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 
+use super::runtime::PodUid;
 use crate::api::AddressRange;
 
 /// The pool of one node.
 #[derive(Debug)]
 pub(super) struct PodIps {
     range: AddressRange,
-    taken: HashSet<u32>,
+    /// Whose each address is.
+    taken: HashMap<u32, PodUid>,
     /// Where the next search begins, so that an address rests long before it is used again.
     next: u32,
 }
@@ -17,41 +22,52 @@ pub(super) struct PodIps {
 impl PodIps {
     /// All addresses of `range` but its first (the network), its second (the node) and its last.
     pub(super) fn new(range: AddressRange) -> Self {
-        Self { range, taken: HashSet::new(), next: 2 }
+        Self { range, taken: HashMap::new(), next: 2 }
     }
 
     fn size(&self) -> u32 {
         1u32.checked_shl(self.range.bits).unwrap_or(u32::MAX)
     }
 
-    /// An address nobody has; none when all are taken.
-    pub(super) fn take(&mut self) -> Option<IpAddr> {
+    /// An address for a pod: the one it had, unless another has that by now, else one that nobody has; none when
+    /// all are taken.
+    pub(super) fn take(&mut self, pod: &str, had: Option<IpAddr>) -> Option<IpAddr> {
+        if let Some(ip) = had.filter(|ip| self.reserve(*ip, pod)) {
+            return Some(ip);
+        }
         let usable = self.size().saturating_sub(3);
         for _ in 0..usable {
             let offset = self.next;
-            self.next = if offset + 2 >= self.size() { 2 } else { offset + 1 };
-            if self.taken.insert(offset) {
+            self.next = self.after(offset);
+            if let std::collections::hash_map::Entry::Vacant(free) = self.taken.entry(offset) {
+                free.insert(pod.to_owned());
                 return Some(Ipv4Addr::from(u32::from(self.range.base) + offset).into());
             }
         }
         None
     }
 
-    /// Marks an address as taken: a pod found running after a restart has it (SAFE-7).
-    pub(super) fn reserve(&mut self, ip: IpAddr) {
-        if let Some(offset) = self.offset(ip) {
-            self.taken.insert(offset);
-            if offset >= self.next {
-                self.next = if offset + 2 >= self.size() { 2 } else { offset + 1 };
-            }
+    /// Marks an address as a pod's: one found running after a restart has it (SAFE-7). False when it is another's,
+    /// or not of this node.
+    pub(super) fn reserve(&mut self, ip: IpAddr, pod: &str) -> bool {
+        let Some(offset) = self.offset(ip) else { return false };
+        if offset >= self.next {
+            self.next = self.after(offset);
+        }
+        self.taken.entry(offset).or_insert_with(|| pod.to_owned()) == pod
+    }
+
+    /// Gives an address back, if it is the pod's still.
+    pub(super) fn give_back(&mut self, ip: IpAddr, pod: &str) {
+        if let Some(offset) = self.offset(ip)
+            && self.taken.get(&offset).is_some_and(|owner| owner == pod)
+        {
+            self.taken.remove(&offset);
         }
     }
 
-    /// Gives an address back.
-    pub(super) fn give_back(&mut self, ip: IpAddr) {
-        if let Some(offset) = self.offset(ip) {
-            self.taken.remove(&offset);
-        }
+    fn after(&self, offset: u32) -> u32 {
+        if offset + 2 >= self.size() { 2 } else { offset + 1 }
     }
 
     fn offset(&self, ip: IpAddr) -> Option<u32> {
@@ -64,15 +80,34 @@ impl PodIps {
 mod tests {
     use super::*;
 
+    fn text(ip: Option<IpAddr>) -> String {
+        ip.map_or_else(|| "none".to_owned(), |ip| ip.to_string())
+    }
+
     #[test]
     fn addresses_are_unique_and_rest_before_reuse_net_1() {
         let mut pool = PodIps::new(AddressRange { base: [127, 1, 2, 0].into(), bits: 3 });
-        pool.reserve([127, 1, 2, 3].into());
-        pool.reserve([10, 0, 0, 1].into());
-        let taken: Vec<String> = std::iter::from_fn(|| pool.take()).map(|ip| ip.to_string()).collect();
-        assert_eq!(taken, ["127.1.2.4", "127.1.2.5", "127.1.2.6", "127.1.2.2"]);
-        pool.give_back([127, 1, 2, 5].into());
-        pool.give_back([127, 1, 2, 2].into());
-        assert_eq!(pool.take().map(|ip| ip.to_string()).as_deref(), Some("127.1.2.5"));
+        assert!(pool.reserve([127, 1, 2, 3].into(), "found"));
+        assert!(!pool.reserve([10, 0, 0, 1].into(), "found"));
+        let taken: Vec<String> = (0..5).map(|n| text(pool.take(&n.to_string(), None))).collect();
+        assert_eq!(taken, ["127.1.2.4", "127.1.2.5", "127.1.2.6", "127.1.2.2", "none"]);
+        pool.give_back([127, 1, 2, 5].into(), "1");
+        pool.give_back([127, 1, 2, 2].into(), "3");
+        assert_eq!(text(pool.take("5", None)), "127.1.2.5");
+    }
+
+    /// RELIABILITY-FOUND 5, SAFE-7: a pod that comes back has its address again, but never one that is another's by now,
+    /// and never gives back what is another's.
+    #[test]
+    fn an_address_is_one_pods_at_a_time() {
+        let mut pool = PodIps::new(AddressRange { base: [127, 1, 2, 0].into(), bits: 3 });
+        let had = IpAddr::from([127, 1, 2, 4]);
+        assert_eq!(text(pool.take("a", Some(had))), "127.1.2.4");
+        assert_eq!(text(pool.take("a", Some(had))), "127.1.2.4", "asking twice takes once");
+        assert_eq!(text(pool.take("b", Some(had))), "127.1.2.5");
+        pool.give_back(had, "b");
+        assert!(!pool.reserve(had, "b"));
+        pool.give_back(had, "a");
+        assert!(pool.reserve(had, "b"));
     }
 }

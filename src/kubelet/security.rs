@@ -19,7 +19,7 @@ pub(super) fn user(pod: &Pod, container: &Container) -> (Option<u32>, Option<u32
 pub(super) fn security(pod: &Pod, container: &Container) -> Security {
     let (of_pod, own) = contexts(pod, container);
     let groups = of_pod.into_iter().flat_map(|s| s.supplemental_groups.iter().flatten().chain(&s.fs_group));
-    let dropped = own.and_then(|s| s.capabilities.as_ref()?.drop.as_ref());
+    let capabilities = own.and_then(|s| s.capabilities.as_ref());
     Security {
         groups: groups.filter_map(|id| u32::try_from(*id).ok()).collect(),
         no_image_groups: of_pod.and_then(|s| s.supplemental_groups_policy.as_deref()) == Some("Strict"),
@@ -27,7 +27,9 @@ pub(super) fn security(pod: &Pod, container: &Container) -> Security {
         no_new_privileges: own.and_then(|s| s.allow_privilege_escalation) == Some(false),
         non_root: own.and_then(|s| s.run_as_non_root).or(of_pod.and_then(|s| s.run_as_non_root))
             == Some(true),
-        drop_capabilities: dropped.cloned().unwrap_or_default(),
+        privileged: own.and_then(|s| s.privileged) == Some(true),
+        add_capabilities: capabilities.and_then(|c| c.add.clone()).unwrap_or_default(),
+        drop_capabilities: capabilities.and_then(|c| c.drop.clone()).unwrap_or_default(),
     }
 }
 
@@ -117,7 +119,7 @@ mod tests {
         let pod = pod(
             &json!({"runAsUser": 1000, "runAsGroup": 7, "fsGroup": 2000, "supplementalGroups": [5], "runAsNonRoot": true}),
             &json!({"runAsUser": 33, "readOnlyRootFilesystem": true, "allowPrivilegeEscalation": false,
-                "capabilities": {"drop": ["ALL"]}}),
+                "capabilities": {"add": ["KILL"], "drop": ["ALL"]}}),
         );
         let container = &spec::spec(&pod).containers[0];
         assert_eq!(user(&pod, container), (Some(33), Some(7)));
@@ -127,6 +129,8 @@ mod tests {
             read_only_root: true,
             no_new_privileges: true,
             non_root: true,
+            privileged: false,
+            add_capabilities: vec!["KILL".to_owned()],
             drop_capabilities: vec!["ALL".to_owned()],
         };
         assert_eq!(security(&pod, container), expect);

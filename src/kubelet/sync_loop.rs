@@ -10,6 +10,7 @@
 
 mod answers;
 mod follow;
+mod inbox;
 mod mirrors;
 
 use std::collections::HashMap;
@@ -35,6 +36,7 @@ use crate::object::config::Timings;
 use crate::object::{Kind, Revision, Shared};
 use crate::reconcile::{Cache, Caches};
 pub(super) use answers::Answer;
+use inbox::{Inbox, Taken};
 
 /// How many pods' volumes are written at a time.
 const VOLUME_WRITERS: usize = 2;
@@ -44,6 +46,8 @@ const VOLUME_WRITERS: usize = 2;
 pub(super) enum Note {
     /// The runtime knows something new.
     Look,
+    /// The runtime answers again: what failed may be tried at once.
+    Answers,
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
     /// A probe has answered what was not known.
@@ -71,6 +75,10 @@ pub(super) struct PodState {
     pub(super) tokens: Tokens,
     /// Where what its volumes show lies in memory.
     pub(super) memory: Option<Arc<Memory>>,
+    /// What failed last and waits.
+    pub(super) retry: worker::Retry,
+    /// Why the runtime did not say what there is of it, as far as it was told.
+    pub(super) blind: Option<String>,
 }
 
 impl PodState {
@@ -84,20 +92,18 @@ impl PodState {
             refresh: false,
             tokens: Tokens::default(),
             memory: None,
+            retry: worker::Retry::default(),
+            blind: None,
         }
     }
 }
 
 struct Slot {
     node: Arc<Node>,
-    pod: Shared<Pod>,
-    /// Its object is gone from the API.
-    gone: bool,
+    /// What has happened since the last pass began.
+    inbox: Inbox,
     /// None while a pass works on it.
     state: Option<Box<PodState>>,
-    notes: Vec<Note>,
-    /// The object changed while a pass was at work.
-    dirty: bool,
     /// Nothing of it is left on the node, and it is not to be started again (shutdown).
     released: bool,
     /// How the API shows it, when it is a static pod.
@@ -108,11 +114,8 @@ impl Slot {
     fn new(node: Arc<Node>, pod: Shared<Pod>) -> Self {
         Self {
             node,
-            pod,
-            gone: false,
+            inbox: Inbox::new(pod),
             state: Some(Box::new(PodState::new())),
-            notes: vec![Note::Look],
-            dirty: true,
             released: false,
             mirror: Mirror::default(),
         }
@@ -188,6 +191,10 @@ impl Engine {
         self.nodes.write().insert(node.config.name.clone(), node.clone());
         for pod in self.api.list_as::<Pod>(None) {
             self.see(&pod);
+            // The watch may have told of its end before there was a slot to tell.
+            if !self.exists(&pod) {
+                self.lose(&pod);
+            }
         }
     }
 
@@ -222,7 +229,7 @@ impl Engine {
         while let Some(event) = events.recv().await {
             match event {
                 RuntimeEvent::PodChanged(pod) => self.note(&pod, Note::Look),
-                RuntimeEvent::Relist => self.note_all(&node.config.name, &Note::Look),
+                RuntimeEvent::Relist => self.note_all(&node.config.name, &Note::Answers),
             }
         }
     }
@@ -231,7 +238,7 @@ impl Engine {
     pub(super) fn note(self: &Arc<Self>, pod: &PodUid, note: Note) {
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(pod) {
-            slot.notes.push(note);
+            slot.inbox.note(note);
             self.start_pass(pod, slot);
         }
     }
@@ -247,7 +254,7 @@ impl Engine {
     pub(super) fn note_all(self: &Arc<Self>, node: &str, note: &Note) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut().filter(|(_, slot)| slot.node.config.name == node) {
-            slot.notes.push(note.clone());
+            slot.inbox.note(note.clone());
             self.start_pass(uid, slot);
         }
     }
@@ -255,8 +262,9 @@ impl Engine {
     fn refresh(self: &Arc<Self>, kind: Kind, namespace: &str, name: &str) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut() {
-            if slot.pod.namespace() == namespace && super::volumes::shows(&slot.pod, kind, name) {
-                slot.notes.push(Note::Refresh);
+            let pod = slot.inbox.pod();
+            if pod.namespace() == namespace && super::volumes::shows(pod, kind, name) {
+                slot.inbox.note(Note::Refresh);
                 self.start_pass(uid, slot);
             }
         }
@@ -270,12 +278,15 @@ impl Engine {
     /// The pods of a node, as far as they have not left it.
     pub(super) fn pods_of(&self, node: &str) -> Vec<Shared<Pod>> {
         let pods = self.pods.lock();
-        pods.values().filter(|s| s.node.config.name == node && !s.released).map(|s| s.pod.clone()).collect()
+        pods.values()
+            .filter(|s| s.node.config.name == node && !s.released)
+            .map(|s| s.inbox.pod().clone())
+            .collect()
     }
 
     /// A pod that has not left its node.
     pub(super) fn pod(&self, uid: &str) -> Option<Shared<Pod>> {
-        self.pods.lock().get(uid).map(|s| s.pod.clone())
+        self.pods.lock().get(uid).map(|s| s.inbox.pod().clone())
     }
 
     /// Whether the API knows a pod of this uid on this node.
@@ -292,19 +303,24 @@ impl Engine {
         }
         let uid = pod.uid().to_string();
         let mut pods = self.pods.lock();
-        let slot = pods.entry(uid.clone()).or_insert_with(|| Slot::new(node, pod.clone()));
-        if revision(pod) > revision(&slot.pod) {
-            let (old, new) = (&slot.pod.metadata, &pod.metadata);
-            let told = (&old.labels, &old.annotations) != (&new.labels, &new.annotations);
-            if told && super::volumes::shows_itself(pod) {
-                slot.notes.push(Note::Refresh);
+        if !pods.contains_key(&uid) {
+            drop(pods);
+            if !self.exists(pod) {
+                return;
             }
-            slot.pod = pod.clone();
-            slot.dirty = true;
+            pods = self.pods.lock();
         }
-        if slot.dirty {
+        let slot = pods.entry(uid.clone()).or_insert_with(|| Slot::new(node, pod.clone()));
+        slot.inbox.see(pod);
+        if slot.inbox.has_news() {
             self.start_pass(&uid, slot);
         }
+    }
+
+    /// Whether the API still has this pod. Versions that the watch shows late must not bring one back that has ended
+    /// here: between its end and the watch's news of it, it would run a second time.
+    fn exists(&self, pod: &Shared<Pod>) -> bool {
+        self.api.get(Kind::Pod, &pod.key()).is_ok_and(|now| now.uid() == pod.uid())
     }
 
     fn lose(self: &Arc<Self>, pod: &Shared<Pod>) {
@@ -317,11 +333,11 @@ impl Engine {
         if let Some(slot) = pods.get_mut(&uid) {
             // The API has given its room away already; its processes follow within a moment.
             let waiting = slot.node.taken.lock().release(&uid);
-            (slot.gone, slot.dirty) = (true, true);
+            slot.inbox.lose();
             self.start_pass(&uid, slot);
             for uid in waiting {
                 if let Some(slot) = pods.get_mut(&uid) {
-                    slot.notes.push(Note::Look);
+                    slot.inbox.note(Note::Look);
                     self.start_pass(&uid, slot);
                 }
             }
@@ -339,11 +355,10 @@ impl Engine {
     /// Passes over one pod until nothing new happened during the last one.
     async fn passes(self: Arc<Self>, uid: PodUid, mut state: Box<PodState>) {
         loop {
-            let (node, pod, gone, notes) = {
+            let (node, Taken { pod, gone, notes }) = {
                 let mut pods = self.pods.lock();
                 let Some(slot) = pods.get_mut(&uid) else { return };
-                slot.dirty = false;
-                (slot.node.clone(), slot.pod.clone(), slot.gone, std::mem::take(&mut slot.notes))
+                (slot.node.clone(), slot.inbox.take())
             };
             let pass = worker::Pass { engine: &self, node: &node, pod, gone, state: &mut state };
             let end = std::panic::AssertUnwindSafe(pass.run(notes)).catch_unwind().await;
@@ -368,7 +383,7 @@ impl Engine {
                     self.fewer.notify_waiters();
                     return;
                 }
-                PassEnd::Wait(_) if slot.dirty || !slot.notes.is_empty() => {}
+                PassEnd::Wait(_) if slot.inbox.has_news() => {}
                 PassEnd::Wait(at) => {
                     let wait = at.map(|at| self.clock.monotonic() + until(self.clock.now(), at));
                     self.wakes.set(&uid, wait);
@@ -379,13 +394,10 @@ impl Engine {
         }
     }
 
-    /// A newer version of a pod's object, as a pass wrote it.
-    pub(super) fn wrote(&self, pod: &Shared<Pod>) {
-        let mut pods = self.pods.lock();
-        if let Some(slot) = pods.get_mut(pod.uid())
-            && revision(pod) > revision(&slot.pod)
-        {
-            slot.pod = pod.clone();
+    /// A pass has written a pod's status onto the version `onto`, and this came out.
+    pub(super) fn wrote(&self, onto: Revision, pod: &Shared<Pod>) {
+        if let Some(slot) = self.pods.lock().get_mut(pod.uid()) {
+            slot.inbox.wrote(onto, pod);
         }
     }
 }

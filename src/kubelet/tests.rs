@@ -1,8 +1,12 @@
 //! Scenarios: pods on a node without processes, under virtual time, through the real API.
 
+mod addresses;
+mod early_deletes;
+mod environments;
 mod image_pulls;
 mod registrations;
 mod resizes;
+mod silent_runtimes;
 
 use std::fmt::Write;
 
@@ -224,7 +228,8 @@ async fn a_pod_bound_to_a_node_that_stops_does_not_start_and_holds_nobody_up_cli
         scene.create_named("late", json!({"containers": [{"name": "a"}]}))
     };
     let both = tokio::time::timeout(Duration::from_mins(1), futures::future::join(stopping, late));
-    let ((), late) = both.await.expect("the node ends");
+    let (ended, late) = both.await.expect("the node ends");
+    assert!(ended, "by itself");
     assert_eq!(scene.seconds(), 5, "the hook has its time");
     let uid = scene.pod(&late).uid().to_string();
     assert!(scene.runtime.inspect(&uid).await.unwrap().is_none(), "nothing of it was started");

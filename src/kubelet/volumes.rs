@@ -37,6 +37,9 @@ pub use ownership::Owners;
 pub use paths::{is_inside, join_inside};
 pub(super) use tokens::Tokens;
 
+/// The longest path there is: the kernel's `PATH_MAX` without its end.
+const PATH_BYTES: usize = 4095;
+
 /// A volume could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -300,7 +303,7 @@ pub(super) fn mounts(
     container: &Container,
     env: &[(String, String)],
 ) -> Result<Vec<Mount>, String> {
-    let mut mounts = Vec::new();
+    let (mut mounts, values) = (Vec::new(), environment::Values::of(env));
     for mount in container.volume_mounts.iter().flatten() {
         let volume = spec::spec(pod).volumes.iter().flatten().find(|v| v.name == mount.name);
         let Some(volume) = volume else {
@@ -318,16 +321,10 @@ pub(super) fn mounts(
                 None => dir,
             },
         };
-        let expression = mount.sub_path_expr.as_deref().unwrap_or_default();
-        if let Some(name) = environment::unset(expression, env) {
-            return Err(format!("missing value for \"{name}\""));
-        }
-        let sub_path = mount
-            .sub_path_expr
-            .as_ref()
-            .filter(|text| !text.is_empty())
-            .map(|text| environment::expand(text, env))
-            .or_else(|| mount.sub_path.clone().filter(|text| !text.is_empty()));
+        let sub_path = match mount.sub_path_expr.as_deref().unwrap_or_default() {
+            "" => mount.sub_path.clone().filter(|text| !text.is_empty()),
+            expression => Some(expanded_sub_path(mount, expression, &values)?),
+        };
         let in_memory = is_memory(volume) && node.runtime.memory().is_some();
         let mut beneath = None;
         let host_path = match sub_path {
@@ -357,6 +354,23 @@ pub(super) fn mounts(
         });
     }
     Ok(mounts)
+}
+
+/// `subPathExpr` with its references replaced.
+fn expanded_sub_path(
+    mount: &VolumeMount,
+    expression: &str,
+    values: &environment::Values<'_>,
+) -> Result<String, String> {
+    if let Some(name) = environment::unset(expression, values) {
+        return Err(format!("missing value for \"{name}\""));
+    }
+    environment::expand(expression, |name| values.get(name), PATH_BYTES).map_err(|bytes| {
+        format!(
+            "subPathExpr of volumeMount \"{}\" is {bytes} bytes long; a path has at most {PATH_BYTES}",
+            mount.name
+        )
+    })
 }
 
 /// Whether what is mounted inside the volume is to be read only, too (`recursiveReadOnly`).

@@ -12,6 +12,7 @@ mod mirror;
 mod notes;
 mod pull;
 mod resize;
+mod retry;
 mod start;
 
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::adopt::adopt;
-use super::node::{Closing, Node};
+use super::node::{Closed, Closing, Node};
 use super::observed::{AttemptMemory, ContainerStop, PodStop, Prepared, StopCause};
 use super::plan::{self, Action, plan};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
@@ -30,13 +31,15 @@ use super::status::{Moment, compose_status};
 use super::sync_loop::{Engine, Note, PassEnd, PodState, revision};
 use super::{spec, volumes};
 use crate::api::ApiError;
+use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::saturating_after;
-use crate::object::Shared;
+use crate::object::{Revision, Shared};
 use crate::reconcile::{EventType, reference_to};
+pub(super) use retry::Retry;
 
 /// How often a pass may look again before it waits; more would be a plan that never comes to rest.
 const ROUNDS: usize = 64;
-/// After this long a runtime that failed is asked again.
+/// After this long a runtime that does not say what there is of a pod is asked again.
 const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
 
 /// After this long a mirror pod that could not be made is tried again.
@@ -58,10 +61,17 @@ enum After {
     Next,
     /// Look and plan anew before anything else.
     Again,
-    /// Nothing more can be done before this time.
-    Wait(Timestamp),
+    /// The action failed: it is done again later.
+    Failed(String),
     /// Nothing of the pod is left.
     End(PassEnd),
+}
+
+fn after(result: Result<(), RuntimeError>) -> After {
+    match result {
+        Ok(()) => After::Again,
+        Err(error) => After::Failed(format!("runtime: {error}")),
+    }
 }
 
 impl Pass<'_> {
@@ -74,8 +84,8 @@ impl Pass<'_> {
         // Answers of probes and asking anew: unless something else comes, the status stays as it was told.
         let mut only_probes = !notes.is_empty();
         self.take_notes(notes);
-        if let Some(how) = self.node.closing() {
-            self.shut_down(how);
+        if let Some(closed) = self.node.closing() {
+            self.shut_down(closed);
         }
         if self.gone {
             self.stop_orphan();
@@ -85,7 +95,11 @@ impl Pass<'_> {
             if self.state.stale
                 && let Err(error) = self.look().await
             {
-                tracing::warn!(pod = %self.pod.key(), "cannot look at the pod: {error}");
+                let text = format!("cannot look at the pod: {error}");
+                if self.state.blind.as_ref() != Some(&text) {
+                    tracing::warn!(pod = %self.pod.key(), "{text}");
+                    self.state.blind = Some(text);
+                }
                 return PassEnd::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
             }
             self.admit();
@@ -104,15 +118,22 @@ impl Pass<'_> {
             }
             let mut again = false;
             for action in plan.actions {
-                match self.execute(action).await {
-                    After::Next => {}
+                if let Some(until) = self.state.retry.waits(&action, self.engine.clock.monotonic()) {
+                    self.write_status(Moment::Now);
+                    return self.wait_until(until);
+                }
+                let after = self.execute(action.clone()).await;
+                if let After::Failed(text) = after {
+                    let until = self.try_later(action, text);
+                    self.write_status(Moment::Now);
+                    return self.wait_until(until);
+                }
+                self.state.retry.done(&action);
+                match after {
+                    After::Next | After::Failed(_) => {}
                     After::Again => {
                         again = true;
                         break;
-                    }
-                    After::Wait(until) => {
-                        self.write_status(Moment::Now);
-                        return PassEnd::Wait(Some(until));
                     }
                     After::End(end) => return end,
                 }
@@ -125,6 +146,7 @@ impl Pass<'_> {
         if !only_probes || self.state.told != Some(revision(&self.pod)) {
             self.write_status(Moment::Now);
         }
+        self.free_address();
         if self.state.observed.shutdown {
             // Only now may it be known to have ended for good.
             let last = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
@@ -144,6 +166,26 @@ impl Pass<'_> {
         }
         let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
         PassEnd::Wait([wake, renewal].into_iter().flatten().min())
+    }
+
+    /// Remembers that an action failed; when it is done again, on the monotonic clock.
+    fn try_later(&mut self, action: Action, text: String) -> Duration {
+        let timings = &self.engine.timings;
+        let policy = BackoffPolicy {
+            initial: timings.cleanup_back_off_initial.0,
+            max: timings.cleanup_back_off_max.0,
+        };
+        let now = self.engine.clock.monotonic();
+        let (until, news) = self.state.retry.failed(action, text.clone(), now, policy);
+        if news {
+            tracing::warn!(pod = %self.pod.key(), node = self.node.config.name, "{text}");
+        }
+        until
+    }
+
+    fn wait_until(&self, at: Duration) -> PassEnd {
+        let wait = at.saturating_sub(self.engine.clock.monotonic());
+        PassEnd::Wait(Some(saturating_after(self.now(), wait)))
     }
 
     /// Asks the runtime what there is of the pod.
@@ -167,7 +209,7 @@ impl Pass<'_> {
             }
             adopt(&self.pod, &mut self.state.observed, self.engine.clock.now());
         }
-        (self.state.stale, self.state.told) = (false, None);
+        (self.state.stale, self.state.told, self.state.blind) = (false, None, None);
         self.read_log_messages().await;
         Ok(())
     }
@@ -179,7 +221,7 @@ impl Pass<'_> {
             Action::StopSandbox => {
                 let uid = self.pod.uid().to_string();
                 self.state.stale = true;
-                self.after(self.node.runtime.stop_sandbox(&uid).await)
+                after(self.node.runtime.stop_sandbox(&uid).await)
             }
             Action::Start { name, attempt, back_off } => self.start(&name, attempt, back_off).await,
             Action::StopContainer { name, id, message, grace, for_resize } => {
@@ -198,7 +240,7 @@ impl Pass<'_> {
                     stop.terminated_at = Some(now);
                 }
                 self.state.stale = true;
-                self.ignoring_absence(self.node.runtime.terminate_container(&id).await)
+                Self::ignoring_absence(self.node.runtime.terminate_container(&id).await)
             }
             Action::Kill { name, id } => {
                 let now = self.now();
@@ -206,7 +248,7 @@ impl Pass<'_> {
                     stop.killed_at = Some(now);
                 }
                 self.state.stale = true;
-                self.ignoring_absence(self.node.runtime.kill_container(&id).await)
+                Self::ignoring_absence(self.node.runtime.kill_container(&id).await)
             }
             Action::Probe { name, id, kind } => {
                 self.ask_probe(&name, id, kind);
@@ -223,7 +265,7 @@ impl Pass<'_> {
             }
             Action::Forget { id } => {
                 self.state.stale = true;
-                self.ignoring_absence(self.node.runtime.remove_container(&id).await)
+                Self::ignoring_absence(self.node.runtime.remove_container(&id).await)
             }
             Action::StopPod { cause, grace } => {
                 if let StopCause::Failed { reason, message, .. } = &cause {
@@ -236,20 +278,10 @@ impl Pass<'_> {
         }
     }
 
-    fn after(&self, result: Result<(), RuntimeError>) -> After {
-        match result {
-            Ok(()) => After::Again,
-            Err(error) => {
-                tracing::warn!(pod = %self.pod.key(), node = self.node.config.name, "runtime: {error}");
-                After::Wait(saturating_after(self.now(), RUNTIME_AGAIN))
-            }
-        }
-    }
-
-    fn ignoring_absence(&self, result: Result<(), RuntimeError>) -> After {
+    fn ignoring_absence(result: Result<(), RuntimeError>) -> After {
         match result {
             Err(RuntimeError::NotFound(_)) => After::Again,
-            other => self.after(other),
+            other => after(other),
         }
     }
 
@@ -268,17 +300,22 @@ impl Pass<'_> {
         self.state.observed.stop = Some(PodStop { cause, began, grace });
     }
 
-    /// The node stops: the pod's processes end, its object stays for the next start.
-    fn shut_down(&mut self, how: Closing) {
+    /// The node stops: the pod's processes end, its object stays for the next start. No grace is longer than what the
+    /// stop has.
+    fn shut_down(&mut self, closed: Closed) {
         self.state.observed.shutdown = true;
+        let by_force = closed.how == Closing::ByForce;
         let now = self.now();
-        let grace = if how == Closing::ByForce { Duration::ZERO } else { spec::grace(&self.pod) };
+        let passed = self.engine.clock.monotonic().saturating_sub(closed.since);
+        let limit = self.engine.timings.shutdown_grace_limit.0.saturating_sub(passed);
+        let left = if by_force { Duration::ZERO } else { limit };
+        let grace = spec::grace(&self.pod).min(left);
         let stop = &mut self.state.observed.stop;
         match stop {
-            // What already ends goes on ending; force only shortens it.
+            // What already ends goes on ending, only sooner.
             Some(stop) if stop.cause != StopCause::Completed => {
-                if how == Closing::ByForce {
-                    (stop.began, stop.grace) = (now, grace);
+                if by_force || crate::base::clock::until(now, stop.deadline()) > left {
+                    (stop.began, stop.grace) = (now, left);
                 }
             }
             _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
@@ -318,7 +355,9 @@ impl Pass<'_> {
             return;
         }
         let (key, uid) = (self.pod.key(), self.pod.uid().to_string());
+        let mut onto = Revision::default();
         let written = engine.api.modify_status::<Pod>(&key, |pod| {
+            onto = Revision::of(&pod.metadata);
             if pod.metadata.uid.as_deref() != Some(&uid) {
                 return Err(ApiError::not_found(crate::object::Kind::Pod, &key));
             }
@@ -331,7 +370,7 @@ impl Pass<'_> {
                     let waiting = self.node.taken.lock().release(&uid);
                     engine.look_at(waiting);
                 }
-                engine.wrote(&pod);
+                engine.wrote(onto, &pod);
                 self.state.told = Some(revision(&pod));
                 self.pod = pod;
             }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::ManifestError;
@@ -64,7 +65,7 @@ fn directory(
                 directory(&path, recursive, depth + 1, sources)?;
             }
         } else if path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") {
-            sources.push(read(&path)?);
+            sources.push(read_found(&path)?);
         }
     }
     Ok(())
@@ -73,6 +74,18 @@ fn directory(
 fn read(path: &Path) -> Result<Source, ManifestError> {
     let name = path.display().to_string();
     let file = fs::File::open(path).map_err(|e| unreadable(&name, &e))?;
+    let bytes = bounded(file, &name)?;
+    Ok(Source { name, bytes })
+}
+
+/// A file that nobody named: a pipe or a device there is no manifest, and could be waited for in vain.
+fn read_found(path: &Path) -> Result<Source, ManifestError> {
+    let name = path.display().to_string();
+    let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = opened.map_err(|e| unreadable(&name, &e))?;
+    if !file.metadata().map_err(|e| unreadable(&name, &e))?.is_file() {
+        return Err(ManifestError::of_file(&name, "neither a file nor a directory"));
+    }
     let bytes = bounded(file, &name)?;
     Ok(Source { name, bytes })
 }
@@ -119,6 +132,17 @@ mod tests {
         assert_eq!(names(true), ["a.json", "b.yaml", "c.yml", "sub/d.yaml"]);
         let file = collect(&root.join("notes.txt").display().to_string(), false).unwrap();
         assert_eq!(file[0].bytes, b"notes.txt");
+    }
+
+    /// RELIABILITY-FOUND 25: it would be waited for, for ever.
+    #[test]
+    fn a_pipe_in_a_directory_is_refused_and_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("b.yaml");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+            .unwrap();
+        let error = collect(&directory.path().display().to_string(), false).unwrap_err();
+        assert_eq!(error.to_string(), format!("{}: neither a file nor a directory", pipe.display()));
     }
 
     #[test]

@@ -17,7 +17,7 @@ impl CompletionIndexes {
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
             if let (Ok(first), Ok(last)) = (first.parse::<i32>(), last.parse::<i32>()) {
-                indexes.add_range(first.max(0), last.min(completions - 1));
+                indexes.add_range(first.max(0), last.min(completions.saturating_sub(1)));
             }
         }
         indexes
@@ -59,7 +59,7 @@ impl CompletionIndexes {
 
     /// How many indexes there are.
     pub fn len(&self) -> i32 {
-        self.ranges.iter().map(|(first, last)| last - first + 1).sum()
+        total(self.ranges.iter().copied())
     }
 
     /// Whether there are none.
@@ -69,7 +69,7 @@ impl CompletionIndexes {
 
     /// How many indexes are in both.
     pub fn shared_with(&self, other: &Self) -> i32 {
-        self.overlaps(other).map(|(first, last)| last - first + 1).sum()
+        total(self.overlaps(other))
     }
 
     /// The first index that is in both.
@@ -114,6 +114,12 @@ impl CompletionIndexes {
         }
         Ok(indexes)
     }
+}
+
+/// How many indexes these ranges have; there may be one more than 32 bits hold.
+fn total(ranges: impl Iterator<Item = (i32, i32)>) -> i32 {
+    let total: i64 = ranges.map(|(first, last)| i64::from(last) - i64::from(first) + 1).sum();
+    i32::try_from(total).unwrap_or(i32::MAX)
 }
 
 fn parse_range(part: &str, completions: i32) -> Result<(i32, i32), String> {
@@ -208,6 +214,17 @@ mod tests {
             let told = CompletionIndexes::parse(text, 10).map_or_else(|wrong| wrong, |_| "ok".into());
             assert_eq!(told, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn indexes_up_to_the_largest_are_counted_without_overflow_job_1() {
+        let all = CompletionIndexes::read(&format!("0-{}", i32::MAX), i32::MAX);
+        assert_eq!((all.len(), all.shared_with(&all)), (i32::MAX, i32::MAX));
+        let mut whole = all.clone();
+        whole.add(i32::MAX);
+        assert_eq!(whole.len(), i32::MAX, "one more than 32 bits hold");
+        assert_eq!(CompletionIndexes::read("0-3", i32::MIN).len(), 0);
+        assert_eq!(CompletionIndexes::default().missing(2, i32::MAX), [0, 1]);
     }
 
     proptest! {

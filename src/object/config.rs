@@ -69,10 +69,31 @@ timings! {
     image_back_off_initial = Seconds::new(10);
     /// The longest delay before an image is pulled again.
     image_back_off_max = Seconds::new(300);
+    /// What probes over the network find within so long after a container's start says nothing against it: another
+    /// kubelet would not know yet that it runs.
+    pod_relist = Seconds::new(1);
     /// How often a kubelet renews its node's Lease.
     node_lease_renew = Seconds::new(10);
     /// How often a kubelet writes its node's status when nothing changed.
     node_status_report = Seconds::new(300);
+    /// How long a node's runtime may take to answer (kubelet's `runtimeRequestTimeout`); a command in a container
+    /// gets this on top of its own time.
+    runtime_request_timeout = Seconds::new(120);
+    /// How long a node's runtime may take to say that it is there, when all else waits for that: before an exec is
+    /// given up, and before a stop kills it.
+    runtime_status_timeout = Seconds::new(10);
+    /// How often a kubelet asks whether its runtime answers (PLEG's relist period).
+    pleg_relist_period = Seconds::new(1);
+    /// A runtime that has not answered for this long makes its node NotReady (PLEG's relist threshold).
+    pleg_relist_threshold = Seconds::new(180);
+    /// How long the first request to stop waits for pods with a longer grace. kubelet's `shutdownGracePeriod` cuts the
+    /// graces of pods in the same way but is off by default, and the machine then goes down under them; ten minutes
+    /// are more than what a pod with work to finish asks for, and a stop that nobody watches still ends.
+    shutdown_grace_limit = Seconds::new(600);
+    /// The first delay before what could not be let go of a pod (its files, its object) is tried again.
+    cleanup_back_off_initial = Seconds::new(1);
+    /// The longest delay before what could not be let go of a pod is tried again.
+    cleanup_back_off_max = Seconds::new(120);
     /// How often the use of cpu and memory is measured; cpu is averaged over this time.
     metrics_resolution = Seconds::new(5);
     /// How often a node looks whether its machine is short of something, and its pods over their limits.
@@ -107,6 +128,10 @@ timings! {
     event_time_to_live = Seconds::new(3600);
     /// How long an orphaned disruption of a budget counts when its pod is not seen deleted.
     disruption_timeout = Seconds::new(120);
+    /// How long the host of a node and its pods live on that no control plane claims (not Kubernetes').
+    unclaimed_host = Seconds::new(86_400);
+    /// How long changes are kept for watches that resume, as etcd's compaction does.
+    watch_history = Seconds::new(300);
     /// How often a watch with bookmarks gets one.
     watch_bookmark = Seconds::new(60);
 }

@@ -6,6 +6,7 @@ mod any;
 pub mod completion_indexes;
 pub mod config;
 pub mod go_text;
+pub mod host_ports;
 pub mod job;
 mod key;
 mod key_map;

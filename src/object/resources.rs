@@ -19,6 +19,33 @@ pub fn pod_requests(pod: &Pod) -> Amounts {
     pod_requests_or(pod, &[])
 }
 
+/// Whether two versions of a pod's status count alike in [`pod_requests`].
+pub fn count_alike(a: Option<&PodStatus>, b: Option<&PodStatus>) -> bool {
+    is_infeasible(a) == is_infeasible(b) && told(a).eq(told(b))
+}
+
+/// What a status tells of what containers were given and run with.
+fn told(
+    status: Option<&PodStatus>,
+) -> impl Iterator<Item = (&str, Option<&ResourceList>, Option<&ResourceList>)> {
+    let lists = status.into_iter().flat_map(|s| [&s.container_statuses, &s.init_container_statuses]);
+    let told = lists.flatten().flatten().map(|s| {
+        (
+            s.name.as_str(),
+            s.allocated_resources.as_ref(),
+            s.resources.as_ref().and_then(|r| r.requests.as_ref()),
+        )
+    });
+    told.filter(|(_, given, actual)| given.is_some() || actual.is_some())
+}
+
+/// Whether the node can never give what a resize asks for.
+fn is_infeasible(status: Option<&PodStatus>) -> bool {
+    status.and_then(|s| s.conditions.as_ref()).into_iter().flatten().any(|c| {
+        c.type_ == "PodResizePending" && c.status == "True" && c.reason.as_deref() == Some("Infeasible")
+    })
+}
+
 /// What the pod has on its node: what it was given, or asks for while nothing is told of that yet.
 pub fn given_requests(pod: &Pod) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
@@ -41,9 +68,7 @@ fn asked(container: &Container) -> Amounts {
 pub fn pod_requests_or(pod: &Pod, missing: &[(&str, Amount)]) -> Amounts {
     let Some(spec) = &pod.spec else { return Amounts::new() };
     let status = pod.status.as_ref();
-    let infeasible = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten().any(|c| {
-        c.type_ == "PodResizePending" && c.status == "True" && c.reason.as_deref() == Some("Infeasible")
-    });
+    let infeasible = is_infeasible(status);
     requests(spec, |container| {
         let asked = asked(container);
         let mut counted = match status.and_then(|status| held(status, &container.name)) {

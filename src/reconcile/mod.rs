@@ -4,6 +4,7 @@
 //! has not seen come back yet.
 
 mod cache;
+mod correlator;
 mod expectations;
 mod queue;
 mod recorder;

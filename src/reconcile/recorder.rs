@@ -1,18 +1,16 @@
-//! Events: what actors tell people, deduplicated with a count.
+//! Events: what actors tell people, deduplicated with a count ([`super::correlator`]).
 
-use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
+use super::correlator::{About, Admitted, Correlator, Said};
 use crate::api::{Api, ApiError};
 use crate::base::quote::printable;
 use crate::object::{Key, Object};
-
-/// Repeated events remembered; the oldest half is forgotten beyond that.
-const REMEMBERED: usize = 4096;
 
 /// Whether an event is good to know or wants attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,26 +40,10 @@ struct Inner {
     api: Api,
     component: String,
     host: Option<String>,
-    /// Which Event object tells of the same thing, and a counter for ageing.
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    events: HashMap<Same, (Key, u64)>,
-    turn: u64,
-}
-
-/// What makes two events the same.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Same {
-    uid: String,
-    kind: String,
-    name: String,
-    field_path: Option<String>,
-    type_: EventType,
-    reason: String,
-    message: String,
+    /// What was told, which no two tasks judge at once.
+    correlator: Mutex<Correlator>,
+    /// Makes names unique within one instant.
+    turn: AtomicU64,
 }
 
 /// Kubernetes keeps 1 KiB of a message. What others wrote stands in it, and may not drive a terminal (SEC-3).
@@ -99,7 +81,8 @@ impl Recorder {
             api: api.clone(),
             component: component.into(),
             host: host.map(Into::into),
-            known: Mutex::default(),
+            correlator: Mutex::default(),
+            turn: AtomicU64::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -116,22 +99,28 @@ impl Recorder {
 
     /// Tells something about a part of an object: the reference's `fieldPath` names a container.
     pub fn record(&self, about: ObjectReference, type_: EventType, reason: &str, message: String) {
-        let same = Same {
-            uid: about.uid.clone().unwrap_or_default(),
-            kind: about.kind.clone().unwrap_or_default(),
-            name: about.name.clone().unwrap_or_default(),
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let said = Said {
+            about: About {
+                kind: text(&about.kind),
+                namespace: text(&about.namespace),
+                name: text(&about.name),
+                uid: text(&about.uid),
+            },
             field_path: about.field_path.clone(),
             type_,
             reason: reason.into(),
             message: shortened(&message),
         };
-        let known = self.inner.known.lock().events.get(&same).map(|(key, _)| key.clone());
-        let again = known.map(|key| self.count_again(&key));
+        let now = self.inner.api.clock().monotonic();
+        let Some(mut admitted) = self.inner.correlator.lock().admit(said, now) else { return };
+        admitted.message = shortened(admitted.message);
+        let again = admitted.told.as_ref().map(|key| self.count_again(key, &admitted.message));
         let outcome = match again {
             Some(Ok(())) => Ok(()),
             // The first one has expired: tell anew.
             Some(Err(error)) if !error.is_not_found() => Err(error),
-            _ => self.tell(about, &same),
+            _ => self.tell(about, type_, reason, admitted),
         };
         // Into a namespace that is going nothing can be told.
         if let Err(error) = outcome
@@ -141,19 +130,26 @@ impl Recorder {
         }
     }
 
-    fn count_again(&self, key: &Key) -> Result<(), ApiError> {
+    fn count_again(&self, key: &Key, message: &str) -> Result<(), ApiError> {
         let now = self.inner.api.clock().time();
         self.inner
             .api
             .modify::<Event>(key, |event| {
-                event.count = Some(event.count.unwrap_or(1) + 1);
+                event.count = Some(event.count.unwrap_or(1).saturating_add(1));
+                event.message = Some(message.to_string());
                 event.last_timestamp = Some(now.clone());
                 Ok(())
             })
             .map(drop)
     }
 
-    fn tell(&self, about: ObjectReference, same: &Same) -> Result<(), ApiError> {
+    fn tell(
+        &self,
+        about: ObjectReference,
+        type_: EventType,
+        reason: &str,
+        admitted: Admitted,
+    ) -> Result<(), ApiError> {
         let inner = &self.inner;
         let now = inner.api.clock().now();
         let time = inner.api.clock().time();
@@ -161,9 +157,9 @@ impl Recorder {
         let event = Event {
             metadata: ObjectMeta { namespace: Some(namespace), ..ObjectMeta::default() },
             involved_object: about,
-            reason: Some(same.reason.clone()),
-            message: Some(same.message.clone()),
-            type_: Some(same.type_.text().into()),
+            reason: Some(reason.into()),
+            message: Some(admitted.message),
+            type_: Some(type_.text().into()),
             count: Some(1),
             first_timestamp: Some(time.clone()),
             last_timestamp: Some(time),
@@ -172,12 +168,8 @@ impl Recorder {
             reporting_instance: inner.host.clone(),
             ..Event::default()
         };
-        let (stored, turn) = loop {
-            let turn = {
-                let mut known = inner.known.lock();
-                known.turn += 1;
-                known.turn
-            };
+        let stored = loop {
+            let turn = inner.turn.fetch_add(1, Ordering::Relaxed);
             // The time makes the name unique across restarts, the turn within one instant. Another component
             // may tell of the same object in the same instant: then the next turn is free.
             let stamp = now.as_nanosecond().wrapping_add(i128::from(turn));
@@ -186,15 +178,10 @@ impl Recorder {
             event.metadata.name = Some(format!("{about}.{stamp:x}"));
             match inner.api.create_as(event) {
                 Err(error) if error.is_already_exists() => {}
-                outcome => break (outcome?, turn),
+                outcome => break outcome?,
             }
         };
-        let mut known = inner.known.lock();
-        known.events.insert(same.clone(), (stored.key(), turn));
-        if known.events.len() > REMEMBERED {
-            let keep_after = turn.saturating_sub(REMEMBERED as u64 / 2);
-            known.events.retain(|_, (_, turn)| *turn > keep_after);
-        }
+        inner.correlator.lock().told_by(admitted.same, stored.key());
         Ok(())
     }
 }

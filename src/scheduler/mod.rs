@@ -29,7 +29,6 @@ mod oracle;
 pub mod plugins;
 pub mod pod_affinity;
 pub mod pod_info;
-pub mod ports;
 mod preempt;
 #[cfg(test)]
 mod preemption_scenarios;

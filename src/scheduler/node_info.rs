@@ -5,10 +5,10 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ContainerImage, Node, Taint};
 
 use super::pod_info::PodInfo;
-use super::ports::HostPort;
 use super::requests::Resources;
 use super::topology::NodeDomains;
 use crate::object::Shared;
+use crate::object::host_ports::HostPort;
 use crate::object::quantity::{Amount, ResourceList};
 
 /// A node's name, shared.
@@ -116,6 +116,18 @@ impl NodeInfo {
         self.assumed.add(&pod.assumed);
         self.ports.extend_from_slice(&pod.ports);
         self.pods.push(pod);
+    }
+
+    /// Takes over what another version of one of its pods tells.
+    pub fn retell(&mut self, pod: &Arc<PodInfo>) {
+        let Some(known) = self.pods.iter_mut().find(|known| known.uid() == pod.uid()) else { return };
+        let before = std::mem::replace(known, pod.clone());
+        if (&before.requests, &before.assumed) != (&pod.requests, &pod.assumed) {
+            self.requested.subtract(&before.requests);
+            self.requested.add(&pod.requests);
+            self.assumed.subtract(&before.assumed);
+            self.assumed.add(&pod.assumed);
+        }
     }
 
     /// Takes a pod out again.

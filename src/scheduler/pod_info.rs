@@ -3,15 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodSpec, PreferredSchedulingTerm, Toleration};
 
 use super::group::TallyKey;
 use super::pod_affinity::{Carried, PodAffinity};
-use super::ports::HostPort;
 use super::requests::Resources;
 use super::spread::Spread;
+use crate::object::host_ports::HostPort;
 use crate::object::node_selector::{NodeTerm, RequiredNodes};
 use crate::object::owner::is_terminating;
+use crate::object::resources::count_alike;
 use crate::object::storage::claims_of;
 use crate::object::{Key, Shared};
 
@@ -43,6 +45,21 @@ pub struct PodInfo {
     pub carried: Vec<Arc<Carried>>,
     /// The claims it uses.
     pub claims: Vec<PodClaim>,
+    /// `status.startTime`: when its node took it up.
+    pub started: Option<Timestamp>,
+    /// It was asked to go so that another gets its room.
+    pub preempted: bool,
+}
+
+/// What of a pod another version of it changes for decisions, its node aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodDifference {
+    /// Nothing.
+    None,
+    /// What its kubelet and others tell of it: when it started, what it was given, why it goes.
+    Told,
+    /// What it is.
+    Whole,
 }
 
 /// A claim that a pod uses.
@@ -71,8 +88,20 @@ impl PodInfo {
             claims: claims_of(&pod)
                 .map(|used| PodClaim { name: used.claim, ephemeral: used.ephemeral })
                 .collect(),
+            started: started(&pod),
+            preempted: was_preempted(&pod),
             pod,
         }
+    }
+
+    /// The same with what another version of the pod [tells](PodDifference::Told).
+    pub fn retold(&self, pod: Shared<Pod>) -> Self {
+        let (mut requests, mut assumed) = (self.requests.clone(), self.assumed.clone());
+        if !count_alike(self.pod.status.as_ref(), pod.status.as_ref()) {
+            (requests, assumed) = (Resources::requested_by(&pod), Resources::assumed_for(&pod));
+        }
+        let (started, preempted) = (started(&pod), was_preempted(&pod));
+        Self { requests, assumed, started, preempted, pod, ..self.clone() }
     }
 
     /// Everything that has to be counted to decide about it.
@@ -131,10 +160,25 @@ impl PodInfo {
         is_terminating(&self.pod.metadata)
     }
 
-    /// Whether nothing that a decision depends on differs in another version of the pod, its node aside.
-    pub fn decides_like(&self, version: &Pod) -> bool {
+    /// What another version of the pod changes. Whatever a decision reads of a pod must be compared here.
+    pub fn difference(&self, version: &Pod) -> PodDifference {
+        if !self.is_same_pod(version) {
+            PodDifference::Whole
+        } else if self.started != started(version)
+            || self.preempted != was_preempted(version)
+            || !count_alike(self.pod.status.as_ref(), version.status.as_ref())
+        {
+            PodDifference::Told
+        } else {
+            PodDifference::None
+        }
+    }
+
+    fn is_same_pod(&self, version: &Pod) -> bool {
         let (Some(a), Some(b)) = (&self.pod.spec, &version.spec) else { return false };
         self.pod.metadata.labels == version.metadata.labels
+            // By its owner a pod is spread where nothing says how.
+            && self.pod.metadata.owner_references == version.metadata.owner_references
             && self.is_terminating() == is_terminating(&version.metadata)
             && a.containers == b.containers
             && a.init_containers == b.init_containers
@@ -155,6 +199,19 @@ impl PodInfo {
 /// The node that pods were evicted from to make room for a pod.
 pub(super) fn nominated_node(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.nominated_node_name.as_deref().filter(|name| !name.is_empty())
+}
+
+fn started(pod: &Pod) -> Option<Timestamp> {
+    pod.status.as_ref()?.start_time.as_ref().map(|time| time.0)
+}
+
+fn was_preempted(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| {
+        condition.type_ == "DisruptionTarget"
+            && condition.status == "True"
+            && condition.reason.as_deref() == Some("PreemptionByScheduler")
+    })
 }
 
 fn preferred_nodes(spec: &PodSpec) -> Vec<(i64, NodeTerm)> {

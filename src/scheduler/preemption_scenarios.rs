@@ -289,3 +289,38 @@ fn what_is_kept_survives_a_restart_and_is_given_up_by_hand_sch_8() {
     cluster.core.budget_changed(&budget("b", "x", 0), cluster.now);
     cluster.core.budget_gone(&Key::new("default", "b"), cluster.now);
 }
+
+/// Issue 10, SCH-8: kubelets tell when a pod started by a write of its own, long after the binding.
+#[test]
+fn a_start_that_is_told_after_the_binding_decides_who_goes_sch_8() {
+    let mut cluster = Cluster::new(&[sized_node("a", "2"), sized_node("b", "2")]);
+    // Made in this order; the one that was made first started last.
+    let pods = [("first", "a", 40), ("second", "a", 10), ("third", "b", 20), ("fourth", "b", 30)];
+    for (name, node, _) in pods {
+        cluster.placed(name, node, json!({"spec": important(1, "1")}));
+    }
+    for (name, node, minute) in pods {
+        cluster.placed(name, node, running(name, 1, "1", minute));
+    }
+    cluster.pod("p", important(100, "1"));
+    assert_eq!(cluster.step(), "p evicts first from a");
+}
+
+/// Issue 10's class: room that a resize frees is told in the pod's status, and nowhere else.
+#[test]
+fn room_that_a_resized_pod_gives_back_is_there_for_others_sch_4() {
+    let told = |given: &str| {
+        json!({"spec": asking("500m"), "status": {"startTime": "2026-11-21T00:00:00Z", "containerStatuses": [
+            {"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                "allocatedResources": {"cpu": given}}]}})
+    };
+    let mut cluster = Cluster::new(&[sized_node("a", "2")]);
+    cluster.placed("large", "a", told("2"));
+    cluster.pod("p", asking("1"));
+    assert_eq!(
+        cluster.step(),
+        "p: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    );
+    cluster.placed("large", "a", told("500m"));
+    assert_eq!(cluster.after(60).step(), "p -> a");
+}

@@ -224,6 +224,15 @@ impl Snapshot {
         }
     }
 
+    /// A placed pod [tells](super::pod_info::PodDifference::Told) something else; what is counted of it is not that.
+    pub fn retell(&mut self, pod: Arc<PodInfo>) {
+        let Some(placed) = self.placed.get_mut(pod.uid()) else { return };
+        placed.pod = pod.clone();
+        if let Some(position) = self.index.get(&placed.node) {
+            self.nodes[*position].retell(&pod);
+        }
+    }
+
     fn put(&mut self, pod: Arc<PodInfo>, node: &str, assumed: bool) {
         let uid = pod.uid().to_string();
         self.remove_pod(&uid);

@@ -9,34 +9,22 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use super::checkpoint::{Checkpoint, Record};
+use super::database::{Database, Failure};
+use super::open::Open;
 use super::reserve::Reserve;
 use super::state::State;
 use super::watch::Signals;
-use super::{Change, ChangeKind, StoreError};
-use crate::object::{Key, Kind, Object, Revision};
+use super::{Change, StoreError};
+use crate::object::{Kind, Revision};
 
 /// Writes made durable together at most.
 const GROUP: usize = 4096;
 /// How long to wait before a group that the disk refused is tried again.
 const RETRY: Duration = Duration::from_millis(500);
-/// Writes the database keeps in memory before it sorts them into a file: little, since everything that is
-/// read is in memory already, and not too little, since each file costs the writers a pause.
-const MEMTABLE: u64 = 16 * 1024 * 1024;
-/// What the database caches of its files: they are read at the start only.
-const CACHE: u64 = 1024 * 1024;
-/// Where the revision of the last durable write is kept.
-const REVISION_KEY: &str = "revision";
-
-/// An open database.
-pub(super) struct Opened {
-    database: Database,
-    objects: Keyspace,
-    meta: Keyspace,
-}
 
 /// How far the disk is.
 #[derive(Clone, Debug, Default)]
@@ -55,84 +43,50 @@ pub(super) struct Disk {
     queue: Mutex<Option<mpsc::Sender<Change>>>,
     state: watch::Receiver<DiskState>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
-}
-
-fn failed(error: &fjall::Error) -> StoreError {
-    StoreError::Disk(told(error))
-}
-
-/// The operating system's own words where it is the one that refuses.
-fn told(error: &fjall::Error) -> String {
-    match error {
-        fjall::Error::Io(error) => error.to_string(),
-        error => error.to_string(),
-    }
-}
-
-fn open_database(directory: &Path) -> Result<Opened, StoreError> {
-    let database = Database::builder(directory).cache_size(CACHE).open().map_err(|e| failed(&e))?;
-    let keyspace = |name| {
-        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE);
-        database.keyspace(name, options).map_err(|e| failed(&e))
-    };
-    let (objects, meta) = (keyspace("objects")?, keyspace("meta")?);
-    Ok(Opened { database, objects, meta })
-}
-
-/// Opens the database in `directory` and reads the state it holds.
-pub(super) fn open(directory: &Path) -> Result<(Opened, State), StoreError> {
-    let opened = open_database(directory).or_else(|error| {
-        // On a full disk it may be the room held back that is missing.
-        if Reserve::beside(directory).give_up() { open_database(directory) } else { Err(error) }
-    })?;
-    let mut revision = match opened.meta.get(REVISION_KEY).map_err(|e| failed(&e))? {
-        None => Revision(0),
-        Some(bytes) => {
-            let bytes: [u8; 8] = bytes.as_ref().try_into().map_err(|_| StoreError::Unreadable {
-                key: REVISION_KEY.into(),
-                reason: format!("{} bytes where 8 are expected", bytes.len()),
-            })?;
-            Revision(u64::from_be_bytes(bytes))
-        }
-    };
-    let mut objects = Vec::new();
-    for record in opened.objects.iter() {
-        let (key, value) = record.into_inner().map_err(|e| failed(&e))?;
-        let object = decode(&value).map_err(|reason| StoreError::Unreadable {
-            key: String::from_utf8_lossy(&key).into_owned(),
-            reason,
-        })?;
-        revision = revision.max(object.revision());
-        objects.push((object, value.len()));
-    }
-    Ok((opened, State::restore(revision, objects)))
-}
-
-fn decode(value: &[u8]) -> Result<Object, String> {
-    let value = serde_json::from_slice(value).map_err(|e| e.to_string())?;
-    Object::from_any_value(value).map_err(|e| e.to_string())
-}
-
-/// `pods.v1\0namespace\0name`: NUL sorts below everything that names may hold.
-fn record_key(kind: Kind, key: &Key) -> String {
-    let info = kind.info();
-    format!("{}.{}\0{}\0{}", info.qualified_plural(), info.version, key.namespace, key.name)
+    #[cfg(test)]
+    pub(super) gate: gate::Gate,
 }
 
 impl Disk {
-    /// Starts the thread; everything up to `durable` is on disk already.
-    pub(super) fn start(opened: Opened, directory: &Path, durable: Revision, signals: Signals) -> Self {
+    /// Starts the thread for a database that was read; returns the state it holds.
+    pub(super) fn start(open: Open, directory: &Path, signals: Signals) -> (Self, State) {
         let (queue, writes) = mpsc::channel();
+        let Open { database, state: content, record, checkpoint } = open;
+        let durable = checkpoint.revision;
         let (publish, state) = watch::channel(DiskState { durable, ..DiskState::default() });
         let directory = directory.to_path_buf();
+        #[cfg(test)]
+        let gate = gate::Gate::default();
+        #[cfg(test)]
+        let passed = gate.clone();
         let thread = std::thread::Builder::new()
             .name("podium-disk".into())
             .spawn(move || {
                 let reserve = Reserve::beside(&directory);
-                Writer { opened: Some(opened), directory, writes, publish, signals, reserve }.run();
+                let opened = Some(database);
+                Writer {
+                    opened,
+                    directory,
+                    writes,
+                    publish,
+                    signals,
+                    reserve,
+                    record,
+                    checkpoint,
+                    #[cfg(test)]
+                    gate: passed,
+                }
+                .run();
             })
             .expect("a thread can be started while the store opens");
-        Self { queue: Mutex::new(Some(queue)), state, thread: Mutex::new(Some(thread)) }
+        let disk = Self {
+            queue: Mutex::new(Some(queue)),
+            state,
+            thread: Mutex::new(Some(thread)),
+            #[cfg(test)]
+            gate,
+        };
+        (disk, content)
     }
 
     /// Hands over the next write. Called under the state's lock, in the order of revisions.
@@ -174,6 +128,9 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
+        // A test that fails must not wait for a disk that stands still.
+        #[cfg(test)]
+        self.gate.set(gate::Mood::Works);
         self.close();
     }
 }
@@ -181,12 +138,17 @@ impl Drop for Disk {
 /// The disk thread's own.
 struct Writer {
     /// None after a failure: the database has to be opened anew.
-    opened: Option<Opened>,
+    opened: Option<Database>,
     directory: PathBuf,
     writes: mpsc::Receiver<Change>,
     publish: watch::Sender<DiskState>,
     signals: Signals,
     reserve: Reserve,
+    record: Record,
+    /// Of what is durable.
+    checkpoint: Checkpoint,
+    #[cfg(test)]
+    gate: gate::Gate,
 }
 
 impl Writer {
@@ -241,8 +203,10 @@ impl Writer {
         }
     }
 
-    fn committed(&self, group: &[Change]) {
+    fn committed(&mut self, group: &[Change]) {
         let Some(last) = group.last().map(|change| change.revision) else { return };
+        group.iter().for_each(|change| self.checkpoint.take(change));
+        self.record.write(&self.checkpoint);
         self.publish.send_modify(|state| (state.durable, state.stuck) = (last, false));
         let mut kinds: Vec<Kind> = group.iter().map(|change| change.object.kind()).collect();
         kinds.sort_unstable();
@@ -254,35 +218,55 @@ impl Writer {
 
     /// Commits; a database that panics has refused, and is opened anew for the next try.
     fn try_commit(&mut self, group: &[Change]) -> Result<(), String> {
+        #[cfg(test)]
+        self.gate.pass()?;
         let committed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.commit(group)));
         committed.unwrap_or_else(|panic| Err(crate::base::task::panic_text(panic.as_ref())))
     }
 
-    /// Writes a group and syncs it; the same group again after a failure is harmless.
     fn commit(&mut self, group: &[Change]) -> Result<(), String> {
         // After a failed sync the database refuses all further writes: open it anew.
         let current = match self.opened.take() {
             Some(current) => current,
-            None => open_database(&self.directory).map_err(|e| e.to_string())?,
+            None => Database::open(&self.directory).map_err(Failure::reason)?,
         };
-        let mut batch = current.database.batch().durability(Some(PersistMode::SyncData));
-        let mut text = Vec::new();
-        for change in group {
-            let key = record_key(change.object.kind(), &change.object.key());
-            if change.kind == ChangeKind::Deleted {
-                batch.remove(&current.objects, key);
-            } else {
-                text.clear();
-                change.object.write_json(&mut text);
-                batch.insert(&current.objects, key, text.as_slice());
-            }
-        }
-        if let Some(last) = group.last() {
-            batch.insert(&current.meta, REVISION_KEY, last.revision.0.to_be_bytes());
-        }
-        batch.commit().map_err(|e| told(&e))?;
+        current.commit(group)?;
         self.opened = Some(current);
         Ok(())
+    }
+}
+
+/// A disk that stands still or fails when a test wants it to.
+#[cfg(test)]
+pub(crate) mod gate {
+    use std::sync::Arc;
+
+    use parking_lot::{Condvar, Mutex};
+
+    /// What the disk does.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub(crate) enum Mood {
+        #[default]
+        Works,
+        StandsStill,
+        Fails,
+    }
+
+    #[derive(Clone, Default)]
+    pub(in crate::store) struct Gate(Arc<(Mutex<Mood>, Condvar)>);
+
+    impl Gate {
+        pub(super) fn pass(&self) -> Result<(), String> {
+            let (mood, changed) = &*self.0;
+            let mut mood = mood.lock();
+            changed.wait_while(&mut mood, |mood| *mood == Mood::StandsStill);
+            if *mood == Mood::Fails { Err("No space left on device".into()) } else { Ok(()) }
+        }
+
+        pub(in crate::store) fn set(&self, mood: Mood) {
+            *self.0.0.lock() = mood;
+            self.0.1.notify_all();
+        }
     }
 }
 

@@ -5,9 +5,20 @@
 //! writes). A watcher follows either the memory (control loops) or what is durable (effects that leave the
 //! process).
 //!
+//! What somebody outside has seen must outlive a crash, so HTTP waits before it answers, for reads too: it asks
+//! [`Store::durable`] for the newest revision that the answer shows. Reading at the durable revision instead would need
+//! old versions beside the new ones; waiting costs nothing while nothing is under way, and a group's sync at most.
+//! Writes that nobody outside has seen may be lost, and their revisions are given out again.
+//!
+//! A state that has lost what was acknowledged is not opened unless the loss is accepted (`open`).
+//!
 //! Architecture Invariant: the store knows nothing of Kubernetes' rules; it keeps versions and their order.
 
+mod checkpoint;
+mod database;
 mod disk;
+mod open;
+mod original;
 mod reserve;
 mod ring;
 mod state;
@@ -20,6 +31,9 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::object::{Key, Kind, Object, Revision};
 use disk::Disk;
+#[cfg(test)]
+pub(crate) use disk::gate::Mood as DiskMood;
+pub use open::Loss;
 use state::State;
 pub use watch::{Change, ChangeKind, Expired, Visibility, Watcher};
 
@@ -51,14 +65,9 @@ pub enum StoreError {
         "the data directory cannot be written: {0}; the change was under way and will be made when that is possible"
     )]
     Undecided(String),
-    /// The database holds something that cannot be read.
-    #[error("the data directory holds an unreadable record {key}: {reason}")]
-    Unreadable {
-        /// The record's key.
-        key: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// The database has lost something: what, and how to go on.
+    #[error("{0}")]
+    Damaged(String),
 }
 
 /// Objects of one kind as they were together at one revision.
@@ -114,13 +123,23 @@ impl Store {
         Self { inner: Arc::new(Inner { state, signals, disk: None, fuse: Fuse::default() }) }
     }
 
-    /// The state kept in `directory`, made when it is not there.
+    /// The state kept in `directory`, made when it is not there; refused when something of it is lost.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        let (database, state) = disk::open(directory)?;
+        Self::open_with(directory, Loss::Refused)
+    }
+
+    /// The state kept in `directory`, which may have lost something if that is accepted.
+    pub fn open_with(directory: &Path, loss: Loss) -> Result<Self, StoreError> {
         let signals = watch::Signals::new();
-        let disk = Disk::start(database, directory, state.revision(), signals.clone());
+        let (disk, state) = Disk::start(open::open(directory, loss)?, directory, signals.clone());
         let (state, disk, fuse) = (RwLock::new(state), Some(disk), Fuse::default());
         Ok(Self { inner: Arc::new(Inner { state, signals, disk, fuse }) })
+    }
+
+    /// Makes the disk stand still, fail, or work again.
+    #[cfg(test)]
+    pub(crate) fn set_disk(&self, mood: DiskMood) {
+        self.inner.disk.as_ref().expect("a store with a disk").gate.set(mood);
     }
 
     /// The revision of the last write.
@@ -189,6 +208,11 @@ impl Store {
     /// A fault on purpose: after so many more writes all are refused, as by a disk that fails; `None` heals.
     pub fn fail_after(&self, writes: Option<u64>) {
         *self.inner.fuse.0.lock() = writes;
+    }
+
+    /// Why no write is accepted now, if so.
+    pub fn refuses_writes(&self) -> Option<String> {
+        self.inner.disk.as_ref().and_then(Disk::refusal)
     }
 
     /// Waits until everything up to `revision` is durable.

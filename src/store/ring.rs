@@ -1,5 +1,5 @@
 //! The recent changes of one kind, for watchers that are behind: bounded in number and in bytes, so that neither
-//! many writes nor huge objects fill the memory.
+//! many writes nor huge objects nor many kinds fill the memory.
 
 use std::collections::VecDeque;
 
@@ -14,11 +14,18 @@ pub(super) struct Bounds {
     pub(super) changes: usize,
     /// Bytes of the changed objects as JSON; the newest change is kept whatever its size.
     pub(super) bytes: usize,
+    /// Bytes of memory for the changes of all kinds together, about: the newest of each kind is kept.
+    pub(super) memory: usize,
 }
+
+/// What a change takes in memory besides its object's text, about: names, maps and what points to them.
+const CHANGE_BYTES: usize = 1500;
+/// How much more memory an object takes than its text: it is held as fields, and its text again for watchers.
+const TEXT_FACTOR: usize = 3;
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { changes: 16_384, bytes: 64 * 1024 * 1024 }
+        Self { changes: 16_384, bytes: 64 * 1024 * 1024, memory: 128 * 1024 * 1024 }
     }
 }
 
@@ -46,10 +53,25 @@ impl Ring {
         while self.changes.len() > self.bounds.changes
             || (self.bytes > self.bounds.bytes && self.changes.len() > 1)
         {
-            let Some((dropped, bytes)) = self.changes.pop_front() else { return };
-            self.bytes -= bytes;
-            self.compacted = dropped.revision;
+            self.forget_oldest();
         }
+    }
+
+    /// Forgets the oldest change.
+    pub(super) fn forget_oldest(&mut self) {
+        let Some((dropped, bytes)) = self.changes.pop_front() else { return };
+        self.bytes -= bytes;
+        self.compacted = dropped.revision;
+    }
+
+    /// The revision of the oldest change, if it may be forgotten for the sake of other kinds.
+    pub(super) fn spare(&self) -> Option<Revision> {
+        self.changes.front().filter(|_| self.changes.len() > 1).map(|(change, _)| change.revision)
+    }
+
+    /// How much memory it takes, about.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes * TEXT_FACTOR + self.changes.len() * CHANGE_BYTES
     }
 
     /// Changes after `after` and up to `until`, oldest first, at most `limit`.

@@ -21,6 +21,9 @@ struct KindState {
 pub(super) struct State {
     revision: Revision,
     kinds: Vec<KindState>,
+    bounds: Bounds,
+    /// Invariant: the sum of what the rings take.
+    history_memory: usize,
 }
 
 impl Default for State {
@@ -33,7 +36,7 @@ impl State {
     /// No object, and no history of what was before.
     pub(super) fn new(revision: Revision, bounds: Bounds) -> Self {
         let kind = |_| KindState { objects: KeyMap::default(), ring: Ring::new(bounds, revision) };
-        Self { revision, kinds: (0..Kind::COUNT).map(kind).collect() }
+        Self { revision, kinds: (0..Kind::COUNT).map(kind).collect(), bounds, history_memory: 0 }
     }
 
     /// A state read back from disk: its objects as they were, with the sizes of their records, without history.
@@ -131,8 +134,22 @@ impl State {
         previous: Option<Arc<Object>>,
     ) -> Change {
         let change = Change { revision: self.revision, kind, object, previous };
-        self.kinds[change.object.kind().index()].ring.push(change.clone(), bytes);
+        self.change_ring(change.object.kind().index(), |ring| ring.push(change.clone(), bytes));
+        while self.history_memory > self.bounds.memory {
+            let oldest = |kind: &usize| self.kinds[*kind].ring.spare();
+            let Some(kind) = (0..Kind::COUNT).filter(|kind| oldest(kind).is_some()).min_by_key(oldest) else {
+                break;
+            };
+            self.change_ring(kind, Ring::forget_oldest);
+        }
         change
+    }
+
+    fn change_ring(&mut self, kind: usize, change: impl FnOnce(&mut Ring)) {
+        let ring = &mut self.kinds[kind].ring;
+        self.history_memory -= ring.memory();
+        change(ring);
+        self.history_memory += ring.memory();
     }
 
     /// Changes of a kind after `after` and up to `until`, oldest first, at most `limit`.
@@ -147,9 +164,15 @@ impl State {
     }
 
     pub(super) fn compact(&mut self, revision: Revision) {
-        for kind in &mut self.kinds {
-            kind.ring.compact(revision);
+        for kind in 0..Kind::COUNT {
+            self.change_ring(kind, |ring| ring.compact(revision));
         }
+    }
+
+    /// How much memory the history of all kinds takes, about.
+    #[cfg(test)]
+    pub(super) fn history_memory(&self) -> usize {
+        self.history_memory
     }
 
     /// How many bytes of a kind's objects the history holds.

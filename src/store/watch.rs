@@ -235,7 +235,7 @@ mod tests {
         #[test]
         fn every_watcher_sees_the_one_history(steps in prop::collection::vec(step(), 1..200)) {
             // Little history, so that watchers fall out of it for either reason.
-            let bounds = Bounds { changes: 12, bytes: 2000 };
+            let bounds = Bounds { changes: 12, bytes: 2000, ..Bounds::default() };
             let store = Store::in_memory(State::new(Revision(0), bounds));
             let filled = |n: u8, bytes: usize| {
                 let mut object = config_map(&n.to_string());
@@ -339,10 +339,30 @@ mod tests {
         let mut near = store.watch(Kind::ConfigMap, Revision(current.0 - 10), Visibility::Applied);
         assert_eq!(near.take().unwrap().len(), 10);
         // An object larger than all the history is still seen.
-        let bounds = Bounds { changes: 10, bytes: 1000 };
+        let bounds = Bounds { changes: 10, bytes: 1000, ..Bounds::default() };
         let store = Store::in_memory(State::new(Revision(0), bounds));
         let mut watcher = store.watch(Kind::ConfigMap, Revision(0), Visibility::Applied);
         store.create(huge()).unwrap();
         assert_eq!(watcher.take().unwrap().len(), 1);
+    }
+
+    /// RELIABILITY-FOUND 14: many kinds that change much share one budget; what changed first goes first.
+    #[test]
+    fn the_history_of_all_kinds_together_is_bounded_api_4() {
+        let bounds = Bounds { memory: 100_000, ..Bounds::default() };
+        let store = Store::in_memory(State::new(Revision(0), bounds));
+        let mut behind = store.watch(Kind::Secret, Revision(0), Visibility::Applied);
+        let mut secret = Object::new(k8s_openapi::api::core::v1::Secret::default());
+        secret.meta_mut().name = Some("quiet".into());
+        store.create(secret).unwrap();
+        for n in 0..1000 {
+            store.create(config_map(&n.to_string())).unwrap();
+            assert!(store.inner.state.read().history_memory() <= bounds.memory);
+        }
+        assert_eq!(behind.take().unwrap().len(), 1, "the newest change of each kind stays");
+        let mut slow = store.watch(Kind::ConfigMap, Revision(500), Visibility::Applied);
+        assert!(slow.take().is_err());
+        store.compact(store.revision());
+        assert_eq!(store.inner.state.read().history_memory(), 0);
     }
 }

@@ -1,13 +1,16 @@
 //! The console without a server: fabricated stores, keys as scripts, the screen as text.
 
+mod asking;
 mod edit;
 mod journal;
+mod links;
 mod nodes;
 mod parts;
 mod pending;
 mod stage;
 mod tables;
 mod whole;
+mod words;
 
 use podium::console::action::Outcome;
 use podium::console::effect::Scope;
@@ -15,6 +18,7 @@ use podium::console::message::Message;
 use podium::console::model::Job;
 use podium::console::store::{Change, Delta};
 use podium::console::toast::Toast;
+use serde_json::json;
 use stage::{Stage, cluster, objects, pod};
 
 /// Whether every line of `wanted` is on the screen, in this order; how wide the gaps are is not asked.
@@ -39,7 +43,7 @@ fn acted(jobs: &[Job]) -> Vec<String> {
 fn succeed(stage: &mut Stage, jobs: Vec<Job>) {
     for job in jobs {
         if let Job::Act(action) = job {
-            stage.send(Message::Acted(Box::new(Outcome { action: *action, error: None })));
+            stage.send(Message::Acted(Box::new(Outcome { action: *action, error: None, after: None })));
         }
     }
 }
@@ -174,8 +178,10 @@ fn con_6_changes_ask_act_and_are_remembered() {
             "kubectl scale deployment/web -n default --replicas=9",
         ],
     );
-    assert_eq!(acted(&stage.press("u")), ["kubectl scale deployment/web -n default --replicas=4"]);
-    assert!(acted(&stage.press("u")).is_empty(), "an action is taken back once");
+    let now = json!({"spec": {"replicas": 9}});
+    let jobs = journal::take_back(&mut stage, &now, &json!({"spec": {"replicas": 4}}));
+    assert_eq!(acted(&jobs), ["kubectl scale deployment/web -n default --replicas=4"]);
+    assert!(stage.press("u").is_empty(), "an action is taken back once");
 }
 
 #[test]
@@ -234,7 +240,7 @@ fn con_6_nodes_and_images() {
         acted(&stage.press("~ d i ctrl-u \"nginx:1.28\" enter")),
         ["kubectl set image deployment/api -n default main=nginx:1.28"]
     );
-    assert_eq!(acted(&stage.press("r enter")), ["kubectl rollout restart deployment/api -n default"]);
+    assert_eq!(acted(&stage.press("r right enter")), ["kubectl rollout restart deployment/api -n default"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod containment;
 mod faults;
+mod hung;
 mod life;
 mod limits;
 mod node;

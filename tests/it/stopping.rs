@@ -212,3 +212,103 @@ fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
     });
     instance.stop();
 }
+
+/// The configuration of an instance that soon gives up what does not answer.
+fn impatient(home: &Home, more: &str) -> String {
+    let config = home.path("config.yaml");
+    std::fs::write(&config, format!("timings: {{runtimeStatusTimeout: 0.5{more}}}")).unwrap();
+    config.to_str().unwrap().to_string()
+}
+
+fn stop_host(home: &Home, node: &str) {
+    rustix::process::kill_process(host_pid(home, node), Signal::STOP).unwrap();
+}
+
+/// RELIABILITY-FOUND 7: SIGTERM was not obeyed while a node's host hung, and its containers stayed behind.
+#[test]
+fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
+    let (home, mark) = (Home::new(), mark(1));
+    let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, "")]);
+    apply(&home, &instance, &mark);
+    stop_host(&home, "node-1");
+    instance.stop();
+    assert_eq!(processes(&mark), BTreeMap::new());
+}
+
+/// RELIABILITY-FOUND 2 and 7: nor was a second SIGTERM.
+#[test]
+fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
+    let (home, mark) = (Home::new(), mark(2));
+    let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    std::fs::create_dir(&folder).unwrap();
+    let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
+    std::fs::write(&manifest, text.replace("ASKED", asked.to_str().unwrap())).unwrap();
+    let mut instance = home.start(&["--nodes", "1"]);
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
+    stop_host(&home, "node-1");
+    instance.signal(Signal::TERM);
+    // Signals of a kind that nobody has taken yet are one.
+    std::thread::yield_now();
+    instance.signal(Signal::INT);
+    instance.wait();
+    assert_eq!(processes(&mark), BTreeMap::new());
+}
+
+/// RELIABILITY-FOUND 24: a grace without end held the first signal for ever.
+#[test]
+fn the_first_signal_ends_podium_whatever_grace_a_pod_has_cli_5() {
+    let (home, mark) = (Home::new(), mark(3));
+    let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
+    std::fs::create_dir(&folder).unwrap();
+    let text = STUBBORN.replace("MARK", &mark).replace("FOLDER", folder.to_str().unwrap());
+    let text = text.replace("ASKED", asked.to_str().unwrap()).replace("3600", "9223372036854775807");
+    std::fs::write(&manifest, text).unwrap();
+    let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, ", shutdownGraceLimit: 0.5")]);
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    wait_for("the program", || (!processes(&mark).is_empty()).then_some(()));
+    instance.stop();
+    assert!(asked.exists(), "it was asked first");
+    assert_eq!(processes(&mark), BTreeMap::new());
+}
+
+/// One identity, wherever it runs.
+const SINGLE: &str = r#"
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  serviceName: web
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: c, image: busybox, command: [sleep, "MARK"]}]
+"#;
+
+/// RELIABILITY-FOUND 7, SAFE-1, NODE-5: the replacement ran elsewhere while the old process still ran.
+#[test]
+fn a_deleted_node_whose_host_hangs_never_lets_a_pod_run_twice_safe_1() {
+    let (home, mark) = (Home::new(), mark(4));
+    let config = impatient(&home, ", missingNodeQuarantine: 0.2");
+    let instance = home.start(&["--nodes", "2", "--config", &config]);
+    let manifest = home.path("web.yaml");
+    std::fs::write(&manifest, SINGLE.replace("MARK", &mark)).unwrap();
+    instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
+    wait_for("the process", || (processes(&mark).len() == 1).then_some(()));
+    let old = processes(&mark);
+    let path = "jsonpath={.items[*].spec.nodeName}";
+    let node = instance.kubectl(&["get", "pods", "-l", "app=web", "-o", path]);
+    stop_host(&home, &node);
+    instance.kubectl(&["delete", "pod", "web-0", "--wait=false"]);
+    instance.kubectl(&["delete", "node", &node, "--wait=false"]);
+    wait_for("the replacement", || {
+        let now = processes(&mark);
+        assert!(now.len() <= 1, "two processes of one identity: {now:?}");
+        (now.len() == 1 && now != old).then_some(())
+    });
+    instance.stop();
+    assert_eq!(processes(&mark), BTreeMap::new());
+}

@@ -24,6 +24,7 @@ mod resource;
 mod respond;
 mod review;
 mod sessions;
+mod shown;
 mod spdy;
 mod strict;
 pub mod table;
@@ -87,11 +88,21 @@ impl Server {
     async fn answer(&self, request: Request, wanted: &Wanted) -> Result<Response, ApiError> {
         // Health is asked before anybody has credentials.
         if matches!(request.uri().path(), "/healthz" | "/livez" | "/readyz") {
+            if request.uri().path() == "/readyz"
+                && let Some(reason) = self.api().refuses_writes()
+            {
+                return Ok(Answer::unready(&reason));
+            }
             return Ok(Answer::text("ok"));
         }
         let user = self.inner.credentials.identify(self.api(), &request)?;
         match Target::parse(request.uri().path())? {
-            Target::Resource(target) => resource::answer(self, target, request, wanted).await,
+            Target::Resource(target) if shown::is_of_the_node(target.subresource) => {
+                resource::answer(self, target, request, wanted).await
+            }
+            Target::Resource(target) => {
+                shown::once_durable(self, resource::answer(self, target, request, wanted).await).await
+            }
             Target::Review(review) => review::answer(self, &review, &user, request).await,
             Target::Bindings { namespace } => match *request.method() {
                 Method::POST => resource::bind(self, &namespace, None, request).await,

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::negotiate::Form;
 use super::request::{ResourceTarget, Wanted, not_allowed};
 use super::respond::Answer;
+use super::shown::Shown;
 use super::table::{self, IncludeObject, TableMeta};
 use super::{Server, body, list, logs, port_forward, proxy, sessions, watch, write_options};
 use crate::api::warnings::warnings_of;
@@ -131,7 +132,8 @@ fn answer_one(
     object: &Arc<Object>,
 ) -> Response {
     let now = server.api().clock().now();
-    Answer::bytes(status, encode_one(served, wanted.form, wanted.query.include_object(), now, object))
+    let bytes = encode_one(served, wanted.form, wanted.query.include_object(), now, object);
+    Shown::up_to(object.revision(), Answer::bytes(status, bytes))
 }
 
 fn get(server: &Server, served: ServedKind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
@@ -166,7 +168,7 @@ fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Res
             .into()
         }
     };
-    Ok(Answer::bytes(StatusCode::OK, bytes))
+    Ok(Shown::up_to(page.revision, Answer::bytes(StatusCode::OK, bytes)))
 }
 
 /// The object a request carries, checked against its path, with warnings for the client.
@@ -387,8 +389,9 @@ async fn delete_collection(
     let (options, warnings) = with_default_propagation(target.kind(), delete_options(request, wanted).await?);
     let deleted =
         server.api().delete_collection(target.kind(), target.namespace.as_deref(), &selection, &options)?;
-    server.api().durable(server.api().revision()).await?;
-    let page = list::Page { revision: server.api().revision(), objects: deleted, next: None, remaining: 0 };
+    let revision = server.api().revision();
+    server.api().durable(revision).await?;
+    let page = list::Page { revision, objects: deleted, next: None, remaining: 0 };
     Ok(Answer::warn(Answer::bytes(StatusCode::OK, list::encode(target.served, &page)), &warnings))
 }
 

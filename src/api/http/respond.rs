@@ -35,6 +35,12 @@ impl Answer {
         Self::typed(StatusCode::OK, "text/plain; charset=utf-8", Body::from(text))
     }
 
+    /// Not ready, as `/readyz` of Kubernetes tells of a check that fails.
+    pub(super) fn unready(reason: &str) -> Response {
+        let text = format!("[-]store failed: {reason}\nreadyz check failed\n");
+        Self::typed(StatusCode::INTERNAL_SERVER_ERROR, "text/plain; charset=utf-8", Body::from(text))
+    }
+
     /// Any body.
     pub(super) fn typed(status: StatusCode, content_type: &'static str, body: Body) -> Response {
         let mut response = Response::new(body);

@@ -17,6 +17,7 @@ use super::list_options::{ListOptions, revision};
 use super::negotiate::Form;
 use super::request::{ResourceTarget, Wanted};
 use super::respond::Answer;
+use super::shown::Shown;
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
 use crate::base::clock::Clock;
@@ -91,7 +92,7 @@ pub(super) fn answer(
         }
     });
     let body = Body::from_stream(futures::StreamExt::map(receiver_stream(receiver), Ok::<_, Infallible>));
-    Ok(Answer::typed(StatusCode::OK, "application/json", body))
+    Ok(Shown::up_to(after, Answer::typed(StatusCode::OK, "application/json", body)))
 }
 
 /// A watch that cannot be: once the request is understood, Kubernetes tells so in the stream.

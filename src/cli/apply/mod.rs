@@ -13,6 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
 use super::args::{InstanceArgs, ManifestRequest};
+use super::output::say;
 use super::serve::runtime;
 use crate::cluster::default_data_dir;
 use crate::manifest::{self, Document};
@@ -227,7 +228,8 @@ pub(super) fn apply(asked: &ManifestRequest) -> Result<()> {
         let client = client_of(&asked.instance).await?;
         let suffix = if asked.dry_run { " (dry run)" } else { "" };
         errors.extend(
-            apply_all(&client, &documents, &asked.namespace, mode, |line| println!("{line}{suffix}")).await,
+            apply_all(&client, &documents, &asked.namespace, mode, |line| say(&format!("{line}{suffix}")))
+                .await,
         );
         if errors.is_empty() { Ok(()) } else { bail!(errors.join("\n")) }
     })
@@ -240,7 +242,7 @@ pub(super) fn delete(asked: &ManifestRequest) -> Result<()> {
         let client = client_of(&asked.instance).await?;
         for document in &documents {
             match delete_one(&client, document, asked).await {
-                Ok(true) => println!("{} deleted", label(document)),
+                Ok(true) => say(&format!("{} deleted", label(document))),
                 Ok(false) => errors.push(format!("{} not found", label(document))),
                 Err(error) => errors.push(in_place(document, &error)),
             }
@@ -278,7 +280,7 @@ pub(super) fn print_kubeconfig(instance: &InstanceArgs) -> Result<()> {
     let path = kubeconfig_of(instance)?;
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("{}: is podium running on this data directory?", path.display()))?;
-    print!("{text}");
+    say(text.trim_end());
     Ok(())
 }
 

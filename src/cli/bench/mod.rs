@@ -45,10 +45,10 @@ pub(super) fn run(suites: &[Suite]) -> Result<()> {
     super::serve::runtime()?.block_on(async {
         if in_memory(&std::env::temp_dir()) {
             let place = std::env::temp_dir();
-            eprintln!(
+            super::output::note(&format!(
                 "{} is in memory, and so are its durable writes; name a disk with TMPDIR",
                 place.display()
-            );
+            ));
         }
         Report::heading();
         for suite in suites {

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use super::super::output::say;
+
 /// Prints one row a figure.
 pub(super) struct Report;
 
 impl Report {
     pub(super) fn heading() {
-        println!("{:<46} {:>14} {:>28}   podium is", "what", "podium", "beside");
+        say(&format!("{:<46} {:>14} {:>28}   podium is", "what", "podium", "beside"));
     }
 
     /// Beside something measured in the same run.
@@ -22,12 +24,12 @@ impl Report {
 
     /// Alone.
     pub(super) fn alone(what: &str, unit: &str, value: f64) {
-        println!("{what:<46} {:>14}", format!("{} {unit}", number(value)));
+        say(&format!("{what:<46} {:>14}", format!("{} {unit}", number(value))));
     }
 
     fn row(what: &str, unit: &str, value: f64, beside: &str, other: f64) {
         let verdict = compare(unit, value, other);
-        println!("{what:<46} {:>14} {beside:>28}   {verdict}", format!("{} {unit}", number(value)));
+        say(&format!("{what:<46} {:>14} {beside:>28}   {verdict}", format!("{} {unit}", number(value))));
     }
 }
 

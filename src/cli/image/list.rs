@@ -1,12 +1,12 @@
 //! `podium image list`.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use unicode_width::UnicodeWidthStr;
 
 use super::super::args::InstanceArgs;
+use super::super::output::{note, printable, say};
 use crate::cluster::{ConfigFile, image_catalogue};
 use crate::kubelet::images::{CatalogueImage, ImageOrigin};
 use crate::manifest;
@@ -28,10 +28,9 @@ pub(super) fn run(instance: &InstanceArgs, config: Option<&Path>) -> Result<()> 
     };
     let (catalogue, problems) = image_catalogue(&configured, &super::data_dir(instance)?);
     let rows: Vec<[String; 6]> = catalogue.list().iter().map(row).collect();
-    // A reader that is gone wants no more.
-    let _ = std::io::stdout().write_all(table(&rows).as_bytes());
+    say(table(&rows).trim_end());
     for problem in problems {
-        eprintln!("{}", printable(&problem));
+        note(&problem);
     }
     Ok(())
 }
@@ -75,15 +74,10 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Text that cannot drive a terminal (SEC-3).
-pub(super) fn printable(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
-}
-
 fn table(rows: &[[String; 6]]) -> String {
     let headers = HEADERS.map(str::to_owned);
     let cell = |text: &String| {
-        let text = printable(text);
+        let text = printable(text).replace(['\n', '\t'], " ");
         if text.chars().count() > WIDEST {
             text.chars().take(WIDEST - 1).chain(['…']).collect()
         } else {
@@ -140,7 +134,7 @@ mod tests {
         let expect = "\
 REPOSITORY   TAG     SOURCE    IMAGE ID       SIZE    PROGRAM
 me/app       v1,v2   user      -              -       /bin/app
-alpine       3.20    loaded    abababababab   4.3MB   /bin/sh\u{fffd}[2J
+alpine       3.20    loaded    abababababab   4.3MB   /bin/sh\\u{1b}[2J
 <none>       <none>  loaded    abababababab   4.3MB   long long long long long long long long long long long long…
 busybox      any     builtin   -              -       tools
 ";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use super::super::args::InstanceArgs;
-use super::list::printable;
+use super::super::output::{self, say};
 use crate::kubelet::images::ImageStore;
 use crate::kubelet::images::store::{Input, LoadOptions};
 
@@ -41,10 +41,10 @@ pub(super) fn run(request: LoadRequest) -> Result<()> {
     let loaded = store.load(input, &options, |loaded| {
         let again = if loaded.known { " (it was there already)" } else { "" };
         for name in &loaded.names {
-            println!("loaded {name} {}{again}", loaded.image.id);
+            say(&format!("loaded {name} {}{again}", loaded.image.id));
         }
         for note in &loaded.notes {
-            eprintln!("note: {}", printable(note));
+            output::note(&format!("note: {note}"));
         }
     });
     loaded

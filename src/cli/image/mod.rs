@@ -12,6 +12,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 
 use super::args::InstanceArgs;
+use super::output::say;
 use crate::cluster::default_data_dir;
 use crate::kubelet::images::ImageStore;
 use crate::kubelet::runtime::containers_with_root;
@@ -67,7 +68,7 @@ fn remove(instance: &InstanceArgs, images: &[String]) -> Result<()> {
         let gone = store.remove(image, users)?;
         for gone in gone {
             let what = if gone.starts_with("sha256:") { "deleted" } else { "untagged" };
-            println!("{what} {gone}");
+            say(&format!("{what} {gone}"));
         }
     }
     Ok(())

@@ -76,15 +76,27 @@ impl Ground {
 
     /// Starts the host process of a node, or finds the one that runs.
     pub(super) async fn process(&self, name: &str) -> Result<ProcessRuntime, RuntimeError> {
-        let process = ProcessConfig {
+        self.api.hold_node(name);
+        ProcessRuntime::start(self.process_config(name)?, self.catalogue.clone()).await
+    }
+
+    /// Ends the host process of a node, if one runs, with all it holds; an error means that something may still run.
+    pub(super) async fn end_process(&self, name: &str) -> Result<(), RuntimeError> {
+        ProcessRuntime::end(self.process_config(name)?, self.catalogue.clone()).await
+    }
+
+    fn process_config(&self, name: &str) -> Result<ProcessConfig, RuntimeError> {
+        Ok(ProcessConfig {
             program: std::env::current_exe().map_err(|error| RuntimeError::Host(error.to_string()))?,
             state_dir: self.directory(name),
             life: if self.config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
             namespaces: self.config.file.namespaces,
             cgroups: self.config.file.cgroups,
             pod_pids_limit: self.config.file.pod_pids_limit,
-        };
-        ProcessRuntime::start(process, self.catalogue.clone()).await
+            unclaimed: self.api.timings().unclaimed_host.0,
+            request_timeout: self.api.timings().runtime_request_timeout.0,
+            status_timeout: self.api.timings().runtime_status_timeout.0,
+        })
     }
 
     pub(super) async fn host(&self, wanted: &Wanted, index: usize) -> Result<Host, RuntimeError> {

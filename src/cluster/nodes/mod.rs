@@ -14,6 +14,7 @@ mod wanted;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use parking_lot::Mutex;
@@ -38,6 +39,9 @@ use ground::{Ground, Running};
 pub use settings::NodeSettings;
 pub use wanted::Counts;
 use wanted::{ASKED, Origin, Wanted};
+
+/// A stop by force gives what ends by itself this long.
+const FORCED: Duration = Duration::from_secs(3);
 
 /// The nodes of a cluster.
 pub(super) struct Nodes {
@@ -101,27 +105,62 @@ impl Nodes {
         let (running, ending) = follower.settled().await;
         let kubelets: Vec<Kubelet> =
             running.iter().chain(&ending).map(|running| running.kubelet.clone()).collect();
-        let all = async {
+        let gently = async {
+            // Where a runtime is of no help, its host's end below is what ends its pods.
             futures::future::join_all(running.iter().map(|running| running.kubelet.shutdown(|_| {}))).await;
             follower.ended().await;
+            let processes = running.iter().filter_map(|running| running.process.as_ref());
+            futures::future::join_all(processes.map(|process| process.shutdown())).await
         };
-        tokio::pin!(all);
+        let by_force = async {
+            force.cancelled().await;
+            kubelets.iter().for_each(Kubelet::force);
+            follower.ground.api.clock().sleep(FORCED).await;
+        };
         tokio::select! {
-            () = &mut all => {}
-            () = force.cancelled() => {
-                kubelets.iter().for_each(Kubelet::force);
-                all.await;
+            ended = gently => {
+                for error in ended.into_iter().filter_map(Result::err) {
+                    tracing::warn!("a node's host did not end cleanly: {error}");
+                }
+            }
+            () = by_force => {
+                let follower = follower.clone();
+                let _ = tokio::task::spawn_blocking(move || follower.kill()).await;
             }
         }
-        let processes = running.iter().filter_map(|running| running.process.as_ref());
-        let ended = futures::future::join_all(processes.map(|process| process.shutdown())).await;
-        for error in ended.into_iter().filter_map(Result::err) {
-            tracing::warn!("a node's host did not end cleanly: {error}");
-        }
+    }
+
+    /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
+    /// seconds at most.
+    pub(super) fn killer(&self) -> impl FnOnce() + Send + 'static {
+        let follower = self.follower.clone();
+        move || follower.iter().for_each(|follower| follower.kill())
     }
 }
 
 impl Follower {
+    /// Kills the hosts of all nodes, side by side.
+    fn kill(&self) {
+        let Some(mut state) = self.state.try_lock_for(FORCED) else { return };
+        state.closing = true;
+        let hosts: Vec<_> = (state.slots.values())
+            .filter_map(|slot| match &slot.now {
+                Now::Running(running) | Now::Ending(running) => running.process.clone(),
+                Now::Starting | Now::FailedUntil(_) => None,
+            })
+            .collect();
+        drop(state);
+        std::thread::scope(|scope| {
+            for host in &hosts {
+                scope.spawn(|| {
+                    if let Err(error) = host.kill() {
+                        tracing::error!("processes of a node may still run: {error}");
+                    }
+                });
+            }
+        });
+    }
+
     /// Starts every node there should be, and returns their names. One that only an object asks for may fail.
     async fn start_all(self: &Arc<Self>) -> Result<Vec<String>, StartError> {
         let objects = self.ground.api.list_as::<Node>(None);
@@ -179,6 +218,10 @@ impl Follower {
         let places = std::fs::read_dir(&self.ground.nodes_dir).into_iter().flatten().flatten();
         for name in places.filter_map(|place| place.file_name().into_string().ok()) {
             if !known.contains(&name) {
+                if self.ground.directory(&name).join("host.sock").exists() {
+                    // Until it is known that nothing of it runs.
+                    self.ground.api.hold_node(&name);
+                }
                 let follower = self.clone();
                 self.ground.tasks.spawn("former node", async move { follower.clear(&name).await });
             }
@@ -189,15 +232,12 @@ impl Follower {
     pub(super) async fn clear(&self, name: &str) {
         let directory = self.ground.directory(name);
         if directory.join("host.sock").exists() {
-            let ended = match self.ground.process(name).await {
-                Ok(process) => process.shutdown().await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = ended {
-                tracing::warn!(node = name, "what runs on a node that is gone was not ended: {error}");
+            if let Err(error) = self.ground.end_process(name).await {
+                tracing::error!(node = name, "what runs on a node that is gone was not ended: {error}");
                 return;
             }
         }
+        self.ground.api.release_node(name);
         let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(directory.join("pods"))).await;
     }
 

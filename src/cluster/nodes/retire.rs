@@ -1,7 +1,8 @@
 //! The end of a node that is gone for good: its pods within their grace, its object, its processes (NODE-5,
-//! NODE-6, SAFE-1).
+//! NODE-6, SAFE-1). In this order: its pods are let go of only when all its processes are known to be dead.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
@@ -9,11 +10,19 @@ use super::ground::{Ground, Running};
 use super::wanted::Cause;
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{ApiError, DeleteOptions};
+use crate::base::backoff::BackoffPolicy;
+use crate::kubelet::runtime::ProcessRuntime;
 use crate::object::node::node_of;
 use crate::object::owner::controller_of;
 use crate::object::{Key, Kind, Shared};
 
-/// Ends a node; nothing of it is left when this returns.
+/// How often the end of a node's host is tried.
+const TRIES: u32 = 5;
+
+/// How long between two tries.
+const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(10) };
+
+/// Ends a node; nothing of it is left when this returns, unless its processes cannot be killed: then its pods stay.
 pub(super) async fn retire(ground: &Ground, node: &Running, cause: Cause) {
     let name = &node.name;
     tracing::info!(node = name, "the node is removed: {}", reason(cause));
@@ -30,18 +39,23 @@ pub(super) async fn retire(ground: &Ground, node: &Running, cause: Cause) {
             pod.uid().to_string()
         })
         .collect();
-    node.kubelet.left_by(&asked).await;
+    let left = node.kubelet.left_by(&asked).await;
     node.tasks.stop().await;
+    if !left {
+        // They have had their grace; it is the runtime that does not end them.
+        node.kubelet.force();
+    }
     node.kubelet.shutdown(|_| {}).await;
     let object = ground.api.delete(Kind::Node, &Key::new("", name), &DeleteOptions::uid(node.uid.as_str()));
     if let Err(error) = told(object.map(drop)) {
         tracing::warn!(node = name, "the Node object was not removed: {error}");
     }
     if let Some(process) = &node.process
-        && let Err(error) = process.shutdown().await
+        && !end_for_certain(ground, name, process).await
     {
-        tracing::warn!(node = name, "the node's host did not end cleanly: {error}");
+        return;
     }
+    ground.api.release_node(name);
     // Nothing of theirs runs any more, and nobody else could remove them.
     for pod in pods_of(ground, name) {
         let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
@@ -51,6 +65,21 @@ pub(super) async fn retire(ground: &Ground, node: &Running, cause: Cause) {
     }
     let pods = ground.directory(name).join("pods");
     let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(pods)).await;
+}
+
+/// Ends the node's host, by force where need be; false where something of it may still run.
+async fn end_for_certain(ground: &Ground, name: &str, process: &ProcessRuntime) -> bool {
+    for failures in 1..=TRIES {
+        match process.shutdown().await {
+            Ok(()) => return true,
+            Err(error) => {
+                tracing::warn!(node = name, "the node's processes are not known to be dead: {error}")
+            }
+        }
+        ground.api.clock().sleep(AGAIN.delay(failures)).await;
+    }
+    tracing::error!(node = name, "processes of the node may still run: its pods are not let go of");
+    false
 }
 
 fn reason(cause: Cause) -> &'static str {

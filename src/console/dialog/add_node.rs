@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde_json::json;
 
 use super::words::{TaintChange, labels, taints};
-use super::{Dialog, Field};
+use super::{Dialog, Field, Fields};
 use crate::console::action::{Action, Mutation};
 use crate::console::catalogue::Catalogue;
 use crate::console::effect::Effect;
@@ -107,6 +107,7 @@ impl NewNode {
             mutation: Mutation::Create { target: target.clone(), body },
             target,
             inverse: None,
+            takes_back: None,
             quiet: false,
         }
     }
@@ -123,33 +124,35 @@ pub fn allowed(catalogue: &Catalogue) -> Result<(), String> {
 /// Asks for a new node.
 pub fn ask() -> Dialog {
     let kinds = [PROCESSES, NOTHING].map(String::from).to_vec();
-    Dialog::new("Add a node", "Add", |dialog, _| {
-        let name = dialog.text("name").trim();
+    let mut fields = Fields::default();
+    let name = fields.add(Field::text("name", ""));
+    let runs = fields.add(Field::choice("runs", kinds).hint("← → to pick"));
+    let zone = fields.add(Field::text("zone", "").hint("dealt in turn"));
+    let region = fields.add(Field::text("region", "").hint("local"));
+    let typed_labels = fields.add(Field::text("labels", "").hint("key=value …"));
+    let typed_taints = fields.add(Field::text("taints", "").hint("key=value:NoSchedule …"));
+    Dialog::new("Add a node", "Add", move |dialog, _| {
+        let name = dialog.text(name).trim();
         if name.is_empty() {
             return Err("which name?".into());
         }
         let mut node =
-            NewNode { name: name.to_owned(), hollow: dialog.text("runs") == NOTHING, ..NewNode::default() };
-        for field in ["zone", "region"] {
+            NewNode { name: name.to_owned(), hollow: dialog.text(runs) == NOTHING, ..NewNode::default() };
+        for (key, field) in [("zone", zone), ("region", region)] {
             let value = dialog.text(field).trim();
             if !value.is_empty() {
-                node.said(&format!("{field}={value}"))?;
+                node.said(&format!("{key}={value}"))?;
             }
         }
-        for change in labels(dialog.text("labels"))? {
+        for change in labels(dialog.text(typed_labels))? {
             let value =
                 change.value.ok_or_else(|| format!("{}: a new node has no labels yet", change.key))?;
             node.labels.insert(change.key, value);
         }
-        node.taint(dialog.text("taints"))?;
+        node.taint(dialog.text(typed_taints))?;
         Ok(vec![Effect::Act(Box::new(node.action()))])
     })
-    .field(Field::text("name", ""))
-    .field(Field::choice("runs", kinds).hint("← → to pick"))
-    .field(Field::text("zone", "").hint("dealt in turn"))
-    .field(Field::text("region", "").hint("local"))
-    .field(Field::text("labels", "").hint("key=value …"))
-    .field(Field::text("taints", "").hint("key=value:NoSchedule …"))
+    .fields(fields)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 
-use super::{Dialog, Field, Note};
+use super::{Dialog, Field, Fields, Note};
 use crate::console::action::{Action, Mutation};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
@@ -28,13 +28,16 @@ pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     };
     let listed = listing(&targets);
     let shown_targets = targets.clone();
+    let options = ["background", "foreground", "orphan"].map(String::from).to_vec();
+    let mut fields = Fields::default();
+    let dependants = fields.add(Field::choice("dependants", options).hint("when what it owns goes"));
+    let grace =
+        fields.add(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }));
+    let force = fields.add(Field::switch("force").hint("space turns it on"));
     let mut dialog = Dialog::new(title, "Delete", move |dialog, _| {
-        let grace = match dialog.text("grace seconds") {
-            "" => None,
-            text => Some(text.parse::<u32>().map_err(|_| "grace: how many seconds?".to_owned())?),
-        };
-        let force = dialog.is_on("force");
-        let policy = match dialog.text("dependants") {
+        let grace = dialog.number(grace)?.map(i32::unsigned_abs);
+        let force = dialog.is_on(force);
+        let policy = match dialog.text(dependants) {
             "foreground" => PropagationPolicy::Foreground,
             "orphan" => PropagationPolicy::Orphan,
             _ => PropagationPolicy::Background,
@@ -50,24 +53,18 @@ pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     if hidden > 0 {
         dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
     }
-    let options = ["background", "foreground", "orphan"].map(String::from).to_vec();
-    dialog
-        .field(Field::choice("dependants", options).hint("when what it owns goes"))
-        .field(Field::number_or("grace seconds", if pods { "the pod's own" } else { "the default" }))
-        .field(Field::switch("force").hint("space turns it on"))
-        .careful()
-        .notes(move |dialog, cx| {
-            let mut notes: Vec<Note> =
-                shown_targets.iter().filter_map(|target| consequence(cx, target)).collect();
-            if notes.len() > NOTES {
-                let left = notes.split_off(NOTES - 1).len();
-                notes.push(Note::Plain(format!("… and {left} more of this kind")));
-            }
-            if dialog.is_on("force") {
-                notes.push(Note::Warning(RISK.into()));
-            }
-            notes
-        })
+    dialog.fields(fields).careful().notes(move |dialog, cx| {
+        let mut notes: Vec<Note> =
+            shown_targets.iter().filter_map(|target| consequence(cx, target)).collect();
+        if notes.len() > NOTES {
+            let left = notes.split_off(NOTES - 1).len();
+            notes.push(Note::Plain(format!("… and {left} more of this kind")));
+        }
+        if dialog.is_on(force) {
+            notes.push(Note::Warning(RISK.into()));
+        }
+        notes
+    })
 }
 
 /// Asks before killing pods at once.
@@ -199,6 +196,7 @@ pub fn action(target: &ObjectRef, policy: PropagationPolicy, grace: Option<u32>,
         kubectl,
         mutation: Mutation::Delete { target: target.clone(), params },
         inverse: None,
+        takes_back: None,
         quiet: false,
     }
 }

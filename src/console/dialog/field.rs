@@ -2,6 +2,30 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use crate::console::text::grouped;
+
+/// The largest number a field takes: replicas and seconds are 32 bits wide in Kubernetes.
+pub const LARGEST: i32 = i32::MAX;
+/// Digits a number field shows. What is too large is shown as it was typed and refused as a whole; nobody
+/// means more digits than this.
+const DIGITS: usize = 40;
+
+/// Names one field of a dialog, whatever its label says: two fields may be called alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldId(pub(super) usize);
+
+/// The fields of a dialog to be.
+#[derive(Debug, Default)]
+pub struct Fields(pub(super) Vec<Field>);
+
+impl Fields {
+    /// Adds a field below the others; the name is good for the dialog these fields are given to.
+    pub fn add(&mut self, field: Field) -> FieldId {
+        self.0.push(field);
+        FieldId(self.0.len() - 1)
+    }
+}
+
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
@@ -112,7 +136,7 @@ impl Field {
                 if std::mem::take(&mut self.untouched) {
                     text.clear();
                 }
-                if text.len() < 9 {
+                if text.len() < DIGITS {
                     text.push(c);
                 }
                 true
@@ -140,16 +164,48 @@ impl Field {
         }
     }
 
+    /// Takes pasted text. Of numbers, only digits: `3x` is no number, and 3 is not what was meant.
     pub(super) fn paste(&mut self, pasted: &str) {
-        if let Value::Text(text) = &mut self.value {
-            text.extend(pasted.chars().filter(|c| !c.is_control()));
-            self.untouched = false;
+        match &mut self.value {
+            Value::Text(text) => text.extend(pasted.chars().filter(|c| !c.is_control())),
+            Value::Number(text) => {
+                let digits = pasted.trim();
+                if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+                    return;
+                }
+                if self.untouched {
+                    text.clear();
+                }
+                text.extend(digits.chars().take(DIGITS.saturating_sub(text.len())));
+            }
+            Value::Switch(_) | Value::Choice { .. } => return,
         }
+        self.untouched = false;
+    }
+
+    /// The number of a number field, none when it is empty; why it cannot be taken. Digits are never dropped.
+    pub(super) fn as_number(&self) -> Result<Option<i32>, String> {
+        let text = self.value.text();
+        match text.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) if text.is_empty() => Ok(None),
+            Err(_) => {
+                let largest = grouped(u64::from(LARGEST.unsigned_abs()));
+                Err(format!("{}: {text} is more than {largest}", self.label))
+            }
+        }
+    }
+
+    /// What is wrong with what is typed so far.
+    pub(super) fn problem(&self) -> Option<String> {
+        matches!(self.value, Value::Number(_)).then(|| self.as_number().err()).flatten()
     }
 }
 
-fn nudge(text: &mut String, by: i64) -> bool {
-    let number: i64 = text.parse().unwrap_or(0);
-    *text = (number + by).max(0).to_string();
+/// One more or one less; what is too large to be a number stays as it is.
+fn nudge(text: &mut String, by: i32) -> bool {
+    let number = if text.is_empty() { Ok(0) } else { text.parse::<i32>() };
+    let Ok(number) = number else { return false };
+    *text = number.saturating_add(by).max(0).to_string();
     true
 }

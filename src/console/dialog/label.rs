@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde_json::{Map, Value, json};
 
 use super::words::{LabelChange, labels, tainted, taints};
-use super::{Dialog, Field, Note};
+use super::{Dialog, Field, Fields, Note};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
@@ -17,8 +17,10 @@ use crate::object::taint;
 /// Asks for changes of labels.
 pub fn ask_labels(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Label", &targets), targets.clone());
+    let mut fields = Fields::default();
+    let typed = fields.add(Field::text("labels", "").hint("key=value sets one, key- takes it away"));
     Dialog::new(title, "Label", move |dialog, cx| {
-        let changes = labels(dialog.text("labels"))?;
+        let changes = labels(dialog.text(typed))?;
         if changes.is_empty() {
             return Err("which labels?".into());
         }
@@ -27,7 +29,7 @@ pub fn ask_labels(targets: Vec<ObjectRef>) -> Dialog {
             .map(|target| Effect::Act(Box::new(label_action(target, &changes, known(cx, target).as_ref()))))
             .collect())
     })
-    .field(Field::text("labels", "").hint("key=value sets one, key- takes it away"))
+    .fields(fields)
     .notes(move |_, cx| {
         let one = |target: &ObjectRef| {
             let words: Vec<String> = known(cx, target)?.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -98,6 +100,7 @@ fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
             body: json!({"metadata": {"labels": labels}}),
         },
         inverse: None,
+        takes_back: None,
         quiet: false,
     }
 }
@@ -105,12 +108,15 @@ fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
 /// Asks for changes of nodes' taints.
 pub fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
     let (title, shown) = (title("Taint", &targets), targets.clone());
+    let mut fields = Fields::default();
+    let typed =
+        fields.add(Field::text("taints", "").hint("key=value:NoSchedule adds one, key- takes it away"));
     Dialog::new(title, "Taint", move |dialog, cx| {
-        let changes = taints(dialog.text("taints"))?;
+        let changes = taints(dialog.text(typed))?;
         if changes.is_empty() {
             return Err("which taints?".into());
         }
-        let words = dialog.text("taints").split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = dialog.text(typed).split_whitespace().collect::<Vec<_>>().join(" ");
         targets
             .iter()
             .map(|target| {
@@ -121,14 +127,14 @@ pub fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
             })
             .collect()
     })
-    .field(Field::text("taints", "").hint("key=value:NoSchedule adds one, key- takes it away"))
+    .fields(fields)
     .notes(move |dialog, cx| {
         let one = |target: &ObjectRef| {
             let words: Vec<String> = of_node(cx, target)?.iter().map(taint::text).collect();
             Some(Note::Plain(format!("{}: {}", target.name, or_none(&words))))
         };
         let mut notes: Vec<Note> = shown.iter().take(NOTES).filter_map(one).collect();
-        if dialog.text("taints").contains(":NoExecute") && !dialog.text("taints").ends_with('-') {
+        if dialog.text(typed).contains(":NoExecute") && !dialog.text(typed).ends_with('-') {
             notes.push(Note::Warning("NoExecute drives away the pods that do not tolerate it".into()));
         }
         notes
@@ -160,6 +166,7 @@ fn taint_action(target: &ObjectRef, words: &str, before: &[Taint], after: &[Tain
                 body: Value::Array(patch),
             },
             inverse: None,
+            takes_back: None,
             quiet: false,
         }
     };

@@ -18,7 +18,7 @@ use std::fmt;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 pub use draw::draw;
-pub use field::{Field, Value};
+pub use field::{Field, FieldId, Fields, Value};
 
 use super::context::Context;
 use super::effect::Effect;
@@ -132,11 +132,11 @@ impl Dialog {
         self
     }
 
-    /// With a field; the first one gets the focus.
+    /// With these fields; the first one gets the focus.
     #[must_use]
-    pub fn field(mut self, field: Field) -> Self {
-        self.fields.push(field);
-        if self.focus == Focus::Cancel {
+    pub fn fields(mut self, fields: Fields) -> Self {
+        self.fields = fields.0;
+        if !self.fields.is_empty() {
             self.focus = Focus::Field(0);
         }
         self
@@ -176,28 +176,41 @@ impl Dialog {
         self
     }
 
-    /// What is set in the field of this label.
-    pub fn value(&self, label: &str) -> Option<&Value> {
-        self.fields.iter().find(|field| field.label == label).map(|field| &field.value)
+    /// Whether this switch is on.
+    pub fn is_on(&self, field: FieldId) -> bool {
+        matches!(self.fields.get(field.0).map(|field| &field.value), Some(Value::Switch(true)))
     }
 
-    /// Whether the switch of this label is on.
-    pub fn is_on(&self, label: &str) -> bool {
-        matches!(self.value(label), Some(Value::Switch(true)))
+    /// The text of this field or choice.
+    pub fn text(&self, field: FieldId) -> &str {
+        self.fields.get(field.0).map_or("", |field| field.value.text())
     }
 
-    /// The text of this label's field or choice.
-    pub fn text(&self, label: &str) -> &str {
-        self.value(label).map_or("", Value::text)
+    /// The number in this field, none when it is empty; why it cannot be taken.
+    pub fn number(&self, field: FieldId) -> Result<Option<i32>, String> {
+        self.fields.get(field.0).map_or(Ok(None), Field::as_number)
     }
 
     pub(super) fn current_notes(&self, cx: &Context<'_>) -> Vec<Note> {
-        (self.notes)(self, cx)
+        let problems = self.fields.iter().filter_map(Field::problem);
+        // What the last try said stands below already.
+        let problems = problems.filter(|problem| self.error.as_ref() != Some(problem)).map(Note::Warning);
+        problems.chain((self.notes)(self, cx)).collect()
+    }
+
+    /// Where typed text belongs: while there is a text to type, no letter is an answer.
+    fn text_field(&self) -> Option<usize> {
+        self.fields.iter().position(|field| matches!(field.value, Value::Text(_)))
     }
 
     /// Takes a key.
     pub fn key(&mut self, cx: &Context<'_>, key: KeyEvent) -> Answer {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if let (KeyCode::Char(_), false, true, Some(index)) =
+            (key.code, control, self.on_button(), self.text_field())
+        {
+            self.focus = Focus::Field(index);
+        }
         match key.code {
             KeyCode::Esc => return Answer::Closed((self.cancelled)(self, cx)),
             KeyCode::Char('c') if control => {

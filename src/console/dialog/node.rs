@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use kube::api::PropagationPolicy;
 use serde_json::json;
 
-use super::{Dialog, Field, Note};
+use super::{Dialog, Field, Fields, Note};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::context::Context;
 use crate::console::drain::{Ledger, Options, Verdict, plan};
@@ -40,6 +40,7 @@ fn one_way(node: &ObjectRef, unschedulable: bool) -> Action {
             body: json!({"spec": {"unschedulable": value}}),
         },
         inverse: None,
+        takes_back: None,
         quiet: false,
     }
 }
@@ -51,8 +52,10 @@ pub fn remove(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         many => (format!("Remove {} nodes", many.len()), format!("{} nodes", many.len())),
     };
     let (typed, shown) = (wanted.clone(), targets.clone());
+    let mut fields = Fields::default();
+    let name = fields.add(Field::text("name", "").hint(&format!("type {wanted}")));
     let mut dialog = Dialog::new(title, "Remove", move |dialog, _| {
-        if dialog.text("name").trim() != typed {
+        if dialog.text(name).trim() != typed {
             return Err(format!("type {typed} to remove {}", if targets.len() == 1 { "it" } else { "them" }));
         }
         let gone = |target| super::delete::action(target, PropagationPolicy::Background, None, false);
@@ -65,8 +68,7 @@ pub fn remove(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         dialog = dialog.warning(format!("{hidden} of these are marked but hidden by the filter"));
     }
     dialog
-        .field(Field::text("name", "").hint(&format!("type {wanted}")))
-        .careful()
+        .fields(fields)
         .notes(move |_, cx| shown.iter().take(NOTES).filter_map(|node| left(cx, node)).collect())
 }
 

@@ -1,63 +1,132 @@
-//! Scale: each object starts from its own count, marked sets too.
+//! Scale: each object starts from its own count, marked sets too; what cannot be meant is asked about again.
 
 use serde_json::json;
 
-use super::{Dialog, Field};
+use super::{Dialog, Field, FieldId, Fields, Value};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::resource::{ObjectRef, Watched};
+use crate::console::room;
+use crate::console::text::grouped;
+use crate::console::toast::Toast;
+
+/// More than so many times of what there is now is asked about again: a digit too many makes it ten times.
+const MUCH: i64 = 10;
+
+/// One workload of the dialog.
+struct Item {
+    target: ObjectRef,
+    /// How it is called in this dialog: by its name, with the namespace where names would be alike.
+    name: String,
+    now: Option<i32>,
+    fits: Option<u64>,
+    field: FieldId,
+}
+
+impl Item {
+    /// Why so many are asked about again.
+    fn doubt(&self, wanted: i32) -> Option<String> {
+        let much = self.now.filter(|now| *now > 0 && i64::from(wanted) > i64::from(*now) * MUCH);
+        let much = much
+            .map(|now| format!("{} times the {now} now", grouped(u64::from((wanted / now).unsigned_abs()))));
+        let wanted = u64::from(wanted.unsigned_abs());
+        let grows = self.now.is_none_or(|now| u64::from(now.unsigned_abs()) < wanted);
+        let fits = self.fits.filter(|fits| grows && wanted > *fits);
+        let fits = fits.map(|fits| format!("the ready nodes hold {}", grouped(fits)));
+        let reasons: Vec<String> = much.into_iter().chain(fits).collect();
+        (!reasons.is_empty()).then(|| format!("{} to {}: {}", self.name, grouped(wanted), reasons.join("\n")))
+    }
+}
 
 /// Asks for a count for each.
 pub fn ask(cx: &Context<'_>, targets: Vec<ObjectRef>) -> Dialog {
-    let counts: Vec<Option<i32>> = targets.iter().map(|target| count(cx, target)).collect();
     let title = match targets.as_slice() {
         [one] => format!("Scale {}", one.describe()),
         many => format!("Scale {} workloads", many.len()),
     };
-    let labels: Vec<String> = targets
-        .iter()
-        .map(|target| if targets.len() == 1 { "replicas".to_owned() } else { target.name.clone() })
+    let names = names(&targets);
+    let mut fields = Fields::default();
+    let items: Vec<Item> = targets
+        .into_iter()
+        .zip(names)
+        .map(|(target, name)| {
+            let (now, fits) = (count(cx, &target), room::fits(cx.stores, &target));
+            let label = if name.is_empty() { "replicas" } else { &name };
+            let field = Field::number(label, now.map(|count| count.to_string()).unwrap_or_default());
+            let field = fields.add(field.hint(&hint(now, fits)));
+            Item { name: if name.is_empty() { target.name.clone() } else { name }, target, now, fits, field }
+        })
         .collect();
-    let mut fields = Vec::new();
-    for (label, count) in labels.iter().zip(&counts) {
-        let hint = match count {
-            Some(count) => format!("now {count}"),
-            None => "now unknown".into(),
-        };
-        fields
-            .push(Field::number(label, count.map(|count| count.to_string()).unwrap_or_default()).hint(&hint));
-    }
-    let submit_counts = counts.clone();
-    let submit_labels = labels.clone();
-    let mut dialog = Dialog::new(title, "Scale", move |dialog, _| {
-        let mut effects = Vec::new();
-        for ((target, before), label) in targets.iter().zip(&submit_counts).zip(&submit_labels) {
-            let text = dialog.text(label);
-            let wanted: i32 = text.parse().map_err(|_| format!("{}: how many?", target.name))?;
-            if Some(wanted) != *before {
-                effects.push(Effect::Act(Box::new(action(target, *before, wanted))));
+    let items = std::sync::Arc::new(items);
+    let shown = items.clone();
+    Dialog::new(title, "Scale", move |dialog, _| submit(dialog, &items)).fields(fields).notes(
+        move |dialog, _| {
+            let to_zero = |item: &&Item| dialog.text(item.field) == "0" && item.now != Some(0);
+            let names: Vec<&str> = shown.iter().filter(to_zero).map(|item| item.name.as_str()).collect();
+            if names.is_empty() {
+                return Vec::new();
             }
-        }
-        if effects.is_empty() {
-            effects.push(Effect::Toast(crate::console::toast::Toast::note("nothing to change")));
-        }
-        Ok(effects)
-    });
-    for field in fields {
-        dialog = dialog.field(field);
+            vec![super::Note::Warning(format!("0 stops every pod of {}", names.join(", ")))]
+        },
+    )
+}
+
+/// Asks whether one is to have so many.
+pub fn ask_for(cx: &Context<'_>, target: ObjectRef, wanted: i32) -> Dialog {
+    let mut dialog = ask(cx, vec![target]);
+    if let Some(field) = dialog.fields.first_mut() {
+        field.value = Value::Number(wanted.to_string());
     }
-    dialog.notes(move |dialog, _| {
-        let to_zero = labels
-            .iter()
-            .zip(&counts)
-            .filter(|(label, before)| dialog.text(label) == "0" && **before != Some(0));
-        let names: Vec<&str> = to_zero.map(|(label, _)| label.as_str()).collect();
-        if names.is_empty() {
-            return Vec::new();
+    dialog
+}
+
+/// `now 3 · fits: 61`.
+fn hint(now: Option<i32>, fits: Option<u64>) -> String {
+    let now = now.map_or_else(|| "now unknown".to_owned(), |now| format!("now {now}"));
+    match fits {
+        Some(fits) => format!("{now} · fits: {}", grouped(fits)),
+        None => now,
+    }
+}
+
+/// What tells the objects apart: nothing for one alone, their names, with the namespace where two are alike.
+fn names(targets: &[ObjectRef]) -> Vec<String> {
+    if targets.len() == 1 {
+        return vec![String::new()];
+    }
+    let alike = |name: &str| targets.iter().filter(|target| target.name == name).count() > 1;
+    let name = |target: &ObjectRef| match &target.namespace {
+        Some(namespace) if alike(&target.name) => format!("{namespace}/{}", target.name),
+        _ => target.name.clone(),
+    };
+    targets.iter().map(name).collect()
+}
+
+/// The changes; or one question more, where a count is beyond what is likely to be meant.
+fn submit(dialog: &Dialog, items: &[Item]) -> Result<Vec<Effect>, String> {
+    let mut actions = Vec::new();
+    let mut doubts = Vec::new();
+    for item in items {
+        let wanted = dialog.number(item.field)?.ok_or_else(|| format!("{}: how many?", item.name))?;
+        if Some(wanted) != item.now {
+            actions.push(action(&item.target, item.now, wanted));
+            doubts.extend(item.doubt(wanted));
         }
-        vec![super::Note::Warning("0 stops every pod of it".into())]
-    })
+    }
+    if actions.is_empty() {
+        return Ok(vec![Effect::Toast(Toast::note("nothing to change"))]);
+    }
+    if doubts.is_empty() {
+        return Ok(actions.into_iter().map(|action| Effect::Act(Box::new(action))).collect());
+    }
+    let mut again = Dialog::new("So many?", "Scale", move |_, _| {
+        Ok(actions.iter().map(|action| Effect::Act(Box::new(action.clone()))).collect())
+    });
+    for doubt in doubts {
+        again = again.warning(doubt);
+    }
+    Ok(vec![Effect::Ask(Box::new(again))])
 }
 
 /// The change, with the way back when the count before is known.
@@ -83,6 +152,7 @@ pub fn action(target: &ObjectRef, before: Option<i32>, wanted: i32) -> Action {
             back.title = format!("scale {} {wanted} → {before}", target.describe());
             Box::new(back)
         }),
+        takes_back: None,
         quiet: false,
     }
 }

@@ -3,51 +3,47 @@
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 
-use super::{Dialog, Field};
+use super::{Dialog, Field, FieldId, Fields};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::resource::{ObjectRef, Watched};
+use crate::console::rollout::actions;
 
-/// Asks before restarting.
-pub fn restart(targets: Vec<ObjectRef>) -> Dialog {
-    let title = match targets.as_slice() {
+/// Asks before restarting; where one of them cannot be restarted, says why and asks nothing.
+pub fn restart(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
+    let deployment = |target: &ObjectRef| match (target.kind.watched, &target.namespace) {
+        (Some(Watched::Deployments), Some(namespace)) => {
+            cx.stores.deployments.by_name(namespace, &target.name)
+        }
+        _ => None,
+    };
+    for target in targets {
+        if deployment(target).is_some_and(|deployment| actions::is_paused(deployment)) {
+            return vec![Effect::failed(format!("{}: {}", target.describe(), actions::PAUSED))];
+        }
+    }
+    let title = match targets {
         [one] => format!("Restart {}", one.describe()),
         many => format!("Restart {} workloads", many.len()),
     };
-    let lines: Vec<String> = targets.iter().map(ObjectRef::describe).collect();
+    let restarted = targets.to_vec();
     let mut dialog = Dialog::new(title, "Restart", move |_, cx| {
-        let now = cx.now.to_string();
-        Ok(targets.iter().map(|target| Effect::Act(Box::new(restart_action(target, &now)))).collect())
+        let restart = |target| Effect::Act(Box::new(actions::restart(target, cx.now)));
+        Ok(restarted.iter().map(restart).collect())
     });
-    for line in lines.into_iter().take(8) {
-        dialog = dialog.line(line);
+    if targets.len() > 1 {
+        for target in targets.iter().take(8) {
+            dialog = dialog.line(target.describe());
+        }
     }
-    dialog.focus = super::Focus::Submit;
-    dialog.line("Its pods are replaced step by step, as its strategy allows.")
-}
-
-/// The annotation on the template that `kubectl rollout restart` sets.
-pub fn restart_action(target: &ObjectRef, now: &str) -> Action {
-    let stamp = json!({"kubectl.kubernetes.io/restartedAt": now});
-    Action {
-        title: format!("restart {}", target.describe()),
-        target: target.clone(),
-        kubectl: format!(
-            "kubectl rollout restart {}/{}{}",
-            target.kind.kubectl_name(),
-            target.name,
-            target.kubectl_namespace()
-        ),
-        mutation: Mutation::Patch {
-            target: target.clone(),
-            subresource: None,
-            kind: PatchKind::Strategic,
-            body: json!({"spec": {"template": {"metadata": {"annotations": stamp}}}}),
-        },
-        inverse: None,
-        quiet: false,
-    }
+    let pods = match targets {
+        [one] => deployment(one).and_then(|deployment| deployment.spec.replicas),
+        _ => None,
+    };
+    let pods = pods.map_or_else(|| "pods".to_owned(), |pods| format!("{pods} pods"));
+    dialog = dialog.line(format!("Its {pods} are replaced step by step, as its strategy allows."));
+    vec![Effect::Ask(Box::new(dialog))]
 }
 
 /// Asks for an image for each container.
@@ -61,13 +57,16 @@ pub fn set_image(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
     }
     let before: Vec<(String, String)> =
         containers.iter().map(|c| (c.name.clone(), c.image.clone().unwrap_or_default())).collect();
-    let fields: Vec<Field> = before.iter().map(|(name, image)| Field::text(name, image.clone())).collect();
+    let mut fields = Fields::default();
+    let typed: Vec<FieldId> =
+        before.iter().map(|(name, image)| fields.add(Field::text(name, image.clone()))).collect();
     let target = target.clone();
     let title = format!("Set image of {}", target.describe());
-    let mut dialog = Dialog::new(title, "Set image", move |dialog, _| {
+    let dialog = Dialog::new(title, "Set image", move |dialog, _| {
         let changed: Vec<(String, String, String)> = before
             .iter()
-            .map(|(name, old)| (name.clone(), old.clone(), dialog.text(name).trim().to_owned()))
+            .zip(&typed)
+            .map(|((name, old), field)| (name.clone(), old.clone(), dialog.text(*field).trim().to_owned()))
             .filter(|(_, old, new)| old != new)
             .collect();
         if let Some((name, ..)) = changed.iter().find(|(.., new)| new.is_empty()) {
@@ -77,10 +76,8 @@ pub fn set_image(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
             return Ok(vec![Effect::Toast(crate::console::toast::Toast::note("nothing to change"))]);
         }
         Ok(vec![Effect::Act(Box::new(image_action(&target, &changed)))])
-    });
-    for field in fields {
-        dialog = dialog.field(field);
-    }
+    })
+    .fields(fields);
     vec![Effect::Ask(Box::new(dialog))]
 }
 
@@ -117,6 +114,7 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
             body: json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}}),
         },
         inverse: None,
+        takes_back: None,
         quiet: false,
     }
 }

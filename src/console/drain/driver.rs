@@ -269,6 +269,7 @@ fn removal(row: &Row, options: &Options) -> Action {
         target,
         mutation,
         inverse: None,
+        takes_back: None,
         quiet: true,
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::plan::Options;
 
-/// Grace periods the option steps through, in seconds; none is the pod's own.
-const GRACES: [Option<u32>; 6] = [None, Some(0), Some(5), Some(30), Some(60), Some(300)];
+/// Grace periods the option steps through, in seconds, the harshest last; none is the pod's own.
+const GRACES: [Option<u32>; 6] = [None, Some(300), Some(60), Some(30), Some(5), Some(0)];
 /// Timeouts the option steps through, in seconds.
 const TIMEOUTS: [Option<u64>; 6] = [None, Some(30), Some(60), Some(300), Some(900), Some(3600)];
 
@@ -80,4 +80,21 @@ impl Switch {
 fn following<T: Copy + PartialEq>(all: &[T], now: T) -> T {
     let at = all.iter().position(|one| *one == now).map_or(0, |at| (at + 1) % all.len());
     all[at]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CONSOLE-FOUND 32: the first press is not the one that kills.
+    #[test]
+    fn con_6_grace_gets_shorter_press_by_press() {
+        let mut options = Options::default();
+        let mut told = Vec::new();
+        for _ in 0..GRACES.len() {
+            Switch::Grace.press(&mut options);
+            told.push(options.grace_seconds);
+        }
+        assert_eq!(told, [Some(300), Some(60), Some(30), Some(5), Some(0), None]);
+    }
 }

@@ -17,6 +17,7 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
         kubectl: kubectl(target, patch),
         mutation,
         inverse: None,
+        takes_back: None,
         quiet: false,
     };
     let back = merge::patch(typed, &before);
@@ -30,8 +31,19 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
     let what = changed(&before, typed);
     let mut save =
         action(format!("edit {}{what}", target.describe()), replace, &merge::patch(&before, typed));
-    save.inverse =
-        Some(Box::new(action(format!("take back the edit of {}{what}", target.describe()), undo, &back)));
+    let mut undo = action(format!("take back the edit of {}{what}", target.describe()), undo, &back);
+    // Redone field by field, too: the version this replacement was made for is gone by then.
+    let forth = merge::patch(&before, typed);
+    let redo = Mutation::Patch {
+        target: target.clone(),
+        subresource: None,
+        kind: PatchKind::Merge,
+        body: forth.clone(),
+    };
+    let mut redo = action(format!("edit {}{what}", target.describe()), redo, &forth);
+    redo.inverse = Some(Box::new(undo.clone()));
+    undo.inverse = Some(Box::new(redo));
+    save.inverse = Some(Box::new(undo));
     save
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::console::command::{Command, Touches};
+use crate::console::command::{Command, TABLE, Touches};
 use crate::console::dialog::{Dialog, Focus, Interrupt};
 use crate::console::effect::{Effect, Scope};
 use crate::console::message::{ScreenId, ScreenMessage};
@@ -21,6 +21,11 @@ impl Model {
             );
             return Vec::new();
         }
+        let (id, screen) = self.top();
+        if let Some(why) = screen.refuses(&self.shared.context(*id, now), command) {
+            self.toast(Toast::note(why), now);
+            return Vec::new();
+        }
         match command {
             Command::Prompt => self.open_prompt(Ask::Command, String::new()),
             Command::Filter => {
@@ -29,7 +34,9 @@ impl Model {
             }
             Command::Help => {
                 let places = self.places(now);
-                return self.open(Help::new(places).into(), now);
+                let hidden = |command: &Command| !self.offers(*command, now);
+                let hidden = TABLE.iter().map(|entry| entry.command).filter(hidden).collect();
+                return self.open(Help::new(places, hidden).into(), now);
             }
             Command::Back => {
                 if self.toasts.dismiss() {
@@ -81,7 +88,7 @@ impl Model {
         let id = self.top().0;
         let works =
             |(id, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(*id, now)).is_some();
-        let works = self.parked.iter().filter(works).count();
+        let works = self.parked.iter().chain(&self.screens).filter(works).count();
         if self.stopping.is_some() || (self.setup.quit_warning.is_empty() && works == 0) {
             return vec![Job::Quit];
         }

@@ -1,7 +1,7 @@
 //! Keys, pasted text and the prompt.
 
-use crossterm::event::KeyEvent;
-use jiff::Timestamp;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Job, Model};
 use crate::console::command::Command;
@@ -13,8 +13,71 @@ use crate::console::prompt::{Ask, Prompt, Reply};
 use crate::console::screen::View;
 use crate::console::toast::Toast;
 
+/// What is typed so soon after a dialog closed was meant for the dialog: eyes are behind fingers by about as
+/// much.
+const SETTLING: SignedDuration = SignedDuration::from_millis(300);
+
+/// So many times the same key in a row is a key that is held down, which nobody means for a dialog.
+const HELD: u32 = 6;
+
+/// The time after a dialog in which typed keys go nowhere: until there was a pause.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settling {
+    /// When it ends, unless something is typed before.
+    ends: Timestamp,
+    /// What was typed last, and how often in a row.
+    last: Option<(KeyEvent, u32)>,
+}
+
+impl Settling {
+    fn from(now: Timestamp) -> Self {
+        Self { ends: now.saturating_add(SETTLING).unwrap_or(now), last: None }
+    }
+
+    /// Whether what is typed now still belongs to the dialog; it makes the time begin anew.
+    fn swallows(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
+        // A clock that was set back must not lock the keyboard.
+        if now >= self.ends || self.ends.duration_since(now) > SETTLING {
+            return false;
+        }
+        self.ends = now.saturating_add(SETTLING).unwrap_or(now);
+        self.last = match (self.last, key) {
+            (Some((last, times)), Some(key)) if last == key => Some((key, times + 1)),
+            (_, key) => key.map(|key| (key, 1)),
+        };
+        self.last.is_none_or(|(_, times)| times < HELD)
+    }
+}
+
+/// Whether a key types or decides something. Moving, leaving and interrupting do no harm in a wrong place.
+fn types(key: KeyEvent) -> bool {
+    let interrupts = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    let types = matches!(
+        key.code,
+        KeyCode::Char(_) | KeyCode::Enter | KeyCode::Tab | KeyCode::Backspace | KeyCode::Delete
+    );
+    types && !interrupts
+}
+
 impl Model {
+    /// Until when what is typed goes nowhere, since a dialog has just closed.
+    pub fn settles_at(&self) -> Option<Timestamp> {
+        self.settling.map(|settling| settling.ends)
+    }
+
+    /// Whether something typed now is the rest of what a dialog was told, which is over.
+    fn is_settling(&mut self, key: Option<KeyEvent>, now: Timestamp) -> bool {
+        let swallows = self.settling.as_mut().is_some_and(|settling| settling.swallows(key, now));
+        if !swallows {
+            self.settling = None;
+        }
+        swallows
+    }
+
     pub(super) fn key(&mut self, key: KeyEvent, now: Timestamp) -> Vec<Job> {
+        if types(key) && self.is_settling(Some(key), now) {
+            return Vec::new();
+        }
         self.dirty = true;
         if self.shared.cramped.get() {
             // Nobody sees what a key would do; only the way out stays open.
@@ -34,7 +97,10 @@ impl Model {
                     self.dialog = Some((id, dialog));
                     self.apply(id, effects, now)
                 }
-                Answer::Closed(effects) => self.apply(id, effects, now),
+                Answer::Closed(effects) => {
+                    self.settling = Some(Settling::from(now));
+                    self.apply(id, effects, now)
+                }
             };
         }
         if let Some(mut prompt) = self.prompt.take() {
@@ -49,6 +115,9 @@ impl Model {
     }
 
     pub(super) fn paste(&mut self, text: &str, now: Timestamp) -> Vec<Job> {
+        if self.is_settling(None, now) {
+            return Vec::new();
+        }
         self.dirty = true;
         if self.shared.cramped.get() {
             return Vec::new();
@@ -66,6 +135,9 @@ impl Model {
 
     pub(super) fn open_prompt(&mut self, ask: Ask, text: String) {
         let mut prompt = Prompt::new(ask, text);
+        if ask == Ask::Filter {
+            prompt = prompt.replaceable();
+        }
         if ask == Ask::Command {
             prompt.suggestions = palette::suggest(&prompt.text, self);
         }
@@ -99,7 +171,7 @@ impl Model {
                     return Vec::new();
                 }
                 // What is shown dim behind the cursor is what Enter means, unless the text is whole by itself.
-                let meant = prompt.suggestions.first().filter(|best| best.starts_with(&text)).cloned();
+                let meant = palette::completion(&text, &prompt.suggestions).cloned();
                 let (text, ran) = match (palette::run(&text, self), meant) {
                     (Err(_), Some(meant)) => (meant.clone(), palette::run(&meant, self)),
                     (ran, _) => (text, ran),

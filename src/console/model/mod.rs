@@ -6,24 +6,24 @@ mod input;
 mod stack;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use super::action::{Action, Journal};
+use super::action::Action;
 use super::catalogue::Catalogue;
-use super::command::{Bindings, Where};
+use super::command::{Bindings, Command, Touches, Where};
 use super::context::Context;
 use super::dialog::Dialog;
 use super::effect::{Capture, Scope, Task};
-use super::feed;
+use super::journal::Journal;
+use super::links::Links;
 use super::memory::Memory;
-use super::message::{Link, Message, ScreenId, ScreenMessage};
+use super::message::{Message, ScreenId, ScreenMessage};
 use super::prompt::Prompt;
 use super::resource::Watched;
 use super::screen::{Screen, View, overview::Overview};
-use super::store::Stores;
+use super::store::{Stores, Touched};
 use super::theme::Theme;
 use super::theme::depth::Depth;
 use super::theme::library;
@@ -67,6 +67,8 @@ pub struct Shared {
     pub catalogue: Catalogue,
     /// The keys.
     pub bindings: Bindings,
+    /// How fresh that copy is.
+    pub links: Links,
     /// What was changed.
     pub journal: Journal,
     /// Which namespaces are shown.
@@ -89,6 +91,7 @@ impl Shared {
             theme: &self.theme,
             catalogue: &self.catalogue,
             bindings: &self.bindings,
+            links: &self.links,
             journal: &self.journal,
             scope: &self.scope,
             favourites: &self.favourites,
@@ -142,14 +145,13 @@ pub struct Model {
     pub prompt: Option<Prompt>,
     /// The news.
     pub toasts: Toasts,
-    /// Kinds that cannot be watched now, and why.
-    pub broken: BTreeMap<Watched, String>,
     /// Whether the header is shown.
     pub header: bool,
     /// The caller's words about stopping.
     pub stopping: Option<String>,
     /// Whether the screen differs from what was drawn.
     pub dirty: bool,
+    settling: Option<input::Settling>,
     history: Vec<String>,
     history_at: usize,
     /// The commands that led to the view now shown, and to the one before.
@@ -171,6 +173,7 @@ impl Model {
                 theme: setup.theme.clone().in_depth(setup.depth),
                 catalogue: Catalogue::default(),
                 bindings: setup.bindings.clone(),
+                links: Links::default(),
                 journal: Journal::default(),
                 scope: setup.scope.clone(),
                 favourites,
@@ -184,10 +187,10 @@ impl Model {
             dialog: None,
             prompt: None,
             toasts: Toasts::default(),
-            broken: BTreeMap::new(),
             header: true,
             stopping: None,
             dirty: true,
+            settling: None,
             history: Vec::new(),
             history_at: 0,
             current_view: None,
@@ -214,11 +217,31 @@ impl Model {
         places
     }
 
+    /// Screens out of sight that work, and those that were left and have a result: the last one first.
+    pub fn background(&self, now: Timestamp) -> Vec<(ScreenId, &Screen)> {
+        let works =
+            |(id, screen): &&(ScreenId, Screen)| screen.background(&self.shared.context(*id, now)).is_some();
+        let below = self.screens[..self.screens.len() - 1].iter().filter(works);
+        let all = below.chain(&self.parked);
+        let mut all: Vec<_> = all.map(|(id, screen)| (*id, screen)).collect();
+        all.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+        all
+    }
+
+    /// Whether a command of the top screen can work: on what is selected, and in this mode.
+    pub fn offers(&self, command: Command, now: Timestamp) -> bool {
+        let (id, screen) = self.top();
+        let changes = command.entry().touches == Touches::Cluster;
+        !(changes && self.shared.read_only)
+            && screen.refuses(&self.shared.context(*id, now), command).is_none()
+    }
+
     /// Takes a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         match message {
             Message::Feed(delta) => {
                 let (kind, touched) = self.shared.stores.apply(delta);
+                self.shared.links.is_up(kind);
                 if kind == Watched::Namespaces {
                     self.learn_namespaces();
                 }
@@ -234,15 +257,12 @@ impl Model {
                 }
             }
             Message::Resize(..) | Message::Tick => self.dirty = true,
-            Message::Link(Link::Up(kind)) => {
-                self.dirty |= self.broken.remove(&kind).is_some();
-            }
-            Message::Link(Link::Down(kind, why)) => {
-                self.dirty |= self.broken.insert(kind, why.clone()) != Some(why);
-            }
-            Message::Link(Link::Refused(kind, why)) => {
-                self.toast(feed::refusal(kind, &why), now);
-                self.broken.insert(kind, why);
+            Message::Link(link) => self.dirty |= self.shared.links.take(link, now),
+            Message::Usage(used) => {
+                if self.shared.stores.measure(used) {
+                    self.dirty = true;
+                    return self.tell_top(now, ScreenMessage::Changed(Watched::Nodes, Touched::All));
+                }
             }
             Message::Catalogue(catalogue) => {
                 self.shared.catalogue = catalogue;

@@ -69,10 +69,12 @@ impl Model {
                     }
                 }
                 Effect::Prompt(text) => self.open_prompt(Ask::Command, text),
-                Effect::TakeBack(index) => {
-                    if let Some(action) = self.shared.journal.take_back(index) {
-                        jobs.push(Job::Act(Box::new(action)));
-                    }
+                Effect::TakeBack(_) if self.shared.read_only => {
+                    self.toast(Toast::failed("read-only: nothing was changed"), now);
+                }
+                Effect::TakeBack(id) => {
+                    let back = self.shared.journal.take_back(id);
+                    jobs.extend(back.map(|action| Job::Act(Box::new(action))));
                 }
                 Effect::Command(command) => jobs.extend(self.command(command, now)),
                 Effect::Redraw => jobs.push(Job::Redraw),
@@ -142,9 +144,14 @@ impl Model {
     }
 
     pub(super) fn resume(&mut self, id: ScreenId, now: Timestamp) -> Vec<Job> {
-        let Some(at) = self.parked.iter().position(|(known, _)| *known == id) else { return Vec::new() };
-        let parked = self.parked.remove(at);
-        self.screens.push(parked);
+        let at = |screens: &[(ScreenId, Screen)]| screens.iter().position(|(known, _)| *known == id);
+        let screen = match (at(&self.parked), at(&self.screens)) {
+            (Some(at), _) => self.parked.remove(at),
+            // It goes on below what is looked at now.
+            (None, Some(at)) => self.screens.remove(at),
+            (None, None) => return Vec::new(),
+        };
+        self.screens.push(screen);
         self.tell_top(now, ScreenMessage::Shown)
     }
 

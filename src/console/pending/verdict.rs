@@ -105,6 +105,7 @@ pub async fn ask(client: Client, pod: &ObjectRef) -> Answer {
         singular: "schedulingverdict".into(),
         namespaced: true,
         short_names: Vec::new(),
+        scalable: false,
         watched: None,
     });
     match kind.api(client, pod.namespace.as_deref()).get(&pod.name).await {

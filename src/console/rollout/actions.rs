@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::history::{REVISION, without_hash};
 use crate::console::action::{Action, Mutation, PatchKind};
-use crate::console::dialog::workload::restart_action;
 use crate::console::resource::ObjectRef;
 
 /// Annotations that are the system's and stay the Deployment's own (kubectl's `annotationsToSkip`).
@@ -75,15 +74,19 @@ pub fn undo(
         kubectl,
         mutation: Mutation::Patch { target: target.clone(), subresource: None, kind: PatchKind::Json, body },
         inverse: None,
+        takes_back: None,
         quiet: false,
     };
     let kubectl = format!("kubectl rollout undo{} deployment/{}", target.kubectl_namespace(), target.name);
-    let inverse = action(format!("take back the undo of {}", target.describe()), kubectl.clone(), back);
-    let mut undo = action(
-        format!("undo {} to revision {number}", target.describe()),
-        format!("{kubectl} --to-revision={number}"),
-        body,
-    );
+    let title = format!("undo {} to revision {number}", target.describe());
+    let to_revision = format!("{kubectl} --to-revision={number}");
+    let mut inverse = action(format!("take back the undo of {}", target.describe()), kubectl, back);
+    // Done again, it takes the template alone: its annotations are those of a revision long past.
+    let forth = json!([{ "op": "replace", "path": "/spec/template", "value": body[0]["value"] }]);
+    let mut redo = action(title.clone(), to_revision.clone(), forth);
+    redo.inverse = Some(Box::new(inverse.clone()));
+    inverse.inverse = Some(Box::new(redo));
+    let mut undo = action(title, to_revision, body);
     undo.inverse = Some(Box::new(inverse));
     Ok(undo)
 }
@@ -107,18 +110,40 @@ pub fn pause(target: &ObjectRef, paused: bool) -> Action {
                 body: json!({ "spec": { "paused": if paused { json!(true) } else { Value::Null } } }),
             },
             inverse: None,
+            takes_back: None,
             quiet: false,
         }
     };
     Action { inverse: Some(Box::new(one(!paused))), ..one(paused) }
 }
 
-/// Restarts every pod, by the annotation kubectl uses; kubectl's words where it is paused.
-pub fn restart(target: &ObjectRef, deployment: &Deployment, now: Timestamp) -> Result<Action, String> {
-    if is_paused(deployment) {
-        return Err("can't restart paused deployment (run rollout resume first)".to_owned());
+/// Why a paused Deployment is not restarted, in kubectl's words.
+pub const PAUSED: &str = "can't restart paused deployment (run rollout resume first)";
+
+/// Restarts every pod by the annotation on the template that `kubectl rollout restart` sets, to the second as
+/// there.
+pub fn restart(target: &ObjectRef, now: Timestamp) -> Action {
+    let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let stamp = json!({"kubectl.kubernetes.io/restartedAt": now});
+    Action {
+        title: format!("restart {}", target.describe()),
+        target: target.clone(),
+        kubectl: format!(
+            "kubectl rollout restart {}/{}{}",
+            target.kind.kubectl_name(),
+            target.name,
+            target.kubectl_namespace()
+        ),
+        mutation: Mutation::Patch {
+            target: target.clone(),
+            subresource: None,
+            kind: PatchKind::Strategic,
+            body: json!({"spec": {"template": {"metadata": {"annotations": stamp}}}}),
+        },
+        inverse: None,
+        takes_back: None,
+        quiet: false,
     }
-    Ok(restart_action(target, &now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()))
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub enum Shown {
     Always,
     /// In wide mode only.
     Wide,
+    /// Where the server measures what is used.
+    Measured,
 }
 
 /// One column.
@@ -58,6 +60,12 @@ impl Column {
     #[must_use]
     pub fn wide(self) -> Self {
         Self { shown: Shown::Wide, ..self }
+    }
+
+    /// A column of what is really used.
+    #[must_use]
+    pub fn measured(self) -> Self {
+        Self { shown: Shown::Measured, ..self }
     }
 
     /// A column that goes sooner (lower) or later (higher) when room is tight.

@@ -11,15 +11,17 @@ use crate::object::node::condition_status;
 pub use crate::object::node::is_ready;
 use crate::object::quantity::Amount;
 
-/// As kubectl has them, with pods, requests and zone.
+/// As kubectl has them, with pods, what those ask for, what is really used, and zone.
 pub fn columns() -> Vec<Column> {
     vec![
         Column::text("NAME").weight(9),
         Column::text("STATUS").weight(9).usual(26),
         Column::text("ROLES").weight(2),
         Column::number("PODS").weight(7),
-        Column::number("CPU%").weight(6),
-        Column::number("MEM%").weight(6),
+        Column::number("CPU-REQ%").weight(6),
+        Column::number("MEM-REQ%").weight(6),
+        Column::number("CPU%").measured().weight(5),
+        Column::number("MEM%").measured().weight(5),
         Column::text("ZONE").weight(3),
         Column::text("VERSION").weight(2),
         Column::text("INTERNAL-IP").wide().weight(2),
@@ -50,7 +52,7 @@ pub fn status(node: &Node) -> (String, Look) {
 
 /// What the pods of a node ask for, of what it can give.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
+pub struct Requested {
     /// Requested share of the CPU, 0 to 1 and beyond.
     pub cpu: f64,
     /// Requested share of the memory.
@@ -62,7 +64,7 @@ pub struct Usage {
 }
 
 /// Sums the requests of a node's pods that are not over.
-pub fn usage(node: &Node, stores: &Stores) -> Usage {
+pub fn requested(node: &Node, stores: &Stores) -> Requested {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let mut cpu = 0;
@@ -76,8 +78,7 @@ pub fn usage(node: &Node, stores: &Stores) -> Usage {
             memory += Amount::in_list(requests, "memory").units();
         }
     }
-    let share = |used: i64, of: i64| if of > 0 { used as f64 / of as f64 } else { 0.0 };
-    Usage {
+    Requested {
         cpu: share(cpu, Amount::in_list(allocatable, "cpu").millis()),
         memory: share(memory, Amount::in_list(allocatable, "memory").units()),
         pods,
@@ -85,7 +86,20 @@ pub fn usage(node: &Node, stores: &Stores) -> Usage {
     }
 }
 
-fn is_over(pod: &Pod) -> bool {
+/// The shares of CPU and memory that are really used, of what the node can give, as `kubectl top` has them.
+fn used(node: &Node, stores: &Stores) -> Option<(f64, f64)> {
+    let used = stores.used_by(node.metadata.name.as_deref()?)?;
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let cpu = share(used.cpu_millis, Amount::in_list(allocatable, "cpu").millis());
+    Some((cpu, share(used.memory_bytes, Amount::in_list(allocatable, "memory").units())))
+}
+
+fn share(part: i64, of: i64) -> f64 {
+    if of > 0 { part as f64 / of as f64 } else { 0.0 }
+}
+
+/// Whether a pod has ended and takes no room any more.
+pub(in crate::console) fn is_over(pod: &Pod) -> bool {
     matches!(pod.status.as_ref().and_then(|s| s.phase.as_deref()), Some("Succeeded" | "Failed"))
 }
 
@@ -97,7 +111,7 @@ pub fn zone(node: &Node) -> Option<&str> {
 /// A node's row.
 pub fn row(node: &Node, stores: &Stores) -> Option<Row> {
     let (word, look) = status(node);
-    let usage = usage(node, stores);
+    let requested = requested(node, stores);
     let labels = node.metadata.labels.iter().flatten();
     let roles: BTreeSet<&str> = labels
         .filter_map(|(key, value)| {
@@ -117,13 +131,17 @@ pub fn row(node: &Node, stores: &Stores) -> Option<Row> {
         .map(|t| format!("{}:{}", t.key, t.effect))
         .collect();
     let percent = |share: f64| Cell::Number((share * 100.0).round() as i64);
+    let used = used(node, stores);
+    let unknown = || Cell::Dim("?".into());
     let cells = vec![
         Cell::said(node.metadata.name.as_deref().unwrap_or_default()),
         Cell::Status(word, look),
         Cell::or_none(Some(&roles.join(","))),
-        Cell::Number(usage.pods as i64),
-        percent(usage.cpu),
-        percent(usage.memory),
+        Cell::Number(requested.pods as i64),
+        percent(requested.cpu),
+        percent(requested.memory),
+        used.map_or_else(unknown, |(cpu, _)| percent(cpu)),
+        used.map_or_else(unknown, |(_, memory)| percent(memory)),
         Cell::or_none(zone(node)),
         Cell::or_none(version),
         Cell::or_none(ip),

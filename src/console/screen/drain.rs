@@ -72,8 +72,35 @@ impl NodeState {
         self.result = None;
     }
 
-    fn failed(&self) -> usize {
-        self.fates.values().filter(|fate| matches!(fate, Fate::Failed(_))).count()
+    /// What is still on the node although it was to be empty.
+    pub(super) fn left(&self, cx: &Context<'_>) -> Left {
+        let there = |row: &&Row| !cx.stores.pods.synced() || cx.stores.pods.get(&row.uid).is_some();
+        let failed = |row: &Row| matches!(self.fates.get(&row.uid), Some(Fate::Failed(_)));
+        let mut left = Left::default();
+        for row in self.rows.iter().flatten().filter(there) {
+            left.refused += usize::from(row.verdict.refuses());
+            left.failed += usize::from(failed(row));
+        }
+        left
+    }
+}
+
+/// Pods that a drain leaves behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    /// It was not to touch them.
+    pub(super) refused: usize,
+    /// They could not be made to go.
+    pub(super) failed: usize,
+}
+
+impl Left {
+    /// `not empty: 3 refused, 1 failed`; nothing where the node is empty.
+    pub(super) fn words(self) -> Option<String> {
+        let parts = [(self.refused, "refused"), (self.failed, "failed")];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        (!parts.is_empty()).then(|| format!("not empty: {}", parts.join(", ")))
     }
 }
 
@@ -110,30 +137,37 @@ impl Drain {
 
     /// The rows of every node: planned from the stores until the drain has made its own.
     pub(super) fn rows(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
+        let planned = self.planned(cx).into_iter().zip(&self.states);
+        planned.map(|(planned, state)| state.rows.clone().unwrap_or(planned)).collect()
+    }
+
+    /// What would happen with the pods that are there now.
+    fn planned(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
         let mut ledger = Ledger::new(cx.stores.budgets.iter().map(|(_, budget)| &**budget));
-        self.nodes
-            .iter()
-            .zip(&self.states)
-            .map(|(node, state)| {
-                if let Some(rows) = &state.rows {
-                    return rows.clone();
-                }
-                let pods = cx.stores.pods_on(&node.name).map(|pod| &**pod);
-                plan(pods, &mut ledger, &self.options, &self.exceptions, None)
-            })
-            .collect()
+        let plan = |node: &ObjectRef| {
+            let pods = cx.stores.pods_on(&node.name).map(|pod| &**pod);
+            plan(pods, &mut ledger, &self.options, &self.exceptions, None)
+        };
+        self.nodes.iter().map(plan).collect()
+    }
+
+    /// How many pods keep a drain from doing anything: there are some, and none of them may leave.
+    pub(super) fn only_refused(&self, cx: &Context<'_>) -> Option<usize> {
+        let planned = self.planned(cx);
+        let leaves = planned.iter().flatten().any(|row| row.verdict.leaves());
+        let refused = planned.iter().flatten().filter(|row| row.verdict.refuses()).count();
+        (!leaves && refused > 0).then_some(refused)
     }
 
     fn start(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         if self.stage == Stage::Running {
             return Vec::new();
         }
-        let leaves = self.rows(cx).iter().flatten().any(|row| row.verdict.leaves());
-        let refused = self.rows(cx).iter().flatten().filter(|row| row.verdict.refuses()).count();
-        if !leaves && refused > 0 {
-            return vec![Effect::Toast(Toast::note(
-                "every pod left is refused: space on it or on an option lets it go",
-            ))];
+        if let Some(refused) = self.only_refused(cx) {
+            return vec![Effect::Toast(Toast::warning(format!(
+                "nothing may leave {}: {refused} refused; space on a pod or on an option lets it go",
+                self.name()
+            )))];
         }
         // A stopped drain goes on with the node it stopped at.
         let from = match self.stage {
@@ -217,7 +251,7 @@ impl Drain {
         self.nodes.iter().map(|node| cordon(node, false)).collect()
     }
 
-    fn hear(&mut self, told: Loaded) -> Vec<Effect> {
+    fn hear(&mut self, cx: &Context<'_>, told: Loaded) -> Vec<Effect> {
         match told {
             Loaded::Began { node, rows } => {
                 if let Some(state) = self.states.get_mut(node) {
@@ -238,33 +272,32 @@ impl Drain {
             }
             Loaded::Over => {
                 self.stage = Stage::Over;
-                return vec![Effect::News(self.summary())];
+                return vec![Effect::News(self.summary(cx))];
             }
         }
         Vec::new()
     }
 
-    fn summary(&self) -> Toast {
-        let pods = |count: usize| if count == 1 { "1 pod".to_owned() } else { format!("{count} pods") };
+    fn summary(&self, cx: &Context<'_>) -> Toast {
         let name = self.name();
-        let errors: Vec<&str> = self
-            .states
-            .iter()
-            .filter_map(|state| state.result.as_ref()?.as_ref().err().map(String::as_str))
-            .collect();
-        let failed: usize = self.states.iter().map(NodeState::failed).sum();
-        let refused = self
-            .states
-            .iter()
-            .flat_map(|state| state.rows.iter().flatten())
-            .filter(|row| row.verdict.refuses())
-            .count();
-        match (errors.first(), failed, refused) {
-            (Some(error), _, _) => Toast::failed(format!("drain of {name}: {error}")),
-            (None, 0, 0) => Toast::done(format!("{name} drained")),
-            (None, 0, refused) => Toast::note(format!("{name} drained but for {} refused", pods(refused))),
-            (None, failed, _) => Toast::failed(format!("drain of {name}: {} stayed", pods(failed))),
+        let mut results = self.states.iter().filter_map(|state| state.result.as_ref());
+        if let Some(error) = results.find_map(|result| result.as_ref().err()) {
+            return Toast::failed(format!("drain of {name}: {error}"));
         }
+        let left = self.left(cx);
+        match left.words() {
+            None => Toast::done(format!("{name} drained")),
+            Some(words) if left.failed > 0 => Toast::failed(format!("{name} {words}")),
+            Some(words) => Toast::warning(format!("{name} {words}")),
+        }
+    }
+
+    /// What is left behind on all nodes whose turn has come.
+    pub(super) fn left(&self, cx: &Context<'_>) -> Left {
+        self.states.iter().map(|state| state.left(cx)).fold(Left::default(), |sum, left| Left {
+            refused: sum.refused + left.refused,
+            failed: sum.failed + left.failed,
+        })
     }
 
     /// Pods gone, and pods that were to leave, of all nodes.
@@ -338,7 +371,7 @@ impl View for Drain {
                 Command::Back | Command::Leave => vec![Effect::Back],
                 _ => Vec::new(),
             },
-            ScreenMessage::Data(Data::Drain(told)) => self.hear(told),
+            ScreenMessage::Data(Data::Drain(told)) => self.hear(cx, told),
             _ => Vec::new(),
         }
     }

@@ -28,11 +28,18 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     let theme = cx.theme;
     let rows = drain.rows(cx);
     let width = usize::from(area.width).saturating_sub(4);
-    let mut block = theme.block_focused(fit(&heading(drain, &rows), width).into_owned());
+    let left = drain.left(cx);
+    let behind = drain.stage == Stage::Over && left.words().is_some();
+    let title = if behind { theme.status.pending } else { theme.frame.title };
+    let heading = format!(" {} ", fit(&heading(drain, cx, &rows), width));
+    let mut block = theme.block_focused("").title(Span::styled(heading, title));
     let (gone, leaving) = drain.progress();
-    if drain.stage != Stage::Preview && leaving > 0 && width > 60 {
-        let share = gone as f64 / leaving as f64;
-        let mut bar = gauge::bar(share, BAR, theme.status.running, theme.chart.empty);
+    // A pod that may not leave keeps the bar from ever being full.
+    let all = leaving + rows.iter().flatten().filter(|row| row.verdict.refuses()).count();
+    if drain.stage != Stage::Preview && all > 0 && width > 60 {
+        let share = gone as f64 / all as f64;
+        let full = if behind { theme.status.pending } else { theme.status.running };
+        let mut bar = gauge::bar(share, BAR, full, theme.chart.empty);
         bar.insert(0, Span::raw(" "));
         bar.push(Span::raw(" "));
         block = block.title_top(Line::from(bar).right_aligned());
@@ -57,7 +64,7 @@ pub(super) fn draw(drain: &Drain, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(foot_line(drain, cx).right_aligned(), foot);
 }
 
-fn heading(drain: &Drain, rows: &[Vec<Row>]) -> String {
+fn heading(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> String {
     let pods: usize = rows.iter().map(Vec::len).sum();
     let (gone, leaving) = drain.progress();
     let stays = rows.iter().flatten().filter(|row| row.verdict.refuses()).count();
@@ -70,7 +77,11 @@ fn heading(drain: &Drain, rows: &[Vec<Row>]) -> String {
         }
         Stage::Running => format!("Drain {name} ── {gone} of {leaving} gone{stays}"),
         Stage::Stopped => format!("Drain {name} ── stopped, {gone} of {leaving} gone{stays}"),
-        Stage::Over => format!("Drain {name} ── done, {gone} of {leaving} gone{stays}"),
+        Stage::Over => match drain.left(cx).words() {
+            None if gone < leaving => format!("Drain {name} ── ended, {gone} of {leaving} gone"),
+            None => format!("Drain {name} ── done, {gone} of {leaving} gone"),
+            Some(words) => format!("Drain {name} ── ◐ {words}, {gone} of {leaving} gone"),
+        },
     }
 }
 
@@ -250,6 +261,10 @@ fn node_line(drain: &Drain, cx: &Context<'_>, node: usize) -> Line<'static> {
     let name = clean(&drain.nodes[node].name);
     let (gone, leaving) = state.progress();
     let (text, style) = match (&state.result, &state.rows) {
+        (Some(Ok(())), _) if state.left(cx).words().is_some() => {
+            let words = state.left(cx).words().unwrap_or_default();
+            (format!("◐ {name}  {words}, {gone} of {leaving} gone"), cx.theme.status.pending)
+        }
         (Some(Ok(())), _) => (format!("✔ {name}  {gone} of {leaving} gone"), cx.theme.status.succeeded),
         (Some(Err(error)), _) => (format!("✖ {name}  {}", clean(error)), cx.theme.status.failed),
         (None, Some(_)) if drain.stage == Stage::Running => {
@@ -290,7 +305,12 @@ fn foot_line(drain: &Drain, cx: &Context<'_>) -> Line<'static> {
     let key = |command| cx.bindings.key(command).map(|key| key.to_string()).unwrap_or_default();
     let start = key(Command::DrainStart);
     let text = match drain.stage {
-        Stage::Preview => format!("nothing has happened yet · {start} starts · esc leaves"),
+        Stage::Preview => match drain.only_refused(cx) {
+            Some(refused) => {
+                format!("nothing may leave: {refused} refused · space on one or on an option lets it go")
+            }
+            None => format!("nothing has happened yet · {start} starts · esc leaves"),
+        },
         Stage::Running => format!("{} stops · esc leaves it running", key(Command::DrainStop)),
         Stage::Stopped => {
             let uncordon = key(Command::DrainUncordon);

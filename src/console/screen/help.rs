@@ -1,6 +1,8 @@
 //! Every key that works on the screen it was asked from, out of the command table; and what can be typed
 //! after `:`.
 
+use std::collections::BTreeSet;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -8,19 +10,20 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::console::command::{TABLE, Touches, Where};
+use crate::console::command::{Command, TABLE, Touches, Where};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::message::ScreenMessage;
 use crate::console::palette::WORDS;
 use crate::console::query;
-use crate::console::text::fit;
 use crate::console::widget::scroll::Scroll;
 
 /// The screen.
 #[derive(Debug)]
 pub struct Help {
     places: Vec<Where>,
+    /// What cannot work on what was selected, or in this mode.
+    hidden: BTreeSet<Command>,
     query: String,
     scroll: Scroll,
 }
@@ -34,12 +37,12 @@ struct Tip {
 }
 
 impl Help {
-    /// For the contexts of the screen below.
-    pub fn new(mut places: Vec<Where>) -> Self {
+    /// For the contexts of the screen below, without the commands that cannot work there.
+    pub fn new(mut places: Vec<Where>, hidden: BTreeSet<Command>) -> Self {
         if !places.contains(&Where::Everywhere) {
             places.push(Where::Everywhere);
         }
-        Self { places, query: String::new(), scroll: Scroll::default() }
+        Self { places, hidden, query: String::new(), scroll: Scroll::default() }
     }
 
     fn sections(&self, cx: &Context<'_>) -> Vec<(&'static str, Vec<Tip>)> {
@@ -52,7 +55,9 @@ impl Help {
             .places
             .iter()
             .map(|place| {
-                let entries = TABLE.iter().filter(|entry| entry.place == *place);
+                let entries = TABLE
+                    .iter()
+                    .filter(|entry| entry.place == *place && !self.hidden.contains(&entry.command));
                 let tips = entries.map(|entry| {
                     let keys = cx.bindings.keys(entry.command).iter().map(ToString::to_string);
                     let keys = keys.collect::<Vec<_>>().join(" ");
@@ -69,8 +74,9 @@ impl Help {
         });
         let kinds = [
             ("KIND", "A table of any kind: :po, :deploy, :cm"),
-            ("KIND NAMESPACE", "The same in one namespace, or in all"),
-            ("KIND /FILTER", "The same, filtered"),
+            ("KIND NAMESPACE", "The same in one namespace, or in all; -n NAMESPACE and -A too"),
+            ("KIND /FILTER", "The same, filtered; -l LABEL=VALUE too"),
+            ("COMMAND NAME", "A command on an object: :drain node-1, :scale web 3, :logs web-1"),
         ];
         let kinds = kinds.map(|(word, about)| Tip {
             keys: format!(":{word}"),
@@ -84,22 +90,58 @@ impl Help {
     }
 }
 
+/// Columns that keys may take before what they do goes on a line of its own.
+const KEYS: usize = 20;
+
 fn section<'a>(cx: &Context<'_>, title: &'a str, tips: Vec<Tip>, width: usize) -> Vec<Line<'a>> {
     let theme = cx.theme;
-    let keys = tips.iter().map(|tip| tip.keys.width()).max().unwrap_or(0).max(16);
+    // A long key must not push away what all the others do.
+    let most = KEYS.min(width / 3);
+    let keys = tips
+        .iter()
+        .map(|tip| tip.keys.width())
+        .filter(|keys| *keys <= most)
+        .max()
+        .unwrap_or(0)
+        .max(most.min(16));
+    let room = width.saturating_sub(keys + 6).max(8);
     let mut lines = vec![Line::styled(format!(" {title}"), theme.frame.title)];
     for tip in tips {
-        let pad = " ".repeat(keys - tip.keys.width());
-        let mut spans = vec![
-            Span::styled(format!(" {pad}{}  ", tip.keys), theme.help.key),
-            Span::raw(fit(tip.about, width.saturating_sub(keys + 6)).into_owned()),
-        ];
-        if tip.touches == Touches::Cluster {
-            spans.push(Span::styled(" ✎", theme.status.pending));
+        let mut about = wrap(tip.about, room).into_iter();
+        if tip.keys.width() > keys {
+            for part in wrap(&tip.keys, width.saturating_sub(2).max(8)) {
+                lines.push(Line::styled(format!(" {part}"), theme.help.key));
+            }
+        } else {
+            let pad = " ".repeat(keys - tip.keys.width());
+            lines.push(Line::from(vec![
+                Span::styled(format!(" {pad}{}  ", tip.keys), theme.help.key),
+                Span::raw(about.next().unwrap_or_default()),
+            ]));
         }
-        lines.push(Line::from(spans));
+        lines.extend(about.map(|part| Line::raw(format!(" {}  {part}", " ".repeat(keys)))));
+        if tip.touches == Touches::Cluster
+            && let Some(line) = lines.last_mut()
+        {
+            line.push_span(Span::styled(" ✎", theme.status.pending));
+        }
     }
     lines.push(Line::default());
+    lines
+}
+
+/// The words in lines of so many columns; a longer word has a line of its own.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
     lines
 }
 
@@ -142,7 +184,12 @@ impl View for Help {
         let top = self.scroll.window(height, longest);
 
         let mut block = theme.block_focused("Keys");
-        let hint = Line::styled(" ✎ changes the cluster · keys are set in console.toml ", theme.body.dim);
+        let hint = if cx.read_only {
+            " read-only: what changes the cluster is left out "
+        } else {
+            " ✎ changes the cluster · keys are set in console.toml "
+        };
+        let hint = Line::styled(hint, theme.body.dim);
         block = block.title_bottom(hint.right_aligned());
         if longest > height {
             let seen = format!(" {}–{} of {longest} ", top + 1, top + height);

@@ -1,4 +1,7 @@
 //! What was changed from here: when, what, how it ended, the kubectl command, and the way back.
+//!
+//! Before anything is taken back the server is asked what that would change now, and the user whether that is
+//! meant.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -7,18 +10,35 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
-use crate::console::action::Entry;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
+use crate::console::dialog::Dialog;
+use crate::console::edit::merge::{Change, plain};
 use crate::console::effect::Effect;
-use crate::console::message::ScreenMessage;
+use crate::console::journal::{Entry, EntryId, Look, Standing, look};
+use crate::console::message::{Data, ScreenMessage};
 use crate::console::text::{clean, fit};
 use crate::console::toast::Toast;
+
+/// What its tasks send it.
+#[derive(Debug)]
+pub enum Loaded {
+    /// What taking an entry back would change; why it cannot be taken back.
+    Looked(EntryId, Result<Look, String>),
+}
+
+/// Most changes and most later changes that a question lists.
+const LISTED: usize = 6;
+
+/// Columns a value may take in a question.
+const VALUE: usize = 40;
 
 /// The screen. Newest first; the cursor holds the entry by its number, which never changes.
 #[derive(Debug, Default)]
 pub struct JournalScreen {
     cursor: Option<usize>,
+    /// The entry the server is asked about.
+    asking: Option<EntryId>,
 }
 
 impl JournalScreen {
@@ -36,21 +56,89 @@ impl JournalScreen {
             Command::Bottom => self.cursor = Some(0),
             Command::Top => self.cursor = None,
             Command::JournalCopy => return vec![Effect::Copy(entry.outcome.action.kubectl.clone())],
-            Command::JournalUndo => return vec![undo(entry, at)],
+            Command::JournalUndo => return vec![self.look(entry)],
             _ => {}
         }
         Vec::new()
     }
+
+    /// Asks the server what taking the entry back would change.
+    fn look(&mut self, entry: &Entry) -> Effect {
+        let inverse = match entry.inverse() {
+            Ok(inverse) => inverse,
+            Err(why_not) => return Effect::Toast(Toast::note(why_not)),
+        };
+        self.asking = Some(entry.id);
+        let (id, after) = (entry.id, entry.outcome.after.clone());
+        Effect::task("look", move |out| async move {
+            let seen = look(&out, &inverse, after.as_ref()).await;
+            out.data(Data::Journal(Loaded::Looked(id, seen))).await;
+        })
+    }
+
+    fn looked(&mut self, cx: &Context<'_>, id: EntryId, seen: Result<Look, String>) -> Vec<Effect> {
+        if self.asking != Some(id) {
+            return Vec::new();
+        }
+        self.asking = None;
+        let Some(entry) = cx.journal.entry(id) else { return Vec::new() };
+        match seen {
+            Err(why_not) => {
+                vec![Effect::failed(format!("not taken back: {why_not}"))]
+            }
+            Ok(Look { changes: Some(changes), .. }) if changes.is_empty() => {
+                let object = entry.outcome.action.target.describe();
+                vec![Effect::Toast(Toast::note(format!(
+                    "{object} is so already: there is nothing to take back"
+                )))]
+            }
+            Ok(seen) => vec![Effect::Ask(Box::new(question(cx, entry, &seen)))],
+        }
+    }
 }
 
-fn undo(entry: &Entry, at: usize) -> Effect {
-    let why_not = match () {
-        () if entry.outcome.error.is_some() => "it failed: there is nothing to take back",
-        () if entry.undone => "it was taken back already",
-        () if entry.outcome.action.inverse.is_none() => "it has no inverse",
-        () => return Effect::TakeBack(at),
-    };
-    Effect::Toast(Toast::note(why_not))
+/// Taking back what took something back is doing it again.
+fn verb(entry: &Entry) -> &'static str {
+    if entry.outcome.action.takes_back.is_some() { "Redo" } else { "Undo" }
+}
+
+/// Asks whether to take an entry back, with what that changes of what is there now.
+fn question(cx: &Context<'_>, entry: &Entry, seen: &Look) -> Dialog {
+    let done = &entry.outcome.action;
+    let id = entry.id;
+    let title = format!("{} in {}", verb(entry), done.target.describe());
+    let mut dialog = Dialog::new(title, verb(entry), move |_, _| Ok(vec![Effect::TakeBack(id)]))
+        .line(format!("{} ago: {}", cx.age(entry.at), done.title))
+        .line("");
+    match &seen.changes {
+        Some(changes) => {
+            for change in changes.iter().take(LISTED) {
+                dialog =
+                    dialog.line(format!("{}  now {}, becomes {}", change.path, from(change), to(change)));
+            }
+            if changes.len() > LISTED {
+                dialog = dialog.line(format!("… and {} more", changes.len() - LISTED));
+            }
+        }
+        None => dialog = dialog.line("What it changes cannot be said beforehand."),
+    }
+    for change in seen.since.iter().take(LISTED) {
+        let text = format!("changed since: {} was {} then, is {} now", change.path, from(change), to(change));
+        dialog = dialog.warning(text);
+    }
+    dialog
+}
+
+fn from(change: &Change) -> String {
+    short(change.from.as_ref())
+}
+
+fn to(change: &Change) -> String {
+    short(change.to.as_ref())
+}
+
+fn short(value: Option<&serde_json::Value>) -> String {
+    value.map_or_else(|| "unset".to_owned(), |value| fit(&clean(&plain(value)), VALUE).into_owned())
 }
 
 impl View for JournalScreen {
@@ -65,6 +153,7 @@ impl View for JournalScreen {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Command(command) => self.command(cx, command),
+            ScreenMessage::Data(Data::Journal(Loaded::Looked(id, seen))) => self.looked(cx, id, seen),
             _ => Vec::new(),
         }
     }
@@ -96,10 +185,16 @@ impl View for JournalScreen {
                 None => ("✔", theme.toast.done),
                 Some(_) => ("✖", theme.toast.failed),
             };
-            let back = match (&entry.outcome.action.inverse, entry.undone) {
-                (_, true) => "taken back",
-                (Some(_), false) if entry.outcome.error.is_none() => "<u> undo",
-                _ => "",
+            let back = match entry.standing {
+                Standing::TakenBack => "taken back".to_owned(),
+                Standing::GoingBack => "going back".to_owned(),
+                Standing::Stands if self.asking == Some(entry.id) => "asking…".to_owned(),
+                Standing::Stands if entry.inverse().is_ok() => {
+                    let key =
+                        cx.bindings.key(Command::JournalUndo).map(|key| key.to_string()).unwrap_or_default();
+                    format!("<{key}> {}", verb(entry).to_lowercase())
+                }
+                Standing::Stands => String::new(),
             };
             let room = usize::from(inner.width).saturating_sub(24);
             let title = fit(&clean(&entry.outcome.action.title), room).into_owned();

@@ -26,10 +26,11 @@ pub mod yaml;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::command::Where;
+use super::command::{Command, Where};
 use super::context::Context;
 use super::effect::Effect;
 use super::message::ScreenMessage;
+use super::resource::Watched;
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
 pub trait View {
@@ -45,6 +46,12 @@ pub trait View {
 
     /// Draws it.
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect);
+
+    /// Why a command of its places is of no use on what is selected now; nothing where it can work. What is
+    /// refused is not offered either.
+    fn refuses(&self, _cx: &Context<'_>, _command: Command) -> Option<String> {
+        None
+    }
 
     /// Whether keys type here: only the commands of its own places are commands, all else is a key.
     fn takes_all_keys(&self) -> bool {
@@ -79,6 +86,15 @@ pub trait View {
     fn set_query(&mut self, _cx: &Context<'_>, query: &str) -> Result<(), String> {
         if query.is_empty() { Ok(()) } else { Err("there is nothing to filter here".to_owned()) }
     }
+}
+
+/// What of the cluster a screen shows live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// Objects of this kind.
+    Kind(Watched),
+    /// This and that, or by asking the server itself.
+    Cluster,
 }
 
 /// A corner for the news, on the right.
@@ -159,6 +175,9 @@ impl View for Screen {
     fn view(&self, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
         self.as_view().view(cx, frame, area);
     }
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        self.as_view().refuses(cx, command)
+    }
     fn takes_all_keys(&self) -> bool {
         self.as_view().takes_all_keys()
     }
@@ -180,6 +199,25 @@ impl View for Screen {
 }
 
 impl Screen {
+    /// What goes stale on it while the server does not answer; nothing where one types, or reads what stays true.
+    pub fn follows(&self) -> Option<Follows> {
+        match self {
+            Self::Table(table) => Some(table.kind.watched.map_or(Follows::Cluster, Follows::Kind)),
+            Self::Overview(_)
+            | Self::Yaml(_)
+            | Self::Describe(_)
+            | Self::Rollout(_)
+            | Self::Drain(_)
+            | Self::Pending(_) => Some(Follows::Cluster),
+            Self::Edit(_)
+            | Self::Help(_)
+            | Self::Journal(_)
+            | Self::Kinds(_)
+            | Self::Logs(_)
+            | Self::Terminal(_) => None,
+        }
+    }
+
     /// Where the news may cover it for a moment.
     pub fn corner(&self) -> Corner {
         match self {

@@ -136,20 +136,6 @@ impl Rollout {
         vec![Effect::Act(Box::new(actions::pause(&self.target, !paused)))]
     }
 
-    fn restart(&self, cx: &Context<'_>) -> Vec<Effect> {
-        let Some(objects) = self.objects(cx) else { return Vec::new() };
-        let action = match actions::restart(&self.target, objects.deployment, cx.now) {
-            Ok(action) => action,
-            Err(error) => return vec![Effect::failed(error)],
-        };
-        let pods = objects.deployment.spec.replicas.unwrap_or(1);
-        let dialog = Dialog::new(format!("Restart {}", self.target.name), "Restart", move |_, _| {
-            Ok(vec![Effect::Act(Box::new(action.clone()))])
-        })
-        .line(format!("Replaces its {pods} pods one by one, within the limits of the rollout."));
-        vec![Effect::Ask(Box::new(dialog))]
-    }
-
     fn pods(&self) -> Vec<Effect> {
         let pods = Table::of(Watched::Pods.kind()).only(Only::OwnedBy(self.target.clone()));
         vec![Effect::open(pods)]
@@ -170,7 +156,7 @@ impl View for Rollout {
             ScreenMessage::Command(command) => match command {
                 Command::RolloutUndo | Command::Enter => return self.ask_undo(cx),
                 Command::RolloutPause => return self.pause(cx),
-                Command::RolloutRestart => return self.restart(cx),
+                Command::RolloutRestart => return workload::restart(cx, std::slice::from_ref(&self.target)),
                 Command::RolloutScale => {
                     return vec![Effect::Ask(Box::new(scale::ask(cx, vec![self.target.clone()])))];
                 }

@@ -374,6 +374,7 @@ fn add_debugger(pod: &ObjectRef, debug: &DebugPlan) -> Action {
         },
         // An ephemeral container cannot be removed again.
         inverse: None,
+        takes_back: None,
         quiet: true,
     }
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::terminal::{Plan, Purpose, Terminal};
-use crate::console::dialog::{Dialog, Field};
+use crate::console::dialog::{Dialog, Field, Fields};
 use crate::console::effect::Effect;
 use crate::console::pane::{DebugPlan, Opening, default_container};
 use crate::console::resource::ObjectRef;
@@ -39,11 +39,13 @@ pub(super) fn ask_container(target: &ObjectRef, pod: &Pod, purpose: Purpose, opt
     };
     let preferred = preferred(pod, purpose, &options);
     let target = target.clone();
+    let mut fields = Fields::default();
+    let container = fields.add(Field::choice("container", options).picking(&preferred));
     Dialog::new(title, "Open", move |dialog, _| {
-        let plan = Plan { opening: opening(purpose, dialog.text("container")), debug: None };
+        let plan = Plan { opening: opening(purpose, dialog.text(container)), debug: None };
         Ok(vec![Effect::Back, Effect::open(Terminal::decided(target.clone(), purpose, plan))])
     })
-    .field(Field::choice("container", options).picking(&preferred))
+    .fields(fields)
     .on_cancel(|_, _| vec![Effect::Back])
 }
 
@@ -81,21 +83,23 @@ pub(super) fn ask_debug(target: &ObjectRef, pod: &Pod) -> Dialog {
     let preferred = default_container(pod).unwrap_or_default();
     let name = target.name.clone();
     let target = target.clone();
+    let mut fields = Fields::default();
+    let into = fields.add(Field::choice("target", options).picking(&preferred));
+    let image = fields.add(Field::text("image", "busybox").hint("any image the cluster can pull"));
+    let command = fields.add(Field::text("command", "").hint("the image's own, if empty"));
     Dialog::new(format!("Debug {name}"), "Start", move |dialog, _| {
-        let image = dialog.text("image").trim().to_owned();
+        let image = dialog.text(image).trim().to_owned();
         if image.is_empty() {
             return Err("an image is needed, for example busybox".to_owned());
         }
-        let chosen = dialog.text("target");
+        let chosen = dialog.text(into);
         let into = (chosen != NONE).then(|| chosen.to_owned());
-        let debug = DebugPlan::new(&image, into, words(dialog.text("command"))?);
+        let debug = DebugPlan::new(&image, into, words(dialog.text(command))?);
         let plan = Plan { opening: Opening::Debug { container: debug.name.clone() }, debug: Some(debug) };
         Ok(vec![Effect::Back, Effect::open(Terminal::decided(target.clone(), Purpose::Debug, plan))])
     })
     .line("Adds an ephemeral container that sees the target's processes. It stays until the pod goes.")
-    .field(Field::choice("target", options).picking(&preferred))
-    .field(Field::text("image", "busybox").hint("any image the cluster can pull"))
-    .field(Field::text("command", "").hint("the image's own, if empty"))
+    .fields(fields)
     .on_cancel(|_, _| vec![Effect::Back])
 }
 

@@ -2,7 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 use unicode_width::UnicodeWidthStr;
@@ -21,7 +21,8 @@ pub(super) fn draw_keys(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, 
     places.retain(|place| *place != Where::Everywhere);
     for place in places {
         for entry in TABLE.iter().filter(|entry| entry.place == place && !entry.short.is_empty()) {
-            if let Some(key) = cx.bindings.key(entry.command) {
+            if let Some(key) = cx.bindings.key(entry.command).filter(|_| model.offers(entry.command, cx.now))
+            {
                 keys.push((key.to_string(), entry.short));
             }
         }
@@ -63,7 +64,14 @@ pub(super) fn draw_prompt(model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>
     let column = area.x + 2 + typed.width() as u16;
     let mut spans = vec![
         Span::styled(format!(" {}", prompt.ask.sign()), theme.body.accent),
-        Span::styled(typed.into_owned(), theme.prompt.text),
+        Span::styled(
+            typed.into_owned(),
+            if prompt.replaceable {
+                theme.prompt.text.add_modifier(Modifier::REVERSED)
+            } else {
+                theme.prompt.text
+            },
+        ),
     ];
     spans.push(Span::styled(clean(prompt.ghost()).into_owned(), theme.prompt.suggestion));
     if let Some(error) = &prompt.error {

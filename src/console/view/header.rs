@@ -7,8 +7,9 @@ use ratatui::widgets::Block;
 
 use crate::console::context::Context;
 use crate::console::model::Model;
-use crate::console::rows::node;
+use crate::console::resource::Watched;
 use crate::console::rows::pod_status::Look;
+use crate::console::rows::{self, node};
 use crate::console::screen::View;
 use crate::console::text::{clean, fit, grouped};
 
@@ -64,8 +65,8 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
         let title = screen.title(&model.shared.context(*id, cx.now));
         left.push(Span::raw(format!("{} ", fit(&clean(&title), 32))));
     }
-    for (id, screen) in &model.parked {
-        if let Some(line) = screen.background(&model.shared.context(*id, cx.now)) {
+    for (id, screen) in model.background(cx.now) {
+        if let Some(line) = screen.background(&model.shared.context(id, cx.now)) {
             left.push(Span::styled(format!("⧗ {} ", clean(&line)), theme.status.pending));
         }
     }
@@ -80,30 +81,23 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
     let theme = cx.theme;
     let stores = cx.stores;
     let mut spans = Vec::new();
-    if let Some((kind, why)) = model.broken.iter().next() {
-        let why = clean(why);
-        let text = format!("✖ {}: {}  ", kind.kind().plural, fit(&why, 40));
-        spans.push(Span::styled(text, theme.status.failed));
-    }
-    if !stores.synced() {
+    let missing = |kind| !rows::synced(stores, kind) && cx.links.refused(kind).is_none();
+    if missing(Watched::Nodes) || missing(Watched::Pods) {
         spans.push(Span::styled("◐ connecting… ", theme.status.pending));
         return (spans, Vec::new());
     }
-    let ready = stores.nodes.iter().filter(|(_, node)| node::is_ready(node)).count();
-    spans.push(Span::styled(format!("{} ", stores.nodes.len()), theme.header.value));
-    spans.push(Span::styled("nodes ", theme.body.dim));
-    spans.push(Span::styled(format!("● {ready} "), theme.status.running));
-    if ready < stores.nodes.len() {
-        spans.push(Span::styled(format!("✖ {} ", stores.nodes.len() - ready), theme.status.failed));
+    // What we may not see is said in a word, and the rest as usual.
+    match cx.links.refused(Watched::Nodes) {
+        Some(refusal) => spans.push(Span::styled(format!("nodes {} ", refusal.words()), theme.body.dim)),
+        None => spans.extend(nodes(cx)),
     }
-    spans.push(Span::styled(format!("  {} ", grouped(stores.pods.len() as u64)), theme.header.value));
-    spans.push(Span::styled("pods ", theme.body.dim));
-    for look in Look::ALL {
-        if let Some(count) = stores.looks().get(&look) {
-            spans.push(Span::styled(
-                format!("{} {} ", look.glyph(), grouped(*count as u64)),
-                theme.look(look),
-            ));
+    match cx.links.refused(Watched::Pods) {
+        Some(refusal) => spans.push(Span::styled(format!("  pods {} ", refusal.words()), theme.body.dim)),
+        None => spans.extend(pods(cx)),
+    }
+    if cx.links.silent_since().is_some() {
+        for span in &mut spans {
+            span.style = theme.body.dim;
         }
     }
     let mut revision = Vec::new();
@@ -112,4 +106,35 @@ fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>
         revision.push(Span::styled(format!("  rev {} ", grouped(stores.latest_revision())), theme.body.dim));
     }
     (spans, revision)
+}
+
+fn nodes<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
+    let (theme, nodes) = (cx.theme, &cx.stores.nodes);
+    let ready = nodes.iter().filter(|(_, node)| node::is_ready(node)).count();
+    let mut spans = vec![
+        Span::styled(format!("{} ", nodes.len()), theme.header.value),
+        Span::styled("nodes ", theme.body.dim),
+        Span::styled(format!("● {ready} "), theme.status.running),
+    ];
+    if ready < nodes.len() {
+        spans.push(Span::styled(format!("✖ {} ", nodes.len() - ready), theme.status.failed));
+    }
+    spans
+}
+
+fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
+    let (theme, stores) = (cx.theme, cx.stores);
+    let mut spans = vec![
+        Span::styled(format!("  {} ", grouped(stores.pods.len() as u64)), theme.header.value),
+        Span::styled("pods ", theme.body.dim),
+    ];
+    for look in Look::ALL {
+        if let Some(count) = stores.looks().get(&look) {
+            spans.push(Span::styled(
+                format!("{} {} ", look.glyph(), grouped(*count as u64)),
+                theme.look(look),
+            ));
+        }
+    }
+    spans
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  podium ▸ default ▸ Pods                3 nodes ● 3      42 pods ● 38 ◐ 2 ✖ 1        rev 1 204
+//!  ✖ no answer for 12s, again in 4 s, ctrl-r now            (only while the server does not answer)
 //! ╭ the top screen ──────────────────────────────────────────────────────────────────────────────╮
 //! │                                                              toasts, in the corner it names   │
 //! ╰──────────────────────────────────────────────────────────────────────────────────────────────╯
@@ -10,11 +11,13 @@
 
 mod footer;
 mod header;
+mod outage;
 mod toasts;
 
 use jiff::Timestamp;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::Modifier;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
@@ -22,7 +25,7 @@ use unicode_width::UnicodeWidthStr;
 use super::context::Context;
 use super::dialog;
 use super::model::Model;
-use super::screen::{Corner, View};
+use super::screen::{Corner, Follows, Screen, View};
 use super::text::clean;
 
 /// The smallest terminal the views are drawn in.
@@ -47,13 +50,24 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
     let bare = screen.full_screen();
     let head = u16::from(model.header && !bare);
     let foot = u16::from(!bare || model.prompt.is_some());
-    let [header, body, footer] =
-        Layout::vertical([Constraint::Length(head), Constraint::Min(0), Constraint::Length(foot)])
-            .areas(area);
+    let outage = outage::of(model, &cx);
+    let [header, banner, body, footer] = Layout::vertical([
+        Constraint::Length(head),
+        Constraint::Length(u16::from(outage.is_some())),
+        Constraint::Min(0),
+        Constraint::Length(foot),
+    ])
+    .areas(area);
     if head > 0 {
         header::draw(model, &cx, frame, header);
     }
-    screen.view(&cx, frame, body);
+    match outage.as_ref().and_then(|_| stale_since(model, screen)) {
+        Some(since) => draw_stale(model, since.min(now), frame, body),
+        None => screen.view(&cx, frame, body),
+    }
+    if let Some(outage) = &outage {
+        outage::draw(outage, model, &cx, frame, banner);
+    }
     if let Some(stopping) = &model.stopping {
         draw_stopping(stopping, &cx, frame, body);
     }
@@ -74,6 +88,25 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
             footer::draw_keys(model, &cx, frame, footer);
         }
     }
+}
+
+/// Since when what the screen shows of the cluster is not known to be true any more.
+fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
+    let links = &model.shared.links;
+    match screen.follows()? {
+        Follows::Kind(kind) => links.down(kind),
+        Follows::Cluster => links.silent_since(),
+    }
+}
+
+/// Draws the top screen as it was at that moment: dim, and no age goes on.
+fn draw_stale(model: &Model, since: Timestamp, frame: &mut Frame<'_>, body: Rect) {
+    let (id, screen) = model.top();
+    let wake = model.shared.wake.get();
+    screen.view(&model.shared.context(*id, since), frame, body);
+    // What stands still wakes nobody.
+    model.shared.wake.set(wake);
+    frame.buffer_mut().set_style(body, model.shared.theme.body.dim.add_modifier(Modifier::DIM));
 }
 
 fn too_small(model: &Model, frame: &mut Frame<'_>, area: Rect) {

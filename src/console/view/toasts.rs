@@ -37,6 +37,7 @@ pub(super) fn draw<'a>(
         let (glyph, style) = match toast.mood {
             Mood::Done => ("✔", cx.theme.toast.done),
             Mood::Note => ("·", cx.theme.toast.note),
+            Mood::Warning => ("⚠", cx.theme.dialog.warning),
             Mood::Failed => ("✖", cx.theme.toast.failed),
         };
         let widest = free.width.saturating_sub(AROUND).min(WIDEST).saturating_sub(AROUND + 2);

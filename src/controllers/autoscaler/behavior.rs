@@ -60,7 +60,7 @@ impl Past {
     /// The target was resized.
     pub(super) fn scaled(&mut self, now: Duration, from: i32, to: i32) {
         let events = if to > from { &mut self.added } else { &mut self.removed };
-        events.push((now, (to - from).abs()));
+        events.push((now, to.saturating_sub(from).saturating_abs()));
     }
 
     /// Takes a recommendation and says what is to come of it.
@@ -137,13 +137,14 @@ impl Past {
 
     /// How far the policies let the target go from what it was at the start of their periods.
     fn limit(&self, rules: &HPAScalingRules, now: Duration, current: i32, direction: Direction) -> i32 {
-        let change = |events: &[(Duration, i32)], seconds: i32| -> i32 {
+        let change = |events: &[(Duration, i32)], seconds: i32| -> i64 {
             let period = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-            events.iter().filter(|(at, _)| now.saturating_sub(*at) < period).map(|(_, n)| n).sum()
+            events.iter().filter(|(at, _)| now.saturating_sub(*at) < period).map(|(_, n)| i64::from(*n)).sum()
         };
         let limits = rules.policies.iter().flatten().map(|policy| {
-            let start = current - change(&self.added, policy.period_seconds)
+            let start = i64::from(current) - change(&self.added, policy.period_seconds)
                 + change(&self.removed, policy.period_seconds);
+            let start = i32::try_from(start).unwrap_or(if start < 0 { i32::MIN } else { i32::MAX });
             let part = f64::from(policy.value) / 100.0;
             match (policy.type_.as_str(), direction) {
                 ("Pods", Direction::Up) => start.saturating_add(policy.value),

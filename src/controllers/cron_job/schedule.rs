@@ -91,11 +91,32 @@ impl Times<'_> {
         let near = SignedDuration::from_secs((missed - 2) * between);
         let mut latest = None;
         let mut at = first.checked_add(near).ok().and_then(|near| self.next_after(near));
-        while let Some(time) = at.filter(|time| *time <= now) {
+        for _ in 0..MANY {
+            let Some(time) = at.filter(|time| *time <= now) else {
+                return Ok(Standing { since, latest, missed });
+            };
             latest = Some(time);
             at = self.next_after(time);
         }
-        Ok(Standing { since, latest, missed })
+        Ok(Standing { since, latest: latest.and_then(|from| self.latest_after(from, now)), missed })
+    }
+
+    /// The latest time after `from` that has come; `from` itself when there is none. It is searched for in halves:
+    /// `* * * 12 *` has as many times in a month as the year has hours, and then none for eleven.
+    fn latest_after(&self, from: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let has_time_after = |second: i64| {
+            let next = Timestamp::from_second(second).ok().and_then(|at| self.next_after(at));
+            next.is_some_and(|next| next <= now)
+        };
+        let (mut before, mut after) = (from.as_second(), now.as_second());
+        if !has_time_after(before) {
+            return Some(from);
+        }
+        while after - before > 1 {
+            let middle = before + (after - before) / 2;
+            if has_time_after(middle) { before = middle } else { after = middle }
+        }
+        self.next_after(Timestamp::from_second(before).ok()?)
     }
 }
 
@@ -171,5 +192,25 @@ mod tests {
         // 00:01 to 01:40 are a hundred times.
         assert_eq!(told("* * * * *", "21T00:00:00", None, None, "21T01:40:30"), "21T01:40:00 then 30");
         assert_eq!(told("* * * * *", "21T00:00:00", None, None, "21T01:41:00"), "21T01:41:00! then 60");
+    }
+
+    /// Issue 10: half a year of minutes was missed; the latest is found without going through them.
+    #[test]
+    fn the_latest_of_very_many_uneven_times_is_found_cj_1() {
+        let text = "* * * 7-12 *";
+        let cron_job: CronJob = serde_json::from_value(json!({
+            "metadata": {"creationTimestamp": "2026-12-31T23:58:00Z"},
+            "spec": {"schedule": text, "jobTemplate": {}}}))
+        .unwrap();
+        let schedule = CronSchedule::parse(text).unwrap();
+        let times = Times { cron_job: &cron_job, schedule: &schedule, zone: &TimeZone::UTC };
+        for (now, expected) in [
+            ("2028-06-01T12:00:00Z", "2027-12-31T23:59:00Z"),
+            ("2027-09-01T00:00:30Z", "2027-09-01T00:00:00Z"),
+            ("2027-09-01T00:01:00Z", "2027-09-01T00:01:00Z"),
+        ] {
+            let due = times.due(now.parse().unwrap()).unwrap().unwrap();
+            assert_eq!(due.at, expected.parse::<Timestamp>().unwrap(), "{now}");
+        }
     }
 }

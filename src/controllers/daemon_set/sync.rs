@@ -13,7 +13,7 @@ use crate::object::owner::is_terminating;
 use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};
 
-/// Pods made or asked to go in one turn; the rest follows when those were seen.
+/// Pods made or asked to go in one turn, as in Kubernetes; the rest follows when those were seen.
 const BURST: usize = 250;
 
 /// Whether a turn acted on the set as it is, so that its generation counts as observed.
@@ -104,7 +104,7 @@ impl DaemonSets {
         hash: &str,
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
-        let new = step.create.iter().take(BURST).map(|node| pod::pod_for(set, node, hash)).collect();
+        let new = step.create.iter().take(BURST).map(|node| pod::pod_for(set, node, hash));
         let made = self.control.create_all(set.object(), new);
         let names = step.delete.iter().take(BURST);
         let gone = names.filter_map(|name| pods.iter().find(|pod| pod.name() == name));

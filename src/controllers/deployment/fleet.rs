@@ -1,6 +1,7 @@
 //! A Deployment's numbers: what it may do, and how many pods each of its ReplicaSets has.
 //!
-//! The rollout's arithmetic works on this alone, so that it can be tested as tables.
+//! The rollout's arithmetic works on this alone, so that it can be tested as tables. The API's numbers have 32
+//! bits; sums and products of them do not, so that everything here has 64.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -22,11 +23,11 @@ pub(super) enum Strategy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
     pub(super) strategy: Strategy,
-    pub(super) replicas: i32,
+    pub(super) replicas: i64,
     /// Pods above `replicas`; 0 for Recreate.
-    pub(super) max_surge: i32,
+    pub(super) max_surge: i64,
     /// Pods below `replicas`; 0 for Recreate, never more than `replicas`.
-    pub(super) max_unavailable: i32,
+    pub(super) max_unavailable: i64,
 }
 
 impl Budget {
@@ -34,6 +35,7 @@ impl Budget {
         let replicas = deployment.spec.replicas.unwrap_or(1);
         let strategy = deployment.spec.strategy.as_ref();
         if strategy.and_then(|s| s.type_.as_deref()) == Some("Recreate") {
+            let replicas = i64::from(replicas);
             return Self { strategy: Strategy::Recreate, replicas, max_surge: 0, max_unavailable: 0 };
         }
         let rolling = strategy.and_then(|s| s.rolling_update.as_ref());
@@ -54,20 +56,20 @@ impl Budget {
         }
         Self {
             strategy: Strategy::RollingUpdate,
-            replicas,
-            max_surge,
-            max_unavailable: max_unavailable.min(replicas),
+            replicas: i64::from(replicas),
+            max_surge: i64::from(max_surge),
+            max_unavailable: i64::from(max_unavailable.min(replicas)),
         }
     }
 
     /// No fewer pods may be available.
-    pub(super) fn min_available(&self) -> i32 {
+    pub(super) fn min_available(&self) -> i64 {
         self.replicas - self.max_unavailable
     }
 
     /// No more pods may exist.
-    pub(super) fn max_replicas(&self) -> i32 {
-        self.replicas.saturating_add(self.max_surge)
+    pub(super) fn max_replicas(&self) -> i64 {
+        self.replicas + self.max_surge
     }
 }
 
@@ -78,43 +80,45 @@ pub(super) struct Member {
     pub(super) is_new: bool,
     pub(super) created: Timestamp,
     /// `spec.replicas`.
-    pub(super) size: i32,
+    pub(super) size: i64,
     /// `status.replicas`: pods there are.
-    pub(super) actual: i32,
+    pub(super) actual: i64,
     /// `status.availableReplicas`.
-    pub(super) available: i32,
+    pub(super) available: i64,
     /// Whether the status tells of the current spec.
     pub(super) observed: bool,
     /// The Deployment's replicas when this was last sized.
-    pub(super) desired_annotation: Option<i32>,
+    pub(super) desired_annotation: Option<i64>,
     /// The Deployment's maximum when this was last sized.
-    pub(super) max_annotation: Option<i32>,
+    pub(super) max_annotation: Option<i64>,
 }
 
 impl Member {
     pub(super) fn of(replica_set: &ReplicaSet, is_new: bool) -> Self {
         let meta = &replica_set.metadata;
         let status = replica_set.status.as_ref();
+        // Anybody can write an annotation; one that is no size says nothing.
+        let annotated = |name| annotations::number::<i32>(meta, name).map(i64::from);
         Self {
             name: meta.name.clone().unwrap_or_default(),
             is_new,
             created: meta.creation_timestamp.as_ref().map_or(Timestamp::MIN, |t| t.0),
-            size: replica_set.spec.replicas.unwrap_or(1),
-            actual: status.map_or(0, |s| s.replicas),
-            available: status.and_then(|s| s.available_replicas).unwrap_or(0),
+            size: i64::from(replica_set.spec.replicas.unwrap_or(1)),
+            actual: status.map_or(0, |s| i64::from(s.replicas)),
+            available: status.and_then(|s| s.available_replicas).map_or(0, i64::from),
             observed: status.and_then(|s| s.observed_generation).unwrap_or(0) >= meta.generation.unwrap_or(0),
-            desired_annotation: annotations::number(meta, annotations::DESIRED_REPLICAS),
-            max_annotation: annotations::number(meta, annotations::MAX_REPLICAS),
+            desired_annotation: annotated(annotations::DESIRED_REPLICAS),
+            max_annotation: annotated(annotations::MAX_REPLICAS),
         }
     }
 
     /// Pods it has or may have at any moment.
-    pub(super) fn occupied(&self) -> i32 {
+    pub(super) fn occupied(&self) -> i64 {
         self.size.max(self.actual)
     }
 
     /// Available pods that its size leaves it: the status may be older than the size.
-    pub(super) fn available_within_size(&self) -> i32 {
+    pub(super) fn available_within_size(&self) -> i64 {
         self.available.min(self.size)
     }
 
@@ -131,7 +135,7 @@ pub(super) struct Fleet {
     /// In no order; at most one is new.
     pub(super) members: Vec<Member>,
     /// `status.replicas` of the Deployment: the fallback for proportions.
-    pub(super) status_replicas: i32,
+    pub(super) status_replicas: i64,
 }
 
 impl Fleet {
@@ -167,14 +171,19 @@ impl Fleet {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Resize {
     pub(super) name: String,
-    pub(super) from: i32,
-    pub(super) to: i32,
+    pub(super) from: i64,
+    pub(super) to: i64,
 }
 
 impl Resize {
-    pub(super) fn new(member: &Member, to: i32) -> Self {
+    pub(super) fn new(member: &Member, to: i64) -> Self {
         Self { name: member.name.clone(), from: member.size, to }
     }
+}
+
+/// A number as the API has it.
+pub(super) fn in_api(number: i64) -> i32 {
+    i32::try_from(number.max(0)).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]
@@ -187,7 +196,7 @@ pub(super) mod testing {
     }
 
     /// An observed ReplicaSet; its name tells its age: later letters are younger, `new` is the new one.
-    pub(in super::super) fn member(name: &str, size: i32, available: i32) -> Member {
+    pub(in super::super) fn member(name: &str, size: i64, available: i64) -> Member {
         let age = i64::from(name.as_bytes()[0]);
         Member {
             name: name.into(),

@@ -24,7 +24,7 @@ pub(super) fn find_new<'a>(
 
 /// The revision that a ReplicaSet gets when it becomes the new one beside these.
 pub(super) fn next_revision<'a>(old: impl Iterator<Item = &'a Shared<ReplicaSet>>) -> i64 {
-    old.map(|set| annotations::revision(&set.metadata)).max().unwrap_or(0) + 1
+    old.map(|set| annotations::revision(&set.metadata)).max().unwrap_or(0).saturating_add(1)
 }
 
 /// The old ReplicaSets beyond the history limit, lowest revisions first; one that still has pods stays.

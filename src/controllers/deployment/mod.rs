@@ -14,6 +14,8 @@ mod rollback;
 mod rolling;
 mod scaling;
 mod sync;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

@@ -115,11 +115,13 @@ pub(super) fn counted(
     new: Option<&Shared<ReplicaSet>>,
     now: Timestamp,
 ) -> DeploymentStatus {
-    let sum = |count: &dyn Fn(&ReplicaSet) -> i32| replica_sets.iter().map(|s| count(s)).sum::<i32>();
+    let sum = |count: &dyn Fn(&ReplicaSet) -> i32| {
+        replica_sets.iter().map(|s| count(s)).fold(0, i32::saturating_add)
+    };
     let replicas = sum(&actual);
     let available = sum(&|s| s.status.as_ref().and_then(|s| s.available_replicas).unwrap_or(0));
     let ready = sum(&|s| s.status.as_ref().and_then(|s| s.ready_replicas).unwrap_or(0));
-    let terminating = replica_sets.iter().filter_map(|s| s.status.as_ref()?.terminating_replicas).sum();
+    let terminating = sum(&|s| s.status.as_ref().and_then(|s| s.terminating_replicas).unwrap_or(0));
     let count = |n: i32| (n != 0).then_some(n);
     let mut status = DeploymentStatus {
         observed_generation: deployment.metadata.generation,
@@ -127,12 +129,12 @@ pub(super) fn counted(
         updated_replicas: count(new.map_or(0, |n| actual(n))),
         ready_replicas: count(ready),
         available_replicas: count(available),
-        unavailable_replicas: count((replicas - available).max(0)),
+        unavailable_replicas: count(replicas.saturating_sub(available).max(0)),
         terminating_replicas: Some(terminating),
         collision_count: previous.collision_count,
         conditions: previous.conditions.clone(),
     };
-    let condition = if available >= Budget::of(deployment).min_available() {
+    let condition = if i64::from(available) >= Budget::of(deployment).min_available() {
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
         ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -158,7 +160,7 @@ pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) ->
 /// Whether the counts moved towards the end of the rollout.
 fn progressed(before: &DeploymentStatus, after: &DeploymentStatus) -> bool {
     let of = |count: Option<i32>| count.unwrap_or(0);
-    let old = |s: &DeploymentStatus| of(s.replicas) - of(s.updated_replicas);
+    let old = |s: &DeploymentStatus| of(s.replicas).saturating_sub(of(s.updated_replicas));
     of(after.updated_replicas) > of(before.updated_replicas)
         || old(after) < old(before)
         || of(after.ready_replicas) > of(before.ready_replicas)

@@ -5,7 +5,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use super::fleet::{Budget, Fleet, Member, Resize};
+use super::fleet::{Budget, Fleet, Member, Resize, in_api};
 use super::{DeploymentController, annotations, hash, history};
 use crate::api::{ApiError, DeleteOptions};
 use crate::object::owner::controller_reference;
@@ -31,7 +31,7 @@ impl Sets {
         Fleet {
             budget: Budget::of(deployment),
             members: self.all.iter().map(|set| Member::of(set, Some(set.uid()) == new)).collect(),
-            status_replicas: deployment.status.as_ref().and_then(|s| s.replicas).unwrap_or(0),
+            status_replicas: deployment.status.as_ref().and_then(|s| s.replicas).map_or(0, i64::from),
         }
     }
 }
@@ -67,13 +67,13 @@ impl DeploymentController {
         let budget = Budget::of(deployment);
         let resized = self.api.modify::<ReplicaSet>(&set.key(), |fresh| {
             expect_same(fresh, set)?;
-            fresh.spec.replicas = Some(resize.to);
+            fresh.spec.replicas = Some(in_api(resize.to));
             let of_set = fresh.metadata.annotations.get_or_insert_default();
-            annotations::set_sizes(of_set, budget.replicas, budget.max_replicas());
+            annotations::set_sizes(of_set, in_api(budget.replicas), in_api(budget.max_replicas()));
             Ok(())
         })?;
         self.note_written(deployment, set, &resized);
-        let (from, to) = (resize.from, resize.to);
+        let (from, to) = (resize.from, i64::from(in_api(resize.to)));
         if from != to {
             let direction = if to > from { "up" } else { "down" };
             let message = format!("Scaled {direction} replica set {} from {from} to {to}", set.name());
@@ -139,7 +139,7 @@ pub(super) fn new_replica_set(
     let budget = Budget::of(deployment);
     let mut of_set = std::collections::BTreeMap::new();
     annotations::sync(&mut of_set, &deployment.metadata, revision);
-    annotations::set_sizes(&mut of_set, budget.replicas, budget.max_replicas());
+    annotations::set_sizes(&mut of_set, in_api(budget.replicas), in_api(budget.max_replicas()));
     ReplicaSet {
         metadata: ObjectMeta {
             name: Some(format!("{}-{hash}", deployment.name())),

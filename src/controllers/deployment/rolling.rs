@@ -13,7 +13,7 @@ pub(super) fn next_step(fleet: &Fleet) -> Vec<Resize> {
 }
 
 /// The size of the new ReplicaSet that has `size` now (0 when it is about to be created).
-pub(super) fn new_size(fleet: &Fleet, size: i32) -> i32 {
+pub(super) fn new_size(fleet: &Fleet, size: i64) -> i64 {
     let budget = &fleet.budget;
     if size >= budget.replicas {
         return budget.replicas;
@@ -21,7 +21,7 @@ pub(super) fn new_size(fleet: &Fleet, size: i32) -> i32 {
     if fleet.old_members().any(|m| !m.observed) {
         return size;
     }
-    let total: i32 = fleet.members.iter().map(Member::occupied).sum();
+    let total: i64 = fleet.members.iter().map(Member::occupied).sum();
     let room = (budget.max_replicas() - total).max(0);
     size + room.min(budget.replicas - size)
 }
@@ -29,7 +29,7 @@ pub(super) fn new_size(fleet: &Fleet, size: i32) -> i32 {
 /// Takes pods from the old ReplicaSets, unavailable ones first.
 fn shrink_old(fleet: &Fleet, new: &Member) -> Vec<Resize> {
     let min_available = fleet.budget.min_available();
-    let total: i32 = fleet.members.iter().map(|m| m.size).sum();
+    let total: i64 = fleet.members.iter().map(|m| m.size).sum();
     let new_unavailable = (new.size - new.available).max(0);
     let mut may_go = total - min_available - new_unavailable;
     if may_go <= 0 {
@@ -42,7 +42,7 @@ fn shrink_old(fleet: &Fleet, new: &Member) -> Vec<Resize> {
         resize.to -= unavailable;
         may_go -= unavailable;
     }
-    let available: i32 = fleet.members.iter().map(Member::available_within_size).sum();
+    let available: i64 = fleet.members.iter().map(Member::available_within_size).sum();
     let mut spare = (available - min_available).max(0);
     for resize in &mut resizes {
         let going = spare.min(resize.to);
@@ -112,7 +112,7 @@ mod tests {
         {
             let mut fleet = Fleet {
                 budget: budget(replicas, surge, unavailable),
-                members: vec![member("a", replicas, replicas), member("new", 0, 0)],
+                members: vec![member("a", i64::from(replicas), i64::from(replicas)), member("new", 0, 0)],
                 status_replicas: 0,
             };
             for _ in 0..100 {
@@ -121,17 +121,17 @@ mod tests {
                     member.size = resize.to;
                     member.actual = resize.to;
                     member.available = member.available.min(resize.to);
-                    let total: i32 = fleet.members.iter().map(|m| m.actual).sum();
+                    let total: i64 = fleet.members.iter().map(|m| m.actual).sum();
                     assert!(total <= fleet.budget.max_replicas());
                 }
-                let available: i32 = fleet.members.iter().map(|m| m.available).sum();
+                let available: i64 = fleet.members.iter().map(|m| m.available).sum();
                 assert!(available >= fleet.budget.min_available(), "{fleet:?}");
                 // One pod becomes available at a time.
                 if let Some(member) = fleet.members.iter_mut().find(|m| m.available < m.size) {
                     member.available += 1;
                 }
             }
-            assert_eq!(fleet.new_member().unwrap().available, replicas);
+            assert_eq!(fleet.new_member().unwrap().available, i64::from(replicas));
             assert_eq!(fleet.members[0].size, 0);
         }
     }

@@ -11,8 +11,8 @@ pub(super) fn is_scaling_event(fleet: &Fleet) -> bool {
 /// The sizes that follow from the Deployment's own.
 pub(super) fn next_step(fleet: &Fleet) -> Vec<Resize> {
     let mut resizes = sizes(fleet);
-    let before: i32 = resizes.iter().map(|r| r.from).sum();
-    let after: i32 = resizes.iter().map(|r| r.to).sum();
+    let before: i64 = resizes.iter().map(|r| r.from).sum();
+    let after: i64 = resizes.iter().map(|r| r.to).sum();
     if after > before && fleet.is_shrinking() {
         resizes.clear();
     }
@@ -45,14 +45,14 @@ fn active_or_latest(fleet: &Fleet) -> Option<&Member> {
 }
 
 /// Whether the new ReplicaSet alone is all the Deployment wants.
-fn is_saturated(new: &Member, replicas: i32) -> bool {
+fn is_saturated(new: &Member, replicas: i64) -> bool {
     new.size == replicas && new.desired_annotation == Some(replicas) && new.available == replicas
 }
 
 fn proportional(fleet: &Fleet) -> Vec<Resize> {
     let budget = &fleet.budget;
     let mut active = fleet.active();
-    let total: i32 = active.iter().map(|m| m.size).sum();
+    let total: i64 = active.iter().map(|m| m.size).sum();
     let allowed = if budget.replicas > 0 { budget.max_replicas() } else { 0 };
     let to_add = allowed - total;
     // Larger ones first; among equals the younger ones grow first and the older ones shrink first.
@@ -76,9 +76,9 @@ fn proportional(fleet: &Fleet) -> Vec<Resize> {
 
 /// Where the split would take available pods below the least there must be, it takes unavailable ones of
 /// other ReplicaSets instead. (Kubernetes lets its rounding break the bound here.)
-fn keep_available(resizes: &mut [Resize], members: &[&Member], min_available: i32) {
-    let before: i32 = members.iter().map(|m| m.available_within_size()).sum();
-    let after: i32 = resizes.iter().zip(members).map(|(r, m)| m.available.min(r.to)).sum();
+fn keep_available(resizes: &mut [Resize], members: &[&Member], min_available: i64) {
+    let before: i64 = members.iter().map(|m| m.available_within_size()).sum();
+    let after: i64 = resizes.iter().zip(members).map(|(r, m)| m.available.min(r.to)).sum();
     let mut missing = min_available.min(before) - after;
     for (resize, member) in resizes.iter_mut().zip(members) {
         let back = missing.min(member.available_within_size() - resize.to).max(0);
@@ -94,7 +94,7 @@ fn keep_available(resizes: &mut [Resize], members: &[&Member], min_available: i3
 }
 
 /// What a ReplicaSet of this size gets of `to_add` pods, of which `added` are given already.
-fn share(fleet: &Fleet, member: &Member, to_add: i32, added: i32) -> i32 {
+fn share(fleet: &Fleet, member: &Member, to_add: i64, added: i64) -> i64 {
     let left = to_add - added;
     if left == 0 {
         return 0;
@@ -102,15 +102,16 @@ fn share(fleet: &Fleet, member: &Member, to_add: i32, added: i32) -> i32 {
     if fleet.budget.replicas == 0 {
         return (-member.size).max(left);
     }
-    let max_before = member.max_annotation.filter(|max| *max != 0).unwrap_or(fleet.status_replicas);
-    if max_before == 0 {
+    let max_before = member.max_annotation.filter(|max| *max > 0).unwrap_or(fleet.status_replicas);
+    if max_before <= 0 {
         return 0;
     }
-    let scaled = i64::from(member.size) * i64::from(fleet.budget.max_replicas());
+    let scaled = i128::from(member.size) * i128::from(fleet.budget.max_replicas());
     // Half a pod rounds away from zero; sizes are never negative.
-    let rounded = (2 * scaled + i64::from(max_before)).div_euclid(2 * i64::from(max_before));
-    let share = i32::try_from(rounded).unwrap_or(i32::MAX) - member.size;
-    if to_add > 0 { share.min(left) } else { share.max(left) }
+    let rounded = (2 * scaled + i128::from(max_before)).div_euclid(2 * i128::from(max_before));
+    let share = i64::try_from(rounded).unwrap_or(i64::from(i32::MAX)) - member.size;
+    // A share of what comes is not taken away, nor one of what goes given: the annotations may say anything.
+    if to_add > 0 { share.clamp(0, left.max(0)) } else { share.clamp(left.min(0), 0) }
 }
 
 #[cfg(test)]
@@ -118,12 +119,12 @@ mod tests {
     use super::super::fleet::testing::{budget, member, told};
     use super::*;
 
-    fn fleet(bounds: (i32, i32, i32), sized_for: i32, members: &[(&str, i32, i32)]) -> Fleet {
+    fn fleet(bounds: (i32, i32, i32), sized_for: i32, members: &[(&str, i64, i64)]) -> Fleet {
         let max_before = budget(sized_for, bounds.1, bounds.2).max_replicas();
         let members = members
             .iter()
             .map(|(name, size, available)| Member {
-                desired_annotation: Some(sized_for),
+                desired_annotation: Some(i64::from(sized_for)),
                 max_annotation: Some(max_before),
                 ..member(name, *size, *available)
             })

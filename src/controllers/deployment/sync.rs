@@ -5,7 +5,7 @@ use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStat
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::fleet::{Fleet, Resize, Strategy};
+use super::fleet::{Fleet, Resize, Strategy, in_api};
 use super::progress::{self, new_condition, reason};
 use super::replica_sets::{Sets, new_replica_set};
 use super::{DeploymentController, annotations, hash, history, recreate, rolling, scaling};
@@ -75,7 +75,7 @@ impl DeploymentController {
         news: &News,
     ) -> Result<(), ApiError> {
         if sets.new.is_none() {
-            return self.create_new(deployment, sets, rolling::new_size(fleet, 0));
+            return self.create_new(deployment, sets, in_api(rolling::new_size(fleet, 0)));
         }
         let step = rolling::next_step(fleet);
         for resize in &step {
@@ -105,7 +105,7 @@ impl DeploymentController {
             }
             (recreate::Step::Wait, _) => {}
             (recreate::Step::ScaleUp, None) => {
-                return self.create_new(deployment, sets, fleet.budget.replicas);
+                return self.create_new(deployment, sets, in_api(fleet.budget.replicas));
             }
             (recreate::Step::ScaleUp, Some(new)) => {
                 self.resize(deployment, sets, &Resize::new(new, fleet.budget.replicas))?;
@@ -213,7 +213,7 @@ impl DeploymentController {
         self.write_status(deployment, |fresh, _| {
             let status = fresh.status.get_or_insert_default();
             if status.collision_count == before {
-                status.collision_count = Some(before.unwrap_or(0) + 1);
+                status.collision_count = Some(before.unwrap_or(0).saturating_add(1));
             }
         })
     }

@@ -43,7 +43,7 @@ pub(super) fn expected(
 ) -> Result<Expected, NotAPercentage> {
     let spec = budget.spec.clone().unwrap_or_default();
     if let Some(max_unavailable) = &spec.max_unavailable {
-        let healthy = scale - scaled(max_unavailable, scale, Rounding::Up)?;
+        let healthy = scale.saturating_sub(scaled(max_unavailable, scale, Rounding::Up)?);
         return Ok(Expected { pods: scale, healthy: healthy.max(0) });
     }
     match &spec.min_available {
@@ -104,7 +104,7 @@ pub(super) fn status(
     now: Timestamp,
 ) -> PodDisruptionBudgetStatus {
     // A budget that matches nothing yet allows nothing: its first pods may appear before they are counted.
-    let allowed = if expected.pods > 0 { (current_healthy - expected.healthy).max(0) } else { 0 };
+    let allowed = if expected.pods > 0 { current_healthy.saturating_sub(expected.healthy).max(0) } else { 0 };
     let (status, reason) =
         if allowed > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
     PodDisruptionBudgetStatus {

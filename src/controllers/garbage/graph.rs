@@ -130,13 +130,43 @@ impl Graph {
         dependents
     }
 
-    /// Those of them that their owner must outlive.
-    pub(super) fn blocking_dependents_of(&self, uid: &str) -> Vec<Uid> {
-        let mut dependents = self.dependents_of(uid);
-        dependents.retain(|d| {
-            self.nodes.get(d).is_some_and(|n| n.owners.iter().any(|(owner, blocks)| owner == uid && *blocks))
-        });
-        dependents
+    /// Where some of them are, so many at most.
+    pub(super) fn some_dependents_of(&self, uid: &str, most: usize) -> Vec<Place> {
+        let dependents = self.dependents.get(uid).into_iter().flatten();
+        dependents.filter_map(|dependent| self.place(dependent)).take(most).collect()
+    }
+
+    /// Whether there are any.
+    pub(super) fn has_dependents(&self, uid: &str) -> bool {
+        self.dependents.contains_key(uid)
+    }
+
+    /// Those of them that their owner must outlive, in no order. No object outlives itself.
+    pub(super) fn blocking_dependents_of(&self, uid: &str) -> impl Iterator<Item = &Uid> {
+        self.dependents.get(uid).into_iter().flatten().filter(move |dependent| {
+            let node = self.nodes.get(*dependent).filter(|_| *dependent != uid);
+            node.is_some_and(|n| n.owners.iter().any(|(owner, blocks)| owner == uid && *blocks))
+        })
+    }
+
+    /// Whether an object that waits for its dependants is one that these wait for, near or far.
+    pub(super) fn waits_for_itself(&self, uid: &str) -> bool {
+        // Whoever has no owner is waited for by nobody.
+        if self.nodes.get(uid).is_none_or(|node| node.owners.is_empty()) {
+            return false;
+        }
+        let (mut seen, mut next) = (HashSet::new(), vec![uid]);
+        while let Some(owner) = next.pop() {
+            for dependent in self.blocking_dependents_of(owner) {
+                if dependent == uid {
+                    return true;
+                }
+                if self.is_foreground(dependent) && seen.insert(dependent.as_str()) {
+                    next.push(dependent);
+                }
+            }
+        }
+        false
     }
 }
 
@@ -170,13 +200,29 @@ mod tests {
 
         let waiting = graph.put(&object("owner", &[], Some(FOREGROUND_FINALIZER)));
         assert_eq!(waiting, ["a", "b", "owner"], "all dependants, then the owner");
-        assert_eq!(graph.blocking_dependents_of("owner"), ["a"]);
+        assert_eq!(graph.blocking_dependents_of("owner").collect::<Vec<_>>(), ["a"]);
         assert_eq!(graph.put(&object("late", &[("owner", true)], None)), ["late"], "a late comer goes too");
         assert_eq!(graph.remove("late"), ["owner"]);
         assert_eq!(graph.remove("a"), ["owner"], "one less to wait for");
-        assert!(graph.blocking_dependents_of("owner").is_empty());
+        assert_eq!(graph.blocking_dependents_of("owner").count(), 0);
         assert_eq!(graph.remove("owner"), ["b"], "what is left has lost its owner");
         assert!(graph.place("owner").is_none());
+    }
+
+    #[test]
+    fn circles_of_objects_that_wait_for_one_another_are_found_gc_1() {
+        let mut graph = Graph::default();
+        for (name, owner) in [("a", "c"), ("b", "a"), ("c", "b")] {
+            graph.put(&object(name, &[(owner, true)], Some(FOREGROUND_FINALIZER)));
+        }
+        graph.put(&object("below", &[("c", true)], Some(FOREGROUND_FINALIZER)));
+        graph.put(&object("itself", &[("itself", true)], Some(FOREGROUND_FINALIZER)));
+        for (name, expected) in [("a", true), ("b", true), ("c", true), ("below", false), ("itself", false)] {
+            assert_eq!(graph.waits_for_itself(name), expected, "{name}");
+        }
+        assert_eq!(graph.blocking_dependents_of("itself").count(), 0);
+        graph.put(&object("b", &[("a", false)], Some(FOREGROUND_FINALIZER)));
+        assert!(!graph.waits_for_itself("a"), "one that blocks nobody breaks it");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod graph;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
@@ -19,6 +20,11 @@ use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, ServedKind, Uid};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
 use graph::{Graph, Place};
+
+/// Dependants that are dealt with in one turn of their owner's: others wait for theirs.
+const BATCH: usize = 500;
+/// How long after a batch an owner has its next turn.
+const NEXT_BATCH: Duration = Duration::from_millis(5);
 
 /// Starts the collector.
 pub(super) fn start(context: &Context) {
@@ -122,7 +128,7 @@ impl Collector {
             }
             return Ok(());
         }
-        let has_dependents = !self.graph.lock().dependents_of(object.uid()).is_empty();
+        let has_dependents = self.graph.lock().has_dependents(object.uid());
         if any(Owner::Waiting) && has_dependents {
             self.break_circles(object)?;
             return self.delete(object, Propagation::Foreground);
@@ -185,9 +191,10 @@ impl Collector {
             let graph = self.graph.lock();
             graph.dependents_of(object.uid()).iter().any(|d| graph.is_foreground(d))
         };
-        if !in_circle {
-            return Ok(());
-        }
+        if in_circle { self.block_nobody(object) } else { Ok(()) }
+    }
+
+    fn block_nobody(&self, object: &Object) -> Result<(), ApiError> {
         self.edit(object, |next| {
             for reference in next.meta_mut().owner_references.iter_mut().flatten() {
                 reference.block_owner_deletion = Some(false);
@@ -197,24 +204,33 @@ impl Collector {
 
     /// The foreground: every blocking dependant is gone before the owner is let go.
     fn let_dependents_go_first(&self, owner: &Object) -> Result<(), ApiError> {
-        let blocking = self.graph.lock().blocking_dependents_of(owner.uid());
-        if blocking.is_empty() {
+        let (is_free, in_circle, waiting) = {
+            let graph = self.graph.lock();
+            let mut blocking = graph.blocking_dependents_of(owner.uid()).peekable();
+            let is_free = blocking.peek().is_none();
+            // The graph said of each to look at it when its owner began to wait: this is to make sure.
+            let waiting: Vec<Uid> =
+                blocking.filter(|dependent| !graph.is_foreground(dependent)).take(BATCH).cloned().collect();
+            (is_free, waiting.is_empty() && graph.waits_for_itself(owner.uid()), waiting)
+        };
+        if is_free {
             return self.remove_finalizer(owner, FOREGROUND_FINALIZER);
         }
-        for dependent in blocking {
-            if !self.graph.lock().is_foreground(&dependent) {
-                self.queue.add(dependent);
-            }
+        if in_circle {
+            return self.block_nobody(owner);
+        }
+        for dependent in waiting {
+            self.queue.add(dependent);
         }
         Ok(())
     }
 
-    /// Every dependant loses this owner before it is let go.
+    /// Every dependant loses this owner before it is let go, a batch of them in a turn.
     fn orphan_dependents(&self, owner: &Object) -> Result<(), ApiError> {
-        let dependents: Vec<Place> = {
-            let graph = self.graph.lock();
-            graph.dependents_of(owner.uid()).iter().filter_map(|d| graph.place(d)).collect()
-        };
+        let dependents: Vec<Place> = self.graph.lock().some_dependents_of(owner.uid(), BATCH);
+        if dependents.is_empty() {
+            return self.remove_finalizer(owner, ORPHAN_FINALIZER);
+        }
         for place in dependents {
             match self.api.get(place.kind, &place.key) {
                 Ok(dependent) => self.forget_owners(&dependent, &[owner.uid()])?,
@@ -222,7 +238,9 @@ impl Collector {
                 Err(error) => return Err(error),
             }
         }
-        self.remove_finalizer(owner, ORPHAN_FINALIZER)
+        // The graph follows what was done; then those that are left have their turn.
+        self.queue.add_after(owner.uid().to_string(), NEXT_BATCH);
+        Ok(())
     }
 
     fn forget_owners(&self, object: &Object, owners: &[&str]) -> Result<(), ApiError> {

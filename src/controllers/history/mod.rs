@@ -94,7 +94,7 @@ impl History {
             if fresh.metadata.uid.as_deref() != Some(known.uid()) {
                 return Err(ApiError::not_found(Kind::ControllerRevision, &known.key()));
             }
-            fresh.revision = Some(number_of(fresh).max(highest + 1));
+            fresh.revision = Some(number_of(fresh).max(highest.saturating_add(1)));
             Ok(())
         })?;
         Ok(Latest { revision, collisions })

@@ -79,7 +79,7 @@ pub(super) fn sort(revisions: &mut [Shared<ControllerRevision>]) {
 
 /// The number after all of these.
 pub(in crate::controllers) fn next_number(revisions: &[Shared<ControllerRevision>]) -> i64 {
-    revisions.iter().map(|r| number_of(r)).max().unwrap_or(0) + 1
+    revisions.iter().map(|r| number_of(r)).max().unwrap_or(0).saturating_add(1)
 }
 
 /// Those that hold this template, in the order they are given.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::super::pod_control::BURST;
 use super::super::replica_set::rank::first_to_go;
 use super::back_off::{BackOff, ended_at, remaining};
 use super::tally::{Tally, failures};
@@ -13,9 +14,6 @@ use crate::base::backoff::BackoffPolicy;
 use crate::object::Shared;
 use crate::object::completion_indexes::CompletionIndexes;
 use crate::object::job::is_suspended;
-
-/// Pods made or asked to go in one turn; the rest follows when those were seen.
-const BURST: i32 = 500;
 
 /// What to do next.
 #[derive(Debug)]
@@ -34,13 +32,14 @@ pub(super) enum Step {
 pub(super) fn next(view: &View<'_>, tally: &Tally<'_>, back_off: BackOff, policy: BackoffPolicy) -> Step {
     let active = view.active_count();
     let wanted = if is_suspended(view.spec) { 0 } else { wanted(view, tally, active) };
-    let surplus = surplus(view, (active - wanted).max(0));
+    let surplus = surplus(view, active.saturating_sub(wanted).max(0));
     if !surplus.is_empty() {
         return Step::Delete(surplus);
     }
     let going = if view.replaces_only_failed() { view.terminating_count() } else { 0 };
-    let missing = (wanted - active - going).min(BURST);
-    if missing <= 0 {
+    let missing =
+        usize::try_from(wanted.saturating_sub(active).saturating_sub(going)).unwrap_or(0).min(BURST);
+    if missing == 0 {
         return Step::Nothing;
     }
     if view.limit_per_index().is_none() {
@@ -49,7 +48,6 @@ pub(super) fn next(view: &View<'_>, tally: &Tally<'_>, back_off: BackOff, policy
             return Step::Wait(wait);
         }
     }
-    let missing = usize::try_from(missing).unwrap_or(0);
     match &tally.indexes {
         None => Step::Create(vec![None; missing], None),
         Some(_) => of_indexes(view, tally, missing, policy),
@@ -65,7 +63,7 @@ fn wanted(view: &View<'_>, tally: &Tally<'_>, active: i32) -> i32 {
         Some(completions) => {
             let failed =
                 tally.indexes.as_ref().and_then(|i| i.failed.as_ref()).map_or(0, CompletionIndexes::len);
-            (completions - tally.succeeded - failed).clamp(0, parallelism)
+            completions.saturating_sub(tally.succeeded).saturating_sub(failed).clamp(0, parallelism)
         }
     }
 }
@@ -123,10 +121,10 @@ fn surplus(view: &View<'_>, at_least: i32) -> Vec<Shared<Pod>> {
         rest.extend(pods.into_iter().filter(|pod| !going.iter().any(|g| g.uid() == pod.uid())));
         useless.extend(going);
     }
-    let more = usize::try_from(at_least - count(&useless)).unwrap_or(0);
+    let more = usize::try_from(at_least.saturating_sub(count(&useless))).unwrap_or(0);
     if more > 0 {
         useless.extend(first_to_go(&rest, &[], more, view.now).into_iter().cloned());
     }
-    useless.truncate(usize::try_from(BURST).unwrap_or(0));
+    useless.truncate(BURST);
     useless
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::super::claim::claim_holding;
+use super::super::pod_control::BURST;
 use super::back_off::{BackOff, ended_at};
 use super::step::{self, Step};
 use super::tally::Tally;
@@ -141,14 +142,14 @@ impl Jobs {
         before.after(ends(&tally.new_succeeded).into_iter(), ends(&tally.new_failed).into_iter())
     }
 
-    /// Asks the active pods of a Job that ends to go; whether that is all of them.
+    /// Asks the active pods of a Job that ends to go, a burst of them in a turn; whether that is all of them.
     fn end_pods(&self, job: &Shared<Job>, view: &View<'_>, turn: &mut Turn, caught_up: bool) -> bool {
-        let active: Vec<Shared<Pod>> = view.active().map(|m| m.pod.clone()).collect();
+        let active: Vec<Shared<Pod>> = view.active().map(|m| m.pod.clone()).take(BURST).collect();
         match self.control.delete_all(job.object(), &active) {
             Ok(()) => turn.asked_to_go(&active),
             Err(error) => turn.failure = Some(error),
         }
-        turn.failure.is_none() && caught_up
+        turn.failure.is_none() && caught_up && turn.active == 0
     }
 
     /// Makes and removes pods of a Job that is not to end; tells when it is complete by that.
@@ -206,7 +207,7 @@ impl Jobs {
                 }
                 let made = count(&indexes);
                 self.control.create_all(job.object(), new_pods(job, view.spec, tally, indexes))?;
-                turn.active += made;
+                turn.active = turn.active.saturating_add(made);
             }
         }
         Ok(())
@@ -218,7 +219,13 @@ impl Jobs {
     }
 }
 
-fn new_pods(job: &Shared<Job>, spec: &JobSpec, tally: &Tally<'_>, indexes: Vec<Option<i32>>) -> Vec<Pod> {
+/// Each is made when it is its turn: a template may be large.
+fn new_pods(
+    job: &Shared<Job>,
+    spec: &JobSpec,
+    tally: &Tally<'_>,
+    indexes: Vec<Option<i32>>,
+) -> impl Iterator<Item = Pod> {
     let replaced = |index: Option<i32>| tally.indexes.as_ref()?.replaceable.get(&index?).copied();
-    indexes.into_iter().map(|index| pods::pod_of(job, spec, index, replaced(index))).collect()
+    indexes.into_iter().map(move |index| pods::pod_of(job, spec, index, replaced(index)))
 }

@@ -49,15 +49,20 @@ impl<'a> Tally<'a> {
         let indexes = view.indexes().map(|indexes| IndexTally::of(view, indexes));
         Self {
             succeeded: indexes.as_ref().map_or_else(
-                || status.succeeded.unwrap_or(0) + count(&new_succeeded) + count(&uncounted.succeeded),
+                || total(status.succeeded, &[count(&new_succeeded), count(&uncounted.succeeded)]),
                 |indexes| indexes.completed.len(),
             ),
-            failed: status.failed.unwrap_or(0) + count(counting) + count(&uncounted.failed),
+            failed: total(status.failed, &[count(counting), count(&uncounted.failed)]),
             new_succeeded,
             new_failed,
             indexes,
         }
     }
+}
+
+/// A counter of the status, which anybody may have written, with what comes to it.
+fn total(counted: Option<i32>, more: &[i32]) -> i32 {
+    more.iter().fold(counted.unwrap_or(0), |total, count| total.saturating_add(*count))
 }
 
 impl<'a> IndexTally<'a> {

@@ -113,7 +113,7 @@ fn failed_indexes(view: &View<'_>, tally: &Tally<'_>) -> Option<Ending> {
             "Job has exceeded the specified maximal number of failed indexes",
         ));
     }
-    let all = failed + indexes.completed.len() >= view.spec.completions.unwrap_or(0);
+    let all = failed.saturating_add(indexes.completed.len()) >= view.spec.completions.unwrap_or(0);
     (failed > 0 && all).then(|| Ending::failure("FailedIndexes", "Job has failed indexes"))
 }
 

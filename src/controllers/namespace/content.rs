@@ -15,6 +15,8 @@ pub(super) struct Remains {
     pub(super) finalizers: Vec<(String, usize)>,
     /// What could not be deleted, and why.
     pub(super) failures: Vec<String>,
+    /// There are objects whose turn to be asked has not come.
+    pub(super) unasked: bool,
 }
 
 /// The namespace's conditions, in Kubernetes' order and words; those that stay keep their times.
@@ -108,6 +110,7 @@ mod tests {
             objects: vec![(Kind::Pod, 2), (Kind::Deployment, 1)],
             finalizers: vec![("x/y".into(), 1)],
             failures: Vec::new(),
+            unasked: false,
         };
         let told = conditions(None, &remains, now);
         let of = |n: usize| (told[n].status.as_str(), told[n].message.as_deref().unwrap());

@@ -7,12 +7,13 @@ pub(super) mod service_account;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::context::Context;
 use crate::api::ChangeKind;
-use crate::api::{Api, ApiError, DeleteOptions, Part, Selection, WriteOptions};
+use crate::api::{Api, ApiError, DeleteOptions, Part, WriteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
@@ -20,6 +21,11 @@ use content::Remains;
 
 /// The finalizer in `spec` that stands for a namespace's content.
 const CONTENT: &str = "kubernetes";
+
+/// Objects that are asked to go in one turn: others' namespaces wait for theirs.
+const BATCH: usize = 500;
+/// Objects that go within this time are looked at together: each look is at all that is left.
+const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -31,7 +37,7 @@ pub(super) fn start(context: &Context) {
         let queue = queue.clone();
         context.caches.on_any_change(*kind, move |change| {
             if change.kind == ChangeKind::Deleted {
-                queue.add(Key::new("", change.object.namespace()));
+                queue.add_after(Key::new("", change.object.namespace()), TOGETHER);
             }
         });
     }
@@ -63,6 +69,7 @@ impl Reconciler for Namespaces {
         self.tell(&namespace, &remains)?;
         match remains.failures.first() {
             Some(failure) => Err(ApiError::Internal(failure.clone()).into()),
+            None if remains.unasked => Err(ReconcileError::After(TOGETHER)),
             // What remains comes back here when it is gone.
             None => Ok(()),
         }
@@ -70,16 +77,17 @@ impl Reconciler for Namespaces {
 }
 
 impl Namespaces {
-    /// Asks everything in a namespace to go: nothing else while there are pods, which may need it to end.
+    /// Asks everything in a namespace to go, a batch at a time: nothing else while there are pods, which may need
+    /// it to end.
     fn empty(&self, namespace: &str) -> Remains {
-        let mut failures = Vec::new();
-        self.delete_all(Kind::Pod, namespace, &mut failures);
+        let mut remains = Remains::default();
+        let mut room = BATCH;
+        self.ask_to_go(Kind::Pod, namespace, &mut room, &mut remains);
         if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
             for kind in Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Pod) {
-                self.delete_all(*kind, namespace, &mut failures);
+                self.ask_to_go(*kind, namespace, &mut room, &mut remains);
             }
         }
-        let mut remains = Remains { failures, ..Remains::default() };
         let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
         for kind in Kind::ALL.iter().filter(|kind| kind.namespaced()) {
             let objects = self.api.list(*kind, Some(namespace)).objects;
@@ -95,12 +103,27 @@ impl Namespaces {
         remains
     }
 
-    fn delete_all(&self, kind: Kind, namespace: &str, failures: &mut Vec<String>) {
-        let all = Selection::default();
-        if let Err(error) = self.api.delete_collection(kind, Some(namespace), &all, &DeleteOptions::default())
-        {
-            failures.push(error.to_string());
+    /// Asks the objects of a kind to go that were not asked yet, as long as there is room in the batch; of those
+    /// that cannot be, the first is told.
+    fn ask_to_go(&self, kind: Kind, namespace: &str, room: &mut usize, remains: &mut Remains) {
+        let mut failure = None;
+        for object in self.api.list(kind, Some(namespace)).objects {
+            if is_terminating(object.meta()) {
+                continue;
+            }
+            if *room == 0 {
+                remains.unasked = true;
+                break;
+            }
+            *room -= 1;
+            match self.api.delete(kind, &object.key(), &DeleteOptions::uid(object.uid())) {
+                Err(error) if !error.is_gone() => {
+                    failure.get_or_insert(error.to_string());
+                }
+                _ => {}
+            }
         }
+        remains.failures.extend(failure);
     }
 
     fn tell(&self, namespace: &Shared<Namespace>, remains: &Remains) -> Result<(), ApiError> {

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Pod, ReplicationController};
 
 use super::claim::{Orphans, claim};
 use super::context::Context;
-use super::pod_control::{PodControl, is_relevant, pod_of};
+use super::pod_control::{BURST, PodControl, is_relevant, pod_of};
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, is_terminating};
@@ -23,9 +23,6 @@ use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
 use kind::Replicated;
 use status::Failure;
-
-/// Pods made or asked to go in one turn; the rest follows when those were seen.
-const BURST: usize = 500;
 
 /// Starts the controller of ReplicaSets.
 pub(super) fn start(context: &Context) {
@@ -138,9 +135,9 @@ impl<S: Replicated> Replication<S> {
         match active.len().cmp(&wanted) {
             Ordering::Less => {
                 let template = set.template().cloned().unwrap_or_default();
-                let pod = pod_of(set.object(), &template);
                 let missing = (wanted - active.len()).min(BURST);
-                self.control.create_all(set.object(), vec![pod; missing])
+                let pods = std::iter::repeat_with(|| pod_of(set.object(), &template)).take(missing);
+                self.control.create_all(set.object(), pods)
             }
             Ordering::Greater => {
                 let surplus = (active.len() - wanted).min(BURST);

@@ -10,7 +10,7 @@ use crate::object::percent::{Rounding, scaled};
 /// What a StatefulSet asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
-    /// The ordinals its pods have.
+    /// The ordinals its pods have; none is beyond 32 bits, however they start.
     pub(super) ordinals: Range<i32>,
     pub(super) policy: Policy,
     pub(super) update: Update,

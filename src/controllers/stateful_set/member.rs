@@ -75,6 +75,13 @@ impl Members {
         found.ok().map(|index| self.0[index].1)
     }
 
+    /// Those of the ordinals that are asked for, from the lowest to the highest.
+    pub(super) fn wanted(&self, ask: &Ask) -> &[(i32, Member)] {
+        let from = self.0.partition_point(|(ordinal, _)| *ordinal < ask.ordinals.start);
+        let to = self.0.partition_point(|(ordinal, _)| *ordinal < ask.ordinals.end);
+        &self.0[from..to.max(from)]
+    }
+
     /// Those beyond the ordinals that are asked for.
     pub(super) fn condemned(&self, ask: &Ask) -> impl DoubleEndedIterator<Item = (i32, Member)> {
         self.0.iter().copied().filter(|(ordinal, _)| !ask.ordinals.contains(ordinal))

@@ -1,10 +1,12 @@
 //! What to do next for one StatefulSet: from what it asks for and its pods as they are, the steps in order.
 //!
 //! Pure; never looks at the API. In order (`OrderedReady`) one thing happens at a time and waits for all
-//! before it; in parallel everything that is due happens at once.
+//! before it; in parallel everything that is due happens at once, a burst of each kind at most: a plan costs what
+//! the pods there are cost, however many are asked for.
 
 use super::ask::{Ask, Policy, Update};
 use super::member::{Member, Members, State};
+use crate::controllers::pod_control::BURST;
 
 /// One thing to do, to the pod with this ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,49 +33,69 @@ pub(super) fn next_steps(ask: &Ask, members: &Members) -> Vec<Step> {
     steps
 }
 
-/// Every ordinal gets its pod; true when that must be waited for.
+/// Every ordinal gets its pod, the lowest first; true when that must be waited for.
 fn fill(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
-    let in_order = ask.policy == Policy::OrderedReady;
+    match ask.policy {
+        Policy::OrderedReady => fill_in_order(ask, members, steps),
+        Policy::Parallel => {
+            let all = members.wanted(ask).iter();
+            steps.extend(all.filter_map(|(ordinal, member)| put_right(ask, *ordinal, *member)).take(BURST));
+            // Goes over so many ordinals as have pods, and a burst.
+            let missing = ask.ordinals.clone().filter(|ordinal| members.get(*ordinal).is_none());
+            steps.extend(missing.take(BURST).map(Step::Create));
+            false
+        }
+    }
+}
+
+fn fill_in_order(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
     for ordinal in ask.ordinals.clone() {
         let Some(member) = members.get(ordinal) else {
             steps.push(Step::Create(ordinal));
-            if in_order {
-                return true;
-            }
-            continue;
+            return true;
         };
-        match member.state {
-            State::Ended => steps.push(Step::Delete(ordinal)),
-            State::Terminating => {}
-            // A pod may be pending because its claims are missing.
-            state if !member.sound => {
-                let now = !in_order || matches!(state, State::Available | State::Unready { pending: true });
-                steps.extend(now.then_some(Step::Mend(ordinal)));
-            }
-            _ => {}
-        }
-        if in_order && !member.is_available() {
+        steps.extend(put_right(ask, ordinal, member));
+        if !member.is_available() || steps.len() >= BURST {
             return true;
         }
     }
     false
 }
 
+/// What there is to do about a pod that is wanted.
+fn put_right(ask: &Ask, ordinal: i32, member: Member) -> Option<Step> {
+    match member.state {
+        State::Ended => Some(Step::Delete(ordinal)),
+        // A pod may be pending because its claims are missing.
+        State::Available | State::Unready { pending: true } if !member.sound => Some(Step::Mend(ordinal)),
+        State::Ready | State::Unready { pending: false }
+            if !member.sound && ask.policy == Policy::Parallel =>
+        {
+            Some(Step::Mend(ordinal))
+        }
+        _ => None,
+    }
+}
+
 /// Pods beyond the ordinals go, the highest first; true when that must be waited for.
 fn shrink(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
     // Claims that go with their pods must say so before the pods go.
     let condemned = || members.condemned(ask);
-    steps.extend(condemned().filter(|(_, m)| !m.sound).map(|(ordinal, _)| Step::Mend(ordinal)));
+    let mut mended: Vec<i32> =
+        condemned().rev().filter(|(_, m)| !m.sound).map(|(ordinal, _)| ordinal).take(BURST).collect();
+    mended.reverse();
+    let is_in_order = |ordinal: i32, member: Member| member.sound || mended.first() <= Some(&ordinal);
+    steps.extend(mended.iter().map(|ordinal| Step::Mend(*ordinal)));
     if ask.policy == Policy::Parallel {
-        let present = condemned().rev().filter(|(_, m)| m.state != State::Terminating);
-        steps.extend(present.map(|(ordinal, _)| Step::Delete(ordinal)));
+        let present = condemned().rev().filter(|(o, m)| m.state != State::Terminating && is_in_order(*o, *m));
+        steps.extend(present.map(|(ordinal, _)| Step::Delete(ordinal)).take(BURST));
         return false;
     }
     let Some((highest, member)) = condemned().next_back() else { return false };
     // A pod that is not available goes only when none below it is in trouble: what broke first is last.
     let lowest_in_trouble = condemned().find(|(_, m)| !m.is_available()).map(|(ordinal, _)| ordinal);
     let may_go = member.is_available() || lowest_in_trouble == Some(highest);
-    if member.state != State::Terminating && may_go {
+    if member.state != State::Terminating && may_go && is_in_order(highest, member) {
         steps.push(Step::Delete(highest));
     }
     true
@@ -82,22 +104,20 @@ fn shrink(ask: &Ask, members: &Members, steps: &mut Vec<Step>) -> bool {
 /// The outdated pods that go now so that new ones take their places.
 fn update(ask: &Ask, members: &Members) -> Vec<i32> {
     let Update::Rolling { partition, max_unavailable } = ask.update else { return Vec::new() };
-    let unavailable = ask
-        .ordinals
-        .clone()
-        .filter(|ordinal| members.get(*ordinal).is_none_or(|member| !member.is_available()))
-        .count();
-    let spare = max_unavailable.saturating_sub(unavailable);
+    let there = members.wanted(ask);
+    let available = there.iter().filter(|(_, member)| member.is_available()).count();
+    let spare = max_unavailable.saturating_sub(ask.ordinals.len().saturating_sub(available));
     let from = ask.ordinals.start.saturating_add(partition);
-    let outdated: Vec<(i32, Member)> = (from..ask.ordinals.end)
+    let outdated: Vec<(i32, Member)> = there
+        .iter()
         .rev()
-        .filter_map(|ordinal| members.get(ordinal).map(|member| (ordinal, member)))
-        .filter(|(_, member)| member.is_outdated())
+        .copied()
+        .filter(|(ordinal, member)| *ordinal >= from && member.is_outdated())
         .collect();
     let available = outdated.iter().filter(|(_, member)| member.is_available());
     // What is down already costs nothing. In order nothing is down here: that was waited for.
     let down = outdated.iter().filter(|(_, member)| !member.is_available());
-    down.chain(available.take(spare)).map(|(ordinal, _)| *ordinal).collect()
+    down.chain(available.take(spare)).map(|(ordinal, _)| *ordinal).take(BURST).collect()
 }
 
 #[cfg(test)]
@@ -230,5 +250,38 @@ mod tests {
         ] {
             assert_eq!(steps(spec(most), pods), expected, "{rule}: {pods}");
         }
+    }
+
+    /// RELIABILITY-FOUND 3: a plan costs what the pods there are cost, and a burst, whatever is asked for.
+    #[test]
+    fn no_number_makes_a_plan_larger_than_a_burst_sts_1() {
+        for replicas in [i32::MAX, i32::MAX - 1, 1_000_000] {
+            for start in [0, 1, 7, i32::MAX - 2, i32::MAX] {
+                for partition in [0, 3, i32::MAX] {
+                    for most in [json!(1), json!(i32::MAX), json!("100%"), json!("1%")] {
+                        let spec = json!({"replicas": replicas, "ordinals": {"start": start},
+                            "podManagementPolicy": "Parallel", "updateStrategy": {"rollingUpdate":
+                                {"partition": partition, "maxUnavailable": most}}});
+                        let told = next_steps(&ask(spec.clone()), &members("aAuxtB"));
+                        assert!(told.len() <= 4 * BURST, "{spec}: {}", told.len());
+                        let made = told.iter().filter(|step| matches!(step, Step::Create(_))).count();
+                        assert!(made <= BURST, "{spec}");
+                    }
+                }
+            }
+        }
+        let ordered = json!({"replicas": i32::MAX, "ordinals": {"start": i32::MAX - 1}});
+        assert_eq!(steps(ordered.clone(), ""), format!("+{}", i32::MAX - 1));
+        let parallel = json!({"replicas": i32::MAX, "podManagementPolicy": "Parallel"});
+        let told = next_steps(&ask(parallel), &members("a-a"));
+        assert_eq!((told.len(), told[0], told[1]), (BURST, Step::Create(1), Step::Create(3)));
+    }
+
+    #[test]
+    fn more_pods_than_a_burst_go_the_highest_first_sts_1() {
+        let spec = json!({"replicas": 1, "podManagementPolicy": "Parallel"});
+        let told = next_steps(&ask(spec), &members(&"A".repeat(BURST + 100)));
+        let highest = i32::try_from(BURST).unwrap() + 99;
+        assert_eq!((told.len(), told[0], told[1]), (BURST, Step::Delete(highest), Step::Delete(highest - 1)));
     }
 }

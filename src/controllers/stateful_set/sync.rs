@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::ask::{Ask, Policy};
+use super::ask::Ask;
 use super::member::{Member, Members};
 use super::plan::{Step, next_steps};
 use super::roster::Roster;
@@ -16,10 +17,14 @@ use super::{StatefulSets, identity, storage};
 use crate::api::ApiError;
 use crate::controllers::claim::claim_where;
 use crate::controllers::history::template_of;
+use crate::controllers::pod_control::BURST;
 use crate::object::owner::is_terminating;
 use crate::object::readiness::{is_terminal, phase};
 use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};
+
+/// When a set that had more to do than a turn may is looked at again.
+const NEXT_BURST: Duration = Duration::from_secs(1);
 
 /// What is done to a pod, as events tell it.
 #[derive(Clone, Copy)]
@@ -107,7 +112,8 @@ impl StatefulSets {
         self.history.truncate(known, &live, limit)
     }
 
-    /// One at a time in order; in parallel in batches that double, so that what cannot be made fails once.
+    /// Takes the steps in their order. After a pod that cannot be made no other is tried: what is refused fails
+    /// once. Pods that go still do: they may be what there is no room for.
     fn take_steps(&self, turn: &mut Turn<'_>) -> Result<(), ApiError> {
         let (set, ask, update) = (turn.set, &turn.ask, turn.update.name());
         let member = |(ordinal, seat): (i32, &mut Seat)| {
@@ -121,22 +127,26 @@ impl StatefulSets {
         let members = Members::in_order(turn.roster.seats_mut().map(member).collect());
         let turn = &*turn;
         let steps = next_steps(&turn.ask, &members);
-        let (mut rest, mut batch) = (steps.as_slice(), 1);
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(batch.min(rest.len()));
-            let mut failure = None;
-            for step in now {
-                if let Err(error) = self.take(turn, *step) {
-                    failure.get_or_insert(error);
-                }
-            }
-            if let Some(error) = failure {
-                return Err(error);
-            }
-            rest = later;
-            batch = if turn.ask.policy == Policy::Parallel { batch * 2 } else { 1 };
+        if steps.len() >= BURST {
+            // What was done comes back with its own events, but not what had to be left.
+            self.queue.add_after(set.key(), NEXT_BURST);
         }
-        Ok(())
+        let (mut may_create, mut may_delete, mut failure) = (true, true, None);
+        for step in steps {
+            let (creates, deletes) = (matches!(step, Step::Create(_)), matches!(step, Step::Delete(_)));
+            if creates && !may_create || deletes && !may_delete {
+                continue;
+            }
+            let Err(error) = self.take(turn, step) else { continue };
+            may_create &= !creates;
+            // Claims that are to go with a pod may not say so yet: it stays.
+            may_delete &= !matches!(step, Step::Mend(_));
+            // Nothing can be made in a namespace that goes, and nothing needs to be.
+            if !error.is_namespace_going() {
+                failure.get_or_insert(error);
+            }
+        }
+        failure.map_or(Ok(()), Err)
     }
 
     fn take(&self, turn: &Turn<'_>, step: Step) -> Result<(), ApiError> {
@@ -172,8 +182,7 @@ impl StatefulSets {
                 let is_condemned = false;
                 self.hand_over_claims(set, ordinal, &created, is_condemned).map(drop)
             }
-            // Nothing can be made in a namespace that goes, and nothing needs to be.
-            Err(error) if error.is_namespace_going() => Ok(()),
+            Err(error) if error.is_namespace_going() => Err(error),
             // Somebody else's pod has the name: its end brings the set back to the queue.
             Err(error) if error.is_already_exists() => Ok(()),
             Err(error) => {

@@ -44,7 +44,7 @@ impl VolumeDirectory {
     /// Makes a volume's directory, writable for everybody as a fresh volume is; one that is there stays as it is.
     pub(super) fn make(&self, path: &Path) -> io::Result<()> {
         fs::create_dir_all(&self.root)?;
-        fs::set_permissions(&self.root, fs::Permissions::from_mode(0o711))?;
+        fs::set_permissions(&self.root, fs::Permissions::from_mode(0o700))?;
         match fs::create_dir(path) {
             Ok(()) => fs::set_permissions(path, fs::Permissions::from_mode(0o777)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_directory(path) => Ok(()),

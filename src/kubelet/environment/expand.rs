@@ -1,47 +1,97 @@
 //! `$(VAR)` expansion, by Kubernetes' rules: unknown references stay as they are, `$$` is one `$`.
+//!
+//! How long a text becomes is known before it is built: references to references double with each step.
 
-/// Replaces references to `env` in `text`.
-pub fn expand(text: &str, env: &[(String, String)]) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        out.push_str(&rest[..at]);
-        let after = &rest[at + 1..];
-        if let Some(escaped) = after.strip_prefix('$') {
-            out.push('$');
-            rest = escaped;
-        } else if let Some((name, tail)) = after.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
-            match env.iter().rfind(|(known, _)| known == name) {
-                Some((_, value)) => out.push_str(value),
-                None => out.push_str(&rest[at..rest.len() - tail.len()]),
-            }
-            rest = tail;
-        } else {
-            out.push('$');
-            rest = after;
+use std::collections::HashMap;
+
+/// The values of variables by name.
+#[derive(Debug, Default)]
+pub struct Values<'e>(HashMap<&'e str, &'e str>);
+
+impl<'e> Values<'e> {
+    /// Later entries win.
+    pub fn of(env: &'e [(String, String)]) -> Self {
+        Self(env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect())
+    }
+
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<&'e str> {
+        self.0.get(name).copied()
+    }
+}
+
+/// Replaces references in `text` by what `value` says of them; how long it would be where that is over `limit` bytes,
+/// and then nothing is built.
+pub fn expand<'v>(
+    text: &str,
+    value: impl Fn(&str) -> Option<&'v str>,
+    limit: usize,
+) -> Result<String, usize> {
+    let shown = |piece: &Piece<'_>| match *piece {
+        Piece::Text(text) => text.len(),
+        Piece::Reference { name, whole } => value(name).map_or(whole.len(), str::len),
+    };
+    let length = pieces(text).map(|piece| shown(&piece)).fold(0, usize::saturating_add);
+    if length > limit {
+        return Err(length);
+    }
+    let mut out = String::with_capacity(length);
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Reference { name, whole } => match value(name) {
+                Some(value) => out.push_str(value),
+                None => out.push_str(whole),
+            },
         }
     }
-    out.push_str(rest);
-    out
+    Ok(out)
 }
 
 /// The first variable that a text refers to and nobody has set.
-pub fn unset<'t>(text: &'t str, env: &[(String, String)]) -> Option<&'t str> {
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        let after = &rest[at + 1..];
-        if let Some(escaped) = after.strip_prefix('$') {
-            rest = escaped;
-        } else if let Some((name, tail)) = after.strip_prefix('(').and_then(|inner| inner.split_once(')')) {
-            if !env.iter().any(|(known, _)| known == name) {
-                return Some(name);
-            }
-            rest = tail;
-        } else {
-            rest = after;
+pub fn unset<'t>(text: &'t str, values: &Values<'_>) -> Option<&'t str> {
+    pieces(text).find_map(|piece| match piece {
+        Piece::Reference { name, .. } if values.get(name).is_none() => Some(name),
+        _ => None,
+    })
+}
+
+enum Piece<'t> {
+    Text(&'t str),
+    Reference { name: &'t str, whole: &'t str },
+}
+
+/// A text's parts in order. Takes time in proportion to the text, however many references are left open.
+fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let last_close = text.rfind(')');
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = &text[at..];
+        if rest.is_empty() {
+            return None;
         }
-    }
-    None
+        let plain = rest.find('$').unwrap_or(rest.len());
+        if plain > 0 {
+            at += plain;
+            return Some(Piece::Text(&rest[..plain]));
+        }
+        let after = &rest[1..];
+        if after.starts_with('$') {
+            at += 2;
+            return Some(Piece::Text("$"));
+        }
+        // Only looked for where there is one: else each open reference would read the whole rest.
+        let closes = last_close.is_some_and(|last| last > at);
+        if let Some((name, _)) =
+            after.strip_prefix('(').filter(|_| closes).and_then(|inner| inner.split_once(')'))
+        {
+            let whole = &rest[..name.len() + 3];
+            at += whole.len();
+            return Some(Piece::Reference { name, whole });
+        }
+        at += 1;
+        Some(Piece::Text("$"))
+    })
 }
 
 #[cfg(test)]
@@ -54,13 +104,14 @@ mod tests {
         for (text, expected) in
             [("x/$(A)", None), ("x/$(B)/$(C)", Some("B")), ("$$(B)", None), ("$(A", None), ("$", None)]
         {
-            assert_eq!(unset(text, &env), expected, "{text}");
+            assert_eq!(unset(text, &Values::of(&env)), expected, "{text}");
         }
     }
 
     #[test]
     fn references_expand_as_kubernetes_documents_pod_13() {
         let env = vec![("A".to_string(), "1".to_string()), ("B".to_string(), "$(A)".to_string())];
+        let values = Values::of(&env);
         for (text, expected) in [
             ("$(A)", "1"),
             ("x$(A)y$(A)", "x1y1"),
@@ -70,10 +121,30 @@ mod tests {
             ("$(MISSING)-$(A)", "$(MISSING)-1"),
             ("$A $", "$A $"),
             ("$(A", "$(A"),
+            ("$(A)$(A", "1$(A"),
             ("€$(A)€", "€1€"),
             ("$()", "$()"),
         ] {
-            assert_eq!(expand(text, &env), expected, "{text}");
+            assert_eq!(expand(text, |name| values.get(name), 100).as_deref(), Ok(expected), "{text}");
         }
+    }
+
+    /// RELIABILITY-FOUND 1, SEC-2.
+    #[test]
+    fn what_is_too_long_is_measured_and_not_built() {
+        let value = "x".repeat(1 << 20);
+        let text = "$(A)".repeat(1 << 20);
+        assert_eq!(expand(&text, |_| Some(&value), 10), Err(1 << 40));
+        assert_eq!(expand("$(A)", |_| Some("12345678901"), 10), Err(11));
+        assert_eq!(expand("$(A)", |_| Some("1234567890"), 10).as_deref(), Ok("1234567890"));
+    }
+
+    /// SEC-2: a thousand thousand open references are read once, not each to the end.
+    #[test]
+    fn open_references_cost_no_more_than_text() {
+        let text = "$(".repeat(1 << 20);
+        assert_eq!(expand(&text, |_| None, usize::MAX).as_deref(), Ok(text.as_str()));
+        let closed = format!(")x{text}");
+        assert_eq!(expand(&closed, |_| None, usize::MAX).as_deref(), Ok(closed.as_str()));
     }
 }

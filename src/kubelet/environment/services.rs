@@ -2,9 +2,13 @@
 
 use k8s_openapi::api::core::v1::{Pod, Service};
 
+use super::EnvError;
 use crate::object::low_ports::LowPorts;
 use crate::object::{Key, Shared};
 use crate::reconcile::Cache;
+
+/// Takes one variable.
+type Set<'a> = dyn FnMut(String, String) -> Result<(), EnvError> + 'a;
 
 /// The services that pods of a namespace see: those of the namespace, and `default/kubernetes`.
 pub fn visible_services(services: &Cache<Service>, namespace: &str) -> Vec<Shared<Service>> {
@@ -16,7 +20,8 @@ pub fn visible_services(services: &Cache<Service>, namespace: &str) -> Vec<Share
     visible
 }
 
-/// The variables of all services with an address; without `links`, of `default/kubernetes` only.
+/// Sets the variables of all services with an address; without `links`, of `default/kubernetes` only. Ends where one
+/// cannot be set.
 ///
 /// Names have the ports that are declared, values those that are served: low ports may be moved here.
 pub(super) fn variables(
@@ -24,46 +29,48 @@ pub(super) fn variables(
     pod: &Pod,
     links: bool,
     low_ports: LowPorts,
-) -> Vec<(String, String)> {
+    set: &mut Set<'_>,
+) -> Result<(), EnvError> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let mut all = Vec::new();
     for service in services {
         let master = service.namespace() == "default" && service.name() == "kubernetes";
         // A namespace's own service of the same name comes later and wins.
         if master || (links && service.namespace() == namespace) {
-            of_service(service, low_ports, &mut all);
+            of_service(service, low_ports, set)?;
         }
     }
-    all
+    Ok(())
 }
 
-fn of_service(service: &Shared<Service>, low_ports: LowPorts, all: &mut Vec<(String, String)>) {
-    let Some(spec) = &service.spec else { return };
-    let Some(ip) = spec.cluster_ip.as_deref().filter(|ip| !ip.is_empty() && *ip != "None") else { return };
+fn of_service(service: &Shared<Service>, low_ports: LowPorts, set: &mut Set<'_>) -> Result<(), EnvError> {
+    let Some(spec) = &service.spec else { return Ok(()) };
+    let Some(ip) = spec.cluster_ip.as_deref().filter(|ip| !ip.is_empty() && *ip != "None") else {
+        return Ok(());
+    };
     let ports = spec.ports.as_deref().unwrap_or_default();
-    let Some(first) = ports.first() else { return };
+    let Some(first) = ports.first() else { return Ok(()) };
     let prefix = variable_name(service.name());
     let served = |port: i32| u16::try_from(port).map_or(port, |port| low_ports.served(port).into());
-    let mut set = |name: String, value: String| all.push((name, value));
-    set(format!("{prefix}_SERVICE_HOST"), ip.to_string());
-    set(format!("{prefix}_SERVICE_PORT"), served(first.port).to_string());
+    set(format!("{prefix}_SERVICE_HOST"), ip.to_string())?;
+    set(format!("{prefix}_SERVICE_PORT"), served(first.port).to_string())?;
     for port in ports {
         if let Some(name) = port.name.as_deref().filter(|n| !n.is_empty()) {
-            set(format!("{prefix}_SERVICE_PORT_{}", variable_name(name)), served(port.port).to_string());
+            set(format!("{prefix}_SERVICE_PORT_{}", variable_name(name)), served(port.port).to_string())?;
         }
     }
     for (index, port) in ports.iter().enumerate() {
         let protocol = port.protocol.as_deref().unwrap_or("TCP");
         let url = format!("{}://{ip}:{}", protocol.to_lowercase(), served(port.port));
         if index == 0 {
-            set(format!("{prefix}_PORT"), url.clone());
+            set(format!("{prefix}_PORT"), url.clone())?;
         }
         let port_prefix = format!("{prefix}_PORT_{}_{protocol}", port.port);
-        set(port_prefix.clone(), url);
-        set(format!("{port_prefix}_PROTO"), protocol.to_lowercase());
-        set(format!("{port_prefix}_PORT"), served(port.port).to_string());
-        set(format!("{port_prefix}_ADDR"), ip.to_string());
+        set(port_prefix.clone(), url)?;
+        set(format!("{port_prefix}_PROTO"), protocol.to_lowercase())?;
+        set(format!("{port_prefix}_PORT"), served(port.port).to_string())?;
+        set(format!("{port_prefix}_ADDR"), ip.to_string())?;
     }
+    Ok(())
 }
 
 fn variable_name(name: &str) -> String {

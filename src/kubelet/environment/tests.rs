@@ -127,3 +127,80 @@ fn missing_sources_are_config_errors_pod_13() {
         check(&container, Err(message));
     }
 }
+
+/// What a container of this pod gets from sources of any size, or what is wrong.
+fn outcome(container: &Value, config: Value, services: usize) -> Result<(), String> {
+    let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"},
+        "spec": {"containers": [container]}}))
+    .unwrap();
+    let container = pod.spec.as_ref().unwrap().containers[0].clone();
+    let config: ConfigMap =
+        serde_json::from_value(json!({"metadata": {"name": "config"}, "data": config})).unwrap();
+    let config = Shared::from_value(config);
+    let service = |n: usize| {
+        let service = json!({"metadata": {"name": format!("service-{n}"), "namespace": "ns"},
+            "spec": {"clusterIP": "127.32.0.9", "ports": [{"port": 80}]}});
+        Shared::from_value(serde_json::from_value::<Service>(service).unwrap())
+    };
+    let sources = Sources {
+        pod: &pod,
+        container: &container,
+        pod_ip: None,
+        host_ip: None,
+        low_ports: LowPorts::below(1024),
+        allocatable: &ResourceList::default(),
+        config_map: &|_| Some(config.clone()),
+        secret: &|_| None,
+        services: &|| (0..services).map(service).collect(),
+    };
+    let told = |error: EnvError| format!("{}: {error}", error.reason());
+    let env = resolve(&sources).map_err(told)?;
+    resolve_words(&container, &env).map(drop).map_err(told)
+}
+
+/// RELIABILITY-FOUND 1, SEC-2: what no program can be started with is refused before it is built, from every source.
+#[test]
+fn an_environment_that_no_program_can_be_started_with_is_an_error_and_never_built() {
+    let doubling: Vec<Value> = std::iter::once(json!({"name": "E0", "value": "x".repeat(1000)}))
+        .chain((1..=40).map(|n| json!({"name": format!("E{n}"), "value": format!("$(E{0})$(E{0})", n - 1)})))
+        .collect();
+    let kib = |n: usize| "x".repeat(n << 10);
+    let large: serde_json::Map<String, Value> = (0..9).map(|n| (format!("k{n}"), json!(kib(100)))).collect();
+    let from = |n: usize| {
+        let from: Vec<Value> =
+            (0..n).map(|n| json!({"prefix": format!("P{n}_"), "configMapRef": {"name": "config"}})).collect();
+        json!({"name": "c", "envFrom": from})
+    };
+    let one_string = "CreateContainerError: variable E8 is 256000 bytes long; a program is started with at most \
+                      131071 in one string";
+    let words = |words: usize| {
+        json!({"name": "c", "args": vec!["$(A)$(A)"; words],
+        "env": [{"name": "A", "value": kib(60)}]})
+    };
+    for (case, container, config, services, expected) in [
+        ("doubling", json!({"name": "c", "env": doubling}), json!({}), 0, Err(one_string)),
+        ("two config maps", from(2), Value::Object(large.clone()), 0, Ok(())),
+        ("a hundred config maps", from(100), Value::Object(large), 0, Err("reached at variable P2_k2")),
+        ("a large key", from(1), json!({"k": kib(129)}), 0, Err("variable P0_k is 132096 bytes long")),
+        ("arguments", words(16), json!({}), 0, Ok(())),
+        ("too many arguments", words(17), json!({}), 0, Err("reached at args[16]")),
+        (
+            "a large argument",
+            json!({"name": "c", "command": ["sh", "$(A)$(A)$(A)"], "env": [{"name": "A", "value": kib(60)}]}),
+            json!({}),
+            0,
+            Err("command[1] is 184320 bytes long"),
+        ),
+        ("services", json!({"name": "c"}), json!({}), 1000, Ok(())),
+        ("too many services", json!({"name": "c"}), json!({}), 20_000, Err("enableServiceLinks: false")),
+    ] {
+        match (outcome(&container, config, services), expected) {
+            (Ok(()), Ok(())) => {}
+            (Err(text), Err(part)) => assert!(
+                text.starts_with("CreateContainerError: ") && text.contains(part) && text.len() < 300,
+                "{case}: {text}"
+            ),
+            (found, expected) => panic!("{case}: {found:?} is not {expected:?}"),
+        }
+    }
+}

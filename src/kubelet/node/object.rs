@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use super::machine_ids::MachineIds;
 use super::{Node, NodeConfig};
 use crate::api::{ApiError, DeleteOptions};
 use crate::base::clock::{since, time};
@@ -52,11 +53,13 @@ pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) 
     }
 }
 
-/// Whether the Node object says that the node is Ready, and which images it has.
+/// Whether the Node object says whether the node is Ready, which images it has, and what pods may have of it.
 fn is_told(engine: &Engine, node: &Node) -> bool {
     let Ok(object) = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
     let Some(status) = &object.status else { return false };
-    is_ready(&object) && status.images == images(node)
+    is_ready(&object) == node.health.failure().is_none()
+        && status.images == images(node)
+        && status.allocatable.as_ref() == Some(&allocatable(node, status))
 }
 
 /// Writes the Node object as it should be; creates it when it is not there.
@@ -198,9 +201,9 @@ fn status(node: &Node, old: &NodeStatus, now: Timestamp) -> NodeStatus {
             address("InternalIP", config.ip.to_string()),
             address("Hostname", config.name.clone()),
         ]),
-        allocatable: Some(with_others(old.allocatable.as_ref(), &config.capacity)),
+        allocatable: Some(allocatable(node, old)),
         capacity: Some(with_others(old.capacity.as_ref(), &config.capacity)),
-        conditions: Some(conditions(old, &node.eviction.conditions(), now)),
+        conditions: Some(conditions(old, &node.eviction.conditions(), node.health.failure(), now)),
         images: images(node),
         node_info: Some(system_info(node.runtime.as_ref(), &config.name)),
         ..old.clone()
@@ -215,20 +218,33 @@ fn with_others(old: Option<&ResourceList>, own: &ResourceList) -> ResourceList {
     all
 }
 
+/// What pods may have of the node: all that it has, what others have advertised in its capacity included.
+fn allocatable(node: &Node, old: &NodeStatus) -> ResourceList {
+    with_others(old.capacity.as_ref(), &node.config.capacity)
+}
+
 /// What `status.images` should say; none when there are none.
 fn images(node: &Node) -> Option<Vec<ContainerImage>> {
     let images = node.images.lock().status(node.runtime.loaded_images());
     (!images.is_empty()).then_some(images)
 }
 
-fn conditions(old: &NodeStatus, pressure: &[Condition], now: Timestamp) -> Vec<NodeCondition> {
+fn conditions(
+    old: &NodeStatus,
+    pressure: &[Condition],
+    failure: Option<String>,
+    now: Timestamp,
+) -> Vec<NodeCondition> {
     let mut all = old.conditions.clone().unwrap_or_default();
     let short = Condition::ALL.map(|condition| {
         let holds = pressure.contains(&condition);
         let (reason, message) = condition.told(holds);
-        (condition.text(), if holds { "True" } else { "False" }, reason, message)
+        (condition.text(), if holds { "True" } else { "False" }, reason, message.to_string())
     });
-    let ready = ("Ready", "True", "KubeletReady", "kubelet is posting ready status");
+    let ready = match failure {
+        None => ("Ready", "True", "KubeletReady", "kubelet is posting ready status".to_string()),
+        Some(failure) => ("Ready", "False", "KubeletNotReady", failure),
+    };
     for (type_, status, reason, message) in short.into_iter().chain([ready]) {
         let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
             all.push(NodeCondition { type_: type_.into(), ..NodeCondition::default() });
@@ -240,7 +256,7 @@ fn conditions(old: &NodeStatus, pressure: &[Condition], now: Timestamp) -> Vec<N
             condition.last_transition_time = Some(time(now));
         }
         condition.reason = Some(reason.into());
-        condition.message = Some(message.into());
+        condition.message = Some(message);
         condition.last_heartbeat_time = Some(time(now));
     }
     all
@@ -248,27 +264,20 @@ fn conditions(old: &NodeStatus, pressure: &[Condition], now: Timestamp) -> Vec<N
 
 fn system_info(runtime: &dyn Runtime, name: &str) -> NodeSystemInfo {
     let uname = rustix::system::uname();
-    let machine = machine_id(name);
+    let ids = MachineIds::of_node(name);
     NodeSystemInfo {
         architecture: architecture().into(),
-        boot_id: machine.clone(),
+        boot_id: ids.boot,
         container_runtime_version: runtime.version(),
         kernel_version: uname.release().to_string_lossy().into_owned(),
         kube_proxy_version: String::new(),
         kubelet_version: KUBELET_VERSION.into(),
-        machine_id: machine.clone(),
+        machine_id: ids.machine,
         operating_system: operating_system().into(),
         os_image: os_image(),
-        system_uuid: machine,
+        system_uuid: ids.system,
         ..NodeSystemInfo::default()
     }
-}
-
-/// An id of its own for each node of this machine, the same on every start.
-fn machine_id(name: &str) -> String {
-    use sha2::{Digest, Sha256};
-    let digest = format!("{:x}", Sha256::digest(format!("podium node {name}")));
-    digest[..32].to_string()
 }
 
 fn os_image() -> String {

@@ -19,12 +19,15 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 
 use super::{ContainerId, ContainerRecord, ContainerSpec, PodUid, PulledImage, RuntimeError, RuntimeEvent};
 use crate::kubelet::images::{Catalogue, ImageReference, ResolveError};
 use state::State;
+
+/// A call that hangs fails after the time of a CRI request.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Where a runtime reads the wall clock.
 pub type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -77,6 +80,10 @@ pub struct HollowRuntime {
     /// Wakes the task that ends containers when an earlier end was planned.
     planned: Arc<Notify>,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
+    /// Calls are answered; otherwise they wait.
+    answers: watch::Sender<bool>,
+    /// Why sandboxes cannot be removed, and how often that was tried.
+    stuck: Mutex<Option<(String, u64)>>,
 }
 
 impl HollowRuntime {
@@ -100,7 +107,35 @@ impl HollowRuntime {
             state: Arc::new(Mutex::new(state)),
             planned: Arc::new(Notify::new()),
             events: Mutex::new(Some(receiver)),
+            answers: watch::Sender::new(true),
+            stuck: Mutex::default(),
         }
+    }
+
+    /// From now on calls are answered, or hang like those of a host that was stopped; for faults and tests.
+    pub fn set_answering(&self, answers: bool) {
+        self.answers.send_replace(answers);
+    }
+
+    /// From now on sandboxes cannot be removed, for this reason; for faults and tests.
+    pub fn refuse_removals(&self, why: Option<&str>) {
+        *self.stuck.lock() = why.map(|why| (why.to_owned(), 0));
+    }
+
+    /// How many removals were refused since then.
+    pub fn refused_removals(&self) -> u64 {
+        self.stuck.lock().as_ref().map_or(0, |(_, times)| *times)
+    }
+
+    /// Waits while the runtime hangs.
+    async fn answering(&self) -> Result<(), RuntimeError> {
+        let answers = self.answers.subscribe();
+        if *answers.borrow() {
+            return Ok(());
+        }
+        let mut waiting = answers;
+        let answered = tokio::time::timeout(REQUEST_TIMEOUT, waiting.wait_for(|answers| *answers)).await;
+        answered.map(drop).map_err(|_| RuntimeError::Host(format!("no answer within {REQUEST_TIMEOUT:?}")))
     }
 
     /// Ends a container as if its main process had exited: for tests and fault injection.

@@ -13,6 +13,7 @@ mod kept;
 mod memory;
 mod process;
 mod protocol;
+pub mod running;
 
 #[cfg(target_os = "linux")]
 pub use host::node_host_main;
@@ -90,7 +91,13 @@ pub struct Security {
     pub no_new_privileges: bool,
     /// Root must not be whom it runs as (`runAsNonRoot`).
     pub non_root: bool,
-    /// Capabilities taken away, by name (`NET_RAW`, `ALL`), where there are any.
+    /// It keeps all of root's capabilities (`privileged`), where there are any.
+    #[serde(default)]
+    pub privileged: bool,
+    /// Capabilities beside containerd's defaults, by name (`NET_ADMIN`, `ALL`), where there are any.
+    #[serde(default)]
+    pub add_capabilities: Vec<String>,
+    /// Capabilities taken away, by name.
     pub drop_capabilities: Vec<String>,
 }
 
@@ -245,6 +252,13 @@ pub struct SandboxRecord {
     pub containers: Vec<ContainerRecord>,
 }
 
+impl SandboxRecord {
+    /// Something of the pod lives: the sandbox, or a process that is left of it.
+    pub fn is_alive(&self) -> bool {
+        self.ready || self.containers.iter().any(|container| container.exit.is_none())
+    }
+}
+
 /// Something happened that the kubelet should look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuntimeEvent {
@@ -337,6 +351,9 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// The next events; ends when the runtime is gone. Only one receiver exists: the first caller's.
     fn events(&self) -> tokio::sync::mpsc::Receiver<RuntimeEvent>;
+
+    /// Answers while the runtime does (CRI's `Status`); an error, or nothing for a while, where it does not.
+    fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>>;
 
     /// Every sandbox and container the node has, running or not.
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>>;

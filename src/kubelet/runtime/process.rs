@@ -7,19 +7,15 @@
 
 mod calls;
 mod connection;
+mod kill;
 mod session;
 
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
-use rustix::process::{Signal, pidfd_send_signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::protocol::{Ask, Launch};
@@ -51,6 +47,12 @@ pub struct ProcessConfig {
     pub cgroups: bool,
     /// How many processes a pod may have (`podPidsLimit`), where there are control groups.
     pub pod_pids_limit: Option<u64>,
+    /// How long a host lives on that no control plane claims.
+    pub unclaimed: Duration,
+    /// How long the host may take to answer; a command gets this on top of its own time.
+    pub request_timeout: Duration,
+    /// How long the host may take to say that it is there.
+    pub status_timeout: Duration,
 }
 
 /// A runtime whose containers are processes held by a host process.
@@ -67,16 +69,23 @@ fn host_error(what: impl std::fmt::Display) -> RuntimeError {
 impl ProcessRuntime {
     /// Connects to the node's host, starting it if none runs.
     pub async fn start(config: ProcessConfig, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
-        let shared = Arc::new(Shared {
-            config,
-            link: Mutex::new(None),
-            isolation: Mutex::default(),
-            memory: Mutex::default(),
-            host: Mutex::new(None),
-            child: Mutex::new(None),
-            closing: Mutex::new(false),
-            ended: watch::Sender::new(false),
-        });
+        Self::over(Shared::new(config), catalogue).await
+    }
+
+    /// Ends the host of a directory with all it holds, also one that does not answer; an error means that something
+    /// may still run.
+    pub async fn end(config: ProcessConfig, catalogue: Arc<Catalogue>) -> Result<(), RuntimeError> {
+        let shared = Shared::new(config);
+        match Self::over(shared.clone(), catalogue).await {
+            Ok(runtime) => runtime.shutdown().await,
+            Err(error) => {
+                tracing::warn!(dir = %shared.config.state_dir.display(), "{error}: it is killed with all it holds");
+                tokio::task::spawn_blocking(move || shared.kill()).await.map_err(host_error)?
+            }
+        }
+    }
+
+    async fn over(shared: Arc<Shared>, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
         let (events, receiver) = mpsc::channel(256);
         let stream = shared.connect_or_start().await?;
         let requests = shared.open_link();
@@ -84,20 +93,38 @@ impl ProcessRuntime {
         Ok(Self { shared, events: Mutex::new(Some(receiver)), catalogue, connection })
     }
 
-    /// Kills every container, ends the host, and answers once nothing is left.
+    /// Kills every container, ends the host, and answers once nothing is left. A host that does not answer, or not in
+    /// time, is killed with all it holds; an error means that something may still run.
     pub async fn shutdown(&self) -> Result<(), RuntimeError> {
         *self.shared.closing.lock() = true;
-        let result = self.shared.ask(Ask::Shutdown).await.map(drop);
-        // The host hangs up by ending.
-        let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
-        let (host, child) = (self.shared.host.lock().take(), self.shared.child.lock().take());
-        let waited = tokio::task::spawn_blocking(move || {
-            // A host that an earlier control plane started has another parent: it is only seen to end.
-            host.as_ref().map_or(Ok(()), end_or_kill)?;
-            child.map_or(Ok(()), wait_or_kill)
-        });
-        waited.await.map_err(host_error)?.map_err(host_error)?;
-        result
+        let asked = async {
+            self.shared.status().await?;
+            self.shared.ask(Ask::Shutdown).await?;
+            // The host hangs up by ending.
+            let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
+            Ok::<(), RuntimeError>(())
+        };
+        let ended = match tokio::time::timeout(self.shared.config.request_timeout, asked).await {
+            Ok(ended) => ended,
+            Err(_) => Err(host_error("it does not end")),
+        };
+        let shared = self.shared.clone();
+        let waited = match ended {
+            Ok(()) => tokio::task::spawn_blocking(move || shared.wait_for_end()).await,
+            Err(error) => {
+                let dir = self.shared.config.state_dir.display();
+                tracing::warn!(%dir, "{error}: it is killed with all it holds");
+                tokio::task::spawn_blocking(move || shared.kill()).await
+            }
+        };
+        waited.map_err(host_error)?
+    }
+
+    /// Kills the host with all that it holds, at once and whatever it does; blocks until nothing is left, for some
+    /// seconds at most. An error means that something may still run.
+    pub fn kill(&self) -> Result<(), RuntimeError> {
+        *self.shared.closing.lock() = true;
+        self.shared.kill()
     }
 
     fn launch(spec: ContainerSpec, image: ResolvedImage) -> Launch {
@@ -133,30 +160,6 @@ fn command_line(command: &[String], args: &[String], entrypoint: &[String], cmd:
         (true, true) => (entrypoint, cmd),
     };
     [program, rest].concat()
-}
-
-/// Waits until the process behind a handle has ended. A host that does not by itself has lost its mind.
-fn end_or_kill(host: &OwnedFd) -> std::io::Result<()> {
-    let ended = |patience: Option<&Timespec>| {
-        retry_on_intr(|| poll(&mut [PollFd::new(host, PollFlags::IN)], patience)).map(|ready| ready > 0)
-    };
-    if !ended(Some(&Timespec { tv_sec: 5, tv_nsec: 0 }))? {
-        pidfd_send_signal(host, Signal::KILL)?;
-        ended(None)?;
-    }
-    Ok(())
-}
-
-/// The same of a child, which is reaped as well.
-fn wait_or_kill(mut child: Child) -> std::io::Result<()> {
-    for _ in 0..1000 {
-        if child.try_wait()?.is_some() {
-            return Ok(());
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.kill()?;
-    child.wait().map(drop)
 }
 
 #[cfg(test)]

@@ -24,8 +24,19 @@ use crate::kubelet::images::Program;
 /// Both sides must have the same.
 pub(super) const VERSION: u32 = 3;
 
-/// Longer frames are nonsense.
-const FRAME_LIMIT: u32 = 64 << 20;
+/// Longer requests are refused before they are sent. The largest there is starts a container: what a program can be
+/// started with (2 MiB), six bytes for each where all are control characters, and what the rest of a manifest can say.
+pub(super) const REQUEST_LIMIT: usize = 16 << 20;
+
+/// Longer answers are refused before they are sent. The largest there is lists a node: twelve thousand ended pods with
+/// messages of 4 KiB.
+pub(super) const ANSWER_LIMIT: usize = 64 << 20;
+
+/// Pieces of a session's streams are no longer; what a client sends at once is cut.
+const PIECE_LIMIT: usize = 64 << 10;
+
+/// A host of another time may send longer pieces, within reason.
+const SESSION_LIMIT: usize = 1 << 20;
 
 /// The first frame of a connection, from the kubelet's side.
 #[derive(Debug, Serialize, Deserialize)]
@@ -96,6 +107,18 @@ pub(super) struct Launch {
     pub(super) image_root: Option<PathBuf>,
 }
 
+impl Launch {
+    /// What may be written down of it. Values of variables may come from Secrets, and so may words of a command: a
+    /// host after this one needs neither, for what this one runs ends with it.
+    pub(super) fn without_values(&self) -> Self {
+        let mut written = self.clone();
+        written.argv.clear();
+        let spec = &mut written.spec;
+        (spec.env, spec.command, spec.args) = (Vec::new(), Vec::new(), Vec::new());
+        written
+    }
+}
+
 /// One request on a control connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
@@ -157,38 +180,72 @@ pub(super) enum FromHost {
     PodChanged(PodUid),
 }
 
+/// A frame as it is sent; an error where it would be longer than `limit`, and then no more than that was built.
+pub(super) fn encode(value: &impl Serialize, limit: usize) -> std::io::Result<Vec<u8>> {
+    let mut frame = Frame { bytes: vec![0; LENGTH_BYTES], limit: limit.saturating_add(LENGTH_BYTES) };
+    serde_json::to_writer(&mut frame, value)?;
+    let mut bytes = frame.bytes;
+    let length = u32::try_from(bytes.len() - LENGTH_BYTES).map_err(std::io::Error::other)?;
+    bytes[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+    Ok(bytes)
+}
+
+const LENGTH_BYTES: usize = 4;
+
+/// Grows to its limit.
+struct Frame {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl std::io::Write for Frame {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        if piece.len() > self.limit - self.bytes.len() {
+            let limit = self.limit - LENGTH_BYTES;
+            return Err(std::io::Error::other(format!("a frame of more than {limit} bytes is not sent")));
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Writes one JSON frame.
 pub(super) async fn write_json<W: AsyncWrite + Unpin>(
     writer: &mut W,
     value: &impl Serialize,
+    limit: usize,
 ) -> std::io::Result<()> {
-    let body = serde_json::to_vec(value)?;
-    let mut frame = Vec::with_capacity(body.len() + 4);
-    frame.extend_from_slice(&u32::try_from(body.len()).map_err(std::io::Error::other)?.to_be_bytes());
-    frame.extend_from_slice(&body);
-    writer.write_all(&frame).await
+    writer.write_all(&encode(value, limit)?).await
 }
 
 /// Reads one JSON frame; none at a clean end.
 pub(super) async fn read_json<R: AsyncRead + Unpin, T: DeserializeOwned>(
     reader: &mut R,
+    limit: usize,
 ) -> std::io::Result<Option<T>> {
-    let Some(body) = read_frame(reader).await? else { return Ok(None) };
+    let Some(body) = read_frame(reader, limit).await? else { return Ok(None) };
     serde_json::from_slice(&body).map(Some).map_err(std::io::Error::other)
 }
 
 /// Reads a length and as many bytes; none at a clean end.
-pub(super) async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R) -> std::io::Result<Option<Vec<u8>>> {
-    let mut length = [0; 4];
+pub(super) async fn read_frame<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    limit: usize,
+) -> std::io::Result<Option<Vec<u8>>> {
+    let mut length = [0; LENGTH_BYTES];
     if reader.read(&mut length[..1]).await? == 0 {
         return Ok(None);
     }
     reader.read_exact(&mut length[1..]).await?;
-    let length = u32::from_be_bytes(length);
-    if length > FRAME_LIMIT {
+    let length = u32::from_be_bytes(length) as usize;
+    if length > limit {
         return Err(std::io::Error::other(format!("a frame of {length} bytes")));
     }
-    let mut body = vec![0; length as usize];
+    let mut body = vec![0; length];
     reader.read_exact(&mut body).await?;
     Ok(Some(body))
 }
@@ -221,7 +278,7 @@ async fn read_session_frame<R: AsyncRead + Unpin>(reader: &mut R) -> std::io::Re
     if reader.read(&mut kind).await? == 0 {
         return Ok(None);
     }
-    let body = read_frame(reader).await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    let body = read_frame(reader, SESSION_LIMIT).await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
     Ok(Some((kind[0], body.into())))
 }
 
@@ -231,7 +288,13 @@ pub(super) async fn write_input<W: AsyncWrite + Unpin>(
     input: &SessionInput,
 ) -> std::io::Result<()> {
     match input {
-        SessionInput::Stdin(bytes) => write_session_frame(writer, kind::STDIN, bytes).await,
+        SessionInput::Stdin(bytes) if bytes.is_empty() => write_session_frame(writer, kind::STDIN, &[]).await,
+        SessionInput::Stdin(bytes) => {
+            for piece in bytes.chunks(PIECE_LIMIT) {
+                write_session_frame(writer, kind::STDIN, piece).await?;
+            }
+            Ok(())
+        }
         SessionInput::StdinClosed => write_session_frame(writer, kind::STDIN_CLOSED, &[]).await,
         SessionInput::Resize(size) => {
             let [c1, c2] = size.columns.to_be_bytes();
@@ -327,6 +390,34 @@ mod tests {
     #[tokio::test]
     async fn absurd_lengths_are_refused() {
         let mut reader = &[0xff; 8][..];
-        assert!(read_frame(&mut reader).await.is_err());
+        assert!(read_frame(&mut reader, ANSWER_LIMIT).await.is_err());
+    }
+
+    /// RELIABILITY-FOUND 2: the sender learns of it, not the receiver.
+    #[tokio::test]
+    async fn a_frame_over_the_limit_is_refused_before_it_is_sent() {
+        let text = "x".repeat(98);
+        assert_eq!(encode(&text, 100).unwrap().len(), 104);
+        let mut wire = Vec::new();
+        write_json(&mut wire, &text, 100).await.unwrap();
+        assert_eq!(read_json::<_, String>(&mut &wire[..], 100).await.unwrap(), Some(text));
+        wire.clear();
+        let error = write_json(&mut wire, &"x".repeat(99), 100).await.unwrap_err();
+        assert_eq!(error.to_string(), "a frame of more than 100 bytes is not sent");
+        assert!(wire.is_empty());
+    }
+
+    /// RELIABILITY-FOUND 2: what a client sends at once does not have to fit into the host's memory.
+    #[tokio::test]
+    async fn input_of_any_length_is_cut_into_pieces() {
+        let bytes = Bytes::from(vec![7; 3 * PIECE_LIMIT + 1]);
+        let mut wire = Vec::new();
+        write_input(&mut wire, &SessionInput::Stdin(bytes.clone())).await.unwrap();
+        let (mut reader, mut read) = (&wire[..], Vec::new());
+        while let Some(SessionInput::Stdin(piece)) = read_input(&mut reader).await.unwrap() {
+            assert!(piece.len() <= PIECE_LIMIT);
+            read.extend_from_slice(&piece);
+        }
+        assert_eq!(read, bytes);
     }
 }

@@ -133,7 +133,8 @@ impl View<'_> {
             ready,
             started: Some(started),
             state: Some(state),
-            last_state: last.map(|t| ContainerState { terminated: Some(t), ..ContainerState::default() }),
+            // Empty where there is none, as Kubernetes tells it.
+            last_state: Some(ContainerState { terminated: last, ..ContainerState::default() }),
             resources: self.actuated(role, container, record),
             allocated_resources: self.given(role, container).and_then(|r| r.requests.clone()),
             volume_mounts: mounts(container, self.observed.own_mounts),
@@ -183,6 +184,7 @@ impl View<'_> {
             name: container.name.clone(),
             image: container.image.clone().unwrap_or_default(),
             state: Some(self.waiting(container, initializing)),
+            last_state: Some(ContainerState::default()),
             started: Some(false),
             ready: false,
             restart_count: before.map_or(0, |b| b.restart_count),
@@ -359,7 +361,10 @@ pub(super) fn settle(pod: &Pod, observed: &Observed, status: &mut PodStatus) {
     let begun = lists.into_iter().flatten().flatten().any(|s| s.container_id.is_some());
     let init_done = spec::init_containers(pod).all(|(role, c)| {
         let found = status.init_container_statuses.iter().flatten().find(|s| s.name == c.name);
-        found.is_some_and(|s| init_done(role, s) || s.state.as_ref().is_some_and(|s| s.terminated.is_some()))
+        // A sidecar ends after the others; any other that has ended badly kept them from beginning.
+        let ended = found.and_then(|s| s.state.as_ref()?.terminated.as_ref());
+        let ended_well = ended.is_some_and(|ended| role == Role::Sidecar || ended.exit_code == 0);
+        found.is_some_and(|s| init_done(role, s)) || ended_well
     });
     if !begun || !init_done {
         return;

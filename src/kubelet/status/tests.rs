@@ -200,6 +200,26 @@ fn phases_only_go_forward_pod_1() {
     assert_eq!(target.reason.as_deref(), Some("TerminationByKubelet"));
 }
 
+/// CONFORMANCE-FOUND "should not start app containers and fail the pod if init containers fail on a RestartNever pod",
+/// INIT-1: what an init container kept from beginning is told as waiting for it, and not as lost.
+#[test]
+fn what_never_began_waits_for_ever_when_an_init_container_has_failed() {
+    let pod = pod(json!({"restartPolicy": "Never", "initContainers": [{"name": "i"}, {"name": "j"}],
+        "containers": [{"name": "a"}]}));
+    let shown = |containers: &[(&str, Option<i32>)]| {
+        let mut seen = observed(&pod, containers);
+        seen.stop = Some(PodStop { cause: StopCause::Completed, began: at(6), grace: Duration::ZERO });
+        let status = compose(&pod, &seen);
+        let app = status.container_statuses.unwrap().remove(0).state.unwrap();
+        let waiting = app.waiting.and_then(|w| w.reason);
+        let reason = waiting.or_else(|| app.terminated.and_then(|t| t.reason));
+        format!("{} {}", status.phase.unwrap(), reason.unwrap())
+    };
+    assert_eq!(shown(&[("i", Some(1))]), "Failed PodInitializing");
+    assert_eq!(shown(&[("i", Some(0)), ("j", Some(1))]), "Failed PodInitializing");
+    assert_eq!(shown(&[("i", Some(0)), ("j", Some(0))]), "Failed ContainerStatusUnknown");
+}
+
 /// POD-11.
 #[test]
 fn quality_of_service_follows_requests_and_limits_pod_11() {

@@ -22,16 +22,14 @@ impl Engine {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod) else { return };
         if !self.take_quietly(pod, slot, &answer) {
-            slot.notes.push(Note::Probe(answer));
+            slot.inbox.note(Note::Probe(answer));
             self.start_pass(pod, slot);
         }
     }
 
     /// Takes an answer that changes nothing but when the container is asked again; false leaves it to a pass.
     fn take_quietly(&self, pod: &PodUid, slot: &mut Slot, answer: &Answer) -> bool {
-        let Some(state) = slot.state.as_mut().filter(|_| slot.notes.is_empty() && !slot.dirty) else {
-            return false;
-        };
+        let Some(state) = slot.state.as_mut().filter(|_| !slot.inbox.has_news()) else { return false };
         let Answer { container, id, kind, outcome } = answer;
         let runs = state.observed.latest(container).is_some_and(|r| r.id == *id && r.exit.is_none());
         let quiet =

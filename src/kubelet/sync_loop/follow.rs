@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Engine, Slot};
+use super::{Engine, Slot, revision};
 use crate::api::{ChangeKind, Visibility};
 use crate::kubelet::static_pods::is_static;
-use crate::object::{Kind, Shared};
+use crate::object::{Kind, Revision, Shared};
 
 /// Follows the pods of all nodes; only durable changes, since processes leave the control plane's memory.
 pub(super) async fn follow(engine: Arc<Engine>) {
@@ -20,7 +20,7 @@ pub(super) async fn follow(engine: Arc<Engine>) {
         if engine.api.durable(snapshot.revision).await.is_err() {
             tracing::error!("the pods' objects are not durable: no pod is started until they are");
         }
-        engine.lose_all_but(&pods);
+        engine.lose_all_but(&pods, snapshot.revision);
         for pod in &pods {
             engine.see(pod);
         }
@@ -38,16 +38,19 @@ pub(super) async fn follow(engine: Arc<Engine>) {
 }
 
 impl Engine {
-    /// After a gap in the watch: what is not in the list any more is gone.
-    fn lose_all_but(self: &Arc<Self>, listed: &[Shared<Pod>]) {
+    /// After a gap in the watch: what is not in the list any more is gone. What is newer than the list says nothing
+    /// by not being in it: another list or a write of our own has shown it.
+    fn lose_all_but(self: &Arc<Self>, listed: &[Shared<Pod>], at: Revision) {
         let listed: HashSet<&str> = listed.iter().map(Shared::uid).collect();
         let lost: Vec<Shared<Pod>> = {
             let pods = self.pods.lock();
             // Of a static pod only the mirror can be lost.
             let shown = |slot: &Slot| {
-                if is_static(&slot.pod) { slot.mirror.object.clone() } else { Some(slot.pod.clone()) }
+                let pod = slot.inbox.pod();
+                if is_static(pod) { slot.mirror.object.clone() } else { Some(pod.clone()) }
             };
-            pods.values().filter_map(shown).filter(|pod| !listed.contains(pod.uid())).collect()
+            let lost = |pod: &Shared<Pod>| revision(pod) <= at && !listed.contains(pod.uid());
+            pods.values().filter_map(shown).filter(lost).collect()
         };
         for pod in lost {
             self.lose(&pod);

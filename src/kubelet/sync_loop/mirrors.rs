@@ -20,7 +20,7 @@ impl Engine {
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
             if slot.mirror.hear(mirror) {
-                slot.dirty = true;
+                slot.inbox.look_again();
                 self.start_pass(&uid, slot);
             }
             return;
@@ -40,7 +40,8 @@ impl Engine {
     ) {
         let mut pods = self.pods.lock();
         let key = pod.key();
-        let taken = pods.values().any(|s| s.node.config.name == node.config.name && s.pod.key() == key);
+        let taken =
+            pods.values().any(|s| s.node.config.name == node.config.name && s.inbox.pod().key() == key);
         if taken {
             return;
         }
@@ -55,18 +56,18 @@ impl Engine {
     pub(in crate::kubelet) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
         let now = self.clock.now();
         let mut pods = self.pods.lock();
-        let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(&s.pod));
+        let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(s.inbox.pod()));
         for (uid, slot) in here.filter(|(uid, _)| !kept.contains(uid.as_str())) {
-            if slot.pod.metadata.deletion_timestamp.is_some() {
+            let known = slot.inbox.pod();
+            if known.metadata.deletion_timestamp.is_some() {
                 continue;
             }
-            let grace = spec::grace(&slot.pod);
-            let mut pod = Pod::clone(&slot.pod);
+            let grace = spec::grace(known);
+            let mut pod = Pod::clone(known);
             let end = saturating_after(now, grace);
             pod.metadata.deletion_timestamp = Some(time(end));
             pod.metadata.deletion_grace_period_seconds = i64::try_from(grace.as_secs()).ok();
-            slot.pod = Shared::from_value(pod);
-            slot.dirty = true;
+            slot.inbox.replace(Shared::from_value(pod));
             self.start_pass(uid, slot);
         }
     }
@@ -81,12 +82,17 @@ impl Engine {
     ) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod.uid()) else { return };
-        if slot.pod.status != pod.status {
-            let mut kept = Pod::clone(&slot.pod);
+        if slot.inbox.pod().status != pod.status {
+            let mut kept = Pod::clone(slot.inbox.pod());
             kept.status.clone_from(&pod.status);
-            slot.pod = Shared::from_value(kept);
+            slot.inbox.keep(Shared::from_value(kept));
         }
+        // The status may have been written onto a mirror that somebody had deleted by then.
+        let deleted = mirror.as_ref().is_some_and(|mirror| mirror.metadata.deletion_timestamp.is_some());
         slot.mirror.keep(known, mirror);
+        if deleted && pod.metadata.deletion_timestamp.is_none() {
+            slot.inbox.look_again();
+        }
     }
 
     /// The mirror of a static pod as it was seen last.
@@ -101,7 +107,7 @@ impl Engine {
         if let Some(slot) = pods.get_mut(&uid)
             && slot.mirror.lose(mirror)
         {
-            slot.dirty = true;
+            slot.inbox.look_again();
             self.start_pass(&uid, slot);
         }
     }

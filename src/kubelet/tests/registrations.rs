@@ -88,3 +88,42 @@ async fn it_is_known_when_pods_have_left_a_node_node_6() {
     assert!(scene.api.get(Kind::Pod, &key).is_err());
     scene.tasks.stop().await;
 }
+
+/// CONFORMANCE-FOUND "validates basic preemption works", NODE-1: an extended resource is advertised by patching the
+/// node's capacity, and taken back the same way; the kubelet says that pods may have it.
+#[tokio::test(start_paused = true)]
+async fn an_extended_resource_in_the_capacity_may_be_had_by_pods() {
+    let scene = Scene::with_capacity(json!({"cpu": "4"})).await;
+    let key = Key::new("", "n1");
+    let advertise = |quantity: Option<&str>| {
+        scene
+            .api
+            .modify_status::<NodeObject>(&key, |node| {
+                let status = node.status.get_or_insert_default();
+                let capacity = status.capacity.get_or_insert_default();
+                capacity.remove("example.com/gpu");
+                capacity.extend(
+                    quantity
+                        .map(|q| ("example.com/gpu".to_owned(), serde_json::from_value(json!(q)).unwrap())),
+                );
+                Ok(())
+            })
+            .unwrap();
+    };
+    let may_be_had = || {
+        let node = scene.api.get_as::<NodeObject>(&key).unwrap();
+        let allocatable = node.status.as_ref().and_then(|s| s.allocatable.clone()).unwrap_or_default();
+        assert_eq!(allocatable["cpu"].0, "4");
+        allocatable.get("example.com/gpu").map(|q| q.0.clone())
+    };
+    for quantity in [Some("5"), Some("7"), None] {
+        advertise(quantity);
+        let told = async {
+            while may_be_had().as_deref() != quantity {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        assert!(tokio::time::timeout(Duration::from_secs(15), told).await.is_ok(), "{quantity:?}");
+    }
+    scene.tasks.stop().await;
+}

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use super::{After, Pass};
+use crate::base::clock::saturating_after;
 use crate::kubelet::observed::HookState;
 use crate::kubelet::runtime::ContainerId;
 use crate::kubelet::sync_loop::{Answer, Note};
@@ -44,12 +45,17 @@ impl Pass<'_> {
             attempt.probes.asked(kind);
         }
         let target = self.target(id.clone());
+        let started_at = self.latest(name).map_or_else(|| self.now(), |record| record.started_at);
+        let blameless_until = saturating_after(started_at, self.engine.timings.pod_relist.0);
         let (engine, pod, name) = (self.engine.clone(), self.pod.clone(), name.to_string());
         self.node.tasks.spawn("probe", async move {
             let container = spec::container(&pod, &name).map(|(_, container)| container);
             let asked = container.as_ref().and_then(|container| Some((container, kind.of(container)?)));
             let outcome = match asked {
-                Some((container, asked)) => probe::check::ask(&target, container, asked).await,
+                Some((container, asked)) => {
+                    let ask = || probe::check::ask(&target, container, asked);
+                    probe::early::ask(&engine.clock, asked, blameless_until, ask).await
+                }
                 None => probe::ProbeOutcome::Success,
             };
             engine.answered(&pod.uid().to_string(), Answer { container: name, id, kind, outcome });

@@ -2,11 +2,12 @@
 
 use super::{After, Pass};
 use crate::api::DeleteOptions;
-use crate::base::clock::saturating_after;
+use crate::kubelet::observed::StopCause;
+use crate::kubelet::runtime::SandboxRecord;
 use crate::kubelet::static_pods::is_static;
 use crate::kubelet::status::Moment;
 use crate::kubelet::sync_loop::PassEnd;
-use crate::kubelet::{logs, spec, volumes};
+use crate::kubelet::{logs, plan, spec, volumes};
 use crate::object::Kind;
 
 impl Pass<'_> {
@@ -23,19 +24,15 @@ impl Pass<'_> {
         // The terminal phase is in the API before the object goes (POD-1).
         self.write_status(Moment::Last);
         if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
-            tracing::warn!(pod = %self.pod.key(), "sandbox not removed: {error}");
-            return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
+            return After::Failed(format!("sandbox not removed: {error}"));
         }
         volumes::remove(self.node, &self.pod).await;
         let waiting = self.node.taken.lock().release(&uid);
         self.engine.look_at(waiting);
-        let host_network = spec::spec(&self.pod).host_network == Some(true);
-        if let Some(ip) = self.state.observed.ip.filter(|_| !host_network) {
-            self.node.ips.lock().give_back(ip);
-        }
+        self.give_address_back();
         if is_static(&self.pod) {
             if !self.remove_mirror() {
-                return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
+                return After::Failed("its mirror was not removed".into());
             }
         } else if !self.gone {
             let options = DeleteOptions {
@@ -47,13 +44,28 @@ impl Pass<'_> {
                 Ok(_) => {}
                 // Another pod has the name by now, or nobody.
                 Err(error) if error.is_gone() => {}
-                Err(error) => {
-                    tracing::warn!(pod = %self.pod.key(), "pod object not removed: {error}");
-                    return After::Wait(saturating_after(self.now(), super::RUNTIME_AGAIN));
-                }
+                Err(error) => return After::Failed(format!("pod object not removed: {error}")),
             }
         }
         After::End(PassEnd::Removed)
+    }
+
+    /// Lets go of the address of a pod that has ended for good, once the API tells so: until then it may be given
+    /// to no other pod, or what is sent to this one would reach that one.
+    pub(super) fn free_address(&self) {
+        let observed = &self.state.observed;
+        let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
+        // What a static pod has come to is told by its mirror alone.
+        let told = is_static(&self.pod) || plan::is_terminal(&self.pod);
+        if ends && told && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
+            self.give_address_back();
+        }
+    }
+
+    fn give_address_back(&self) {
+        if let Some(ip) = self.state.observed.ip {
+            self.node.ips.lock().give_back(ip, self.pod.uid());
+        }
     }
 
     /// For attempts that failed without a message and may speak through their log: its last lines (POD-9).

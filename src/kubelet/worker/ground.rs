@@ -73,16 +73,19 @@ impl Pass<'_> {
     pub(super) async fn prepare(&mut self) -> After {
         let again = saturating_after(self.now(), Duration::from_secs(2));
         let host_network = spec::spec(&self.pod).host_network == Some(true);
-        if self.state.observed.ip.is_none() {
-            let ip = if host_network { Some(self.node.config.ip) } else { self.node.ips.lock().take() };
-            let Some(ip) = ip else {
-                let message = format!("no address left in the pod range of node {}", self.node.config.name);
-                self.event(EventType::Warning, "FailedCreatePodSandBox", message.clone());
-                self.state.observed.prepared = Prepared::Blocked { until: again, message };
-                return After::Again;
-            };
-            self.state.observed.ip = Some(ip);
-        }
+        let had = self.state.observed.ip;
+        let ip = if host_network {
+            Some(self.node.config.ip)
+        } else {
+            self.node.ips.lock().take(self.pod.uid(), had)
+        };
+        let Some(ip) = ip else {
+            let message = format!("no address left in the pod range of node {}", self.node.config.name);
+            self.event(EventType::Warning, "FailedCreatePodSandBox", message.clone());
+            self.state.observed.prepared = Prepared::Blocked { until: again, message };
+            return After::Again;
+        };
+        self.state.observed.ip = Some(ip);
         match self.write_volumes().await {
             Ok(()) => self.state.observed.prepared = Prepared::Yes,
             Err(error) => {
@@ -139,6 +142,6 @@ impl Pass<'_> {
                 self.event(EventType::Warning, "FailedCreatePodSandBox", message);
             }
         }
-        self.after(result.map(drop))
+        super::after(result.map(drop))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Pass;
+use super::{Pass, Retry};
 use crate::kubelet::observed::{HookState, Prepared, StopCause};
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
 use crate::kubelet::runtime::ContainerId;
@@ -19,6 +19,10 @@ impl Pass<'_> {
             }
             match note {
                 Note::Look => self.state.stale = true,
+                Note::Answers => {
+                    self.state.stale = true;
+                    self.state.retry = Retry::default();
+                }
                 Note::Refresh => {
                     self.state.refresh = true;
                     // It may be what the volumes waited for.

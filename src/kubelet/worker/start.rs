@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Container;
 
 use super::{After, Pass};
 use crate::base::clock::saturating_after;
-use crate::kubelet::environment::{self, Sources};
+use crate::kubelet::environment::{self, EnvError, Sources};
 use crate::kubelet::images::signal_number;
 use crate::kubelet::observed::{
     AttemptMemory, CreateError, HookState, ImageState, RestartBackOff, Unrecorded,
@@ -38,9 +38,9 @@ impl Pass<'_> {
             Ok(image) => image,
             Err(after) => return after,
         };
-        let resolved = match self.resolve(&container, attempt) {
+        let mut resolved = match self.resolve(&container, attempt) {
             Ok(resolved) => resolved,
-            Err(message) => return self.create_failed(name, "CreateContainerConfigError", message),
+            Err((reason, message)) => return self.create_failed(name, reason, message),
         };
         let target = match role {
             spec::Role::Ephemeral => spec::ephemeral_containers(&self.pod)
@@ -49,6 +49,9 @@ impl Pass<'_> {
                 .and_then(|e| e.target_container_name.clone()),
             _ => None,
         };
+        if let Some(target) = &target {
+            self.add_variables_of(target, &mut resolved.env);
+        }
         let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
         let now = self.now();
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
@@ -124,8 +127,18 @@ impl Pass<'_> {
         After::Next
     }
 
-    /// Everything the runtime needs to know of the attempt.
-    fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, String> {
+    /// Gives a debugger the variables of the container that it looks at, below its own: a runtime that was started
+    /// anew does not know them any more. What cannot be had by now is left out.
+    fn add_variables_of(&self, target: &str, env: &mut Vec<(String, String)>) {
+        if let Some((_, container)) = spec::container(&self.pod, target)
+            && let Ok(variables) = self.variables(&container)
+        {
+            env.splice(..0, variables);
+        }
+    }
+
+    /// A container's environment.
+    fn variables(&self, container: &Container) -> Result<Vec<(String, String)>, EnvError> {
         let pod = resize::allocated_pod(&self.pod, &self.state.observed.resize);
         let sources = Sources {
             pod: &pod,
@@ -140,11 +153,16 @@ impl Pass<'_> {
             secret: &|name| self.engine.secrets.get(&crate::object::Key::new(self.pod.namespace(), name)),
             services: &|| environment::visible_services(&self.engine.services, self.pod.namespace()),
         };
-        let env = environment::resolve(&sources).map_err(|error| error.to_string())?;
-        let expand = |list: &Option<Vec<String>>| -> Vec<String> {
-            list.iter().flatten().map(|text| environment::expand(text, &env)).collect()
-        };
-        let mounts = volumes::mounts(self.node, &self.pod, container, &env)?;
+        environment::resolve(&sources)
+    }
+
+    /// Everything the runtime needs to know of the attempt; otherwise the waiting reason and message.
+    fn resolve(&self, container: &Container, attempt: u32) -> Result<ContainerSpec, (&'static str, String)> {
+        let told = |error: EnvError| (error.reason(), error.to_string());
+        let env = self.variables(container).map_err(told)?;
+        let (command, args) = environment::resolve_words(container, &env).map_err(told)?;
+        let mounts = volumes::mounts(self.node, &self.pod, container, &env)
+            .map_err(|message| ("CreateContainerConfigError", message))?;
         let limits = resize::limits(container.resources.as_ref());
         let (run_as_user, run_as_group) = security::user(&self.pod, container);
         Ok(ContainerSpec {
@@ -152,8 +170,8 @@ impl Pass<'_> {
             name: container.name.clone(),
             attempt,
             image: container.image.clone().unwrap_or_default(),
-            command: expand(&container.command),
-            args: expand(&container.args),
+            command,
+            args,
             working_dir: container.working_dir.clone().filter(|d| !d.is_empty()).map(PathBuf::from),
             mounts,
             memory_volumes: volumes::memory_of_container(&self.pod, container),

@@ -1,25 +1,29 @@
-//! The places that are open, brought to what the services want: the least that opens and closes.
+//! The places that are open, brought to what their owners want: the least that opens and closes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Service;
 use parking_lot::Mutex;
 
 use super::balance::Balancer;
-use super::table::{Listener, Place, Protocol, listeners};
+use super::owner::{Changed, Followed, Owner, Wanted};
+use super::sockets::Sockets;
+use super::table::{Listener, Place, Protocol};
 use super::{Shared, SharedBalancer, tcp, udp};
 use crate::base::backoff::BackoffPolicy;
 use crate::base::task::Tasks;
-use crate::network::follow::{Follower, Joined};
+use crate::object::Object;
 use crate::object::low_ports::LowPorts;
-use crate::object::{Key, Shared as SharedObject};
 use crate::reconcile::Recorder;
 
 /// How long until a place that could not be had is tried again.
 const RETRY: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
+
+/// How long until it is looked again whether a program listens by now: it is about to, most likely.
+const PROGRAM: BackoffPolicy =
+    BackoffPolicy { initial: Duration::from_millis(100), max: Duration::from_secs(2) };
 
 /// All open places and all that should be.
 pub(super) struct Listening {
@@ -27,17 +31,16 @@ pub(super) struct Listening {
     recorder: Recorder,
     low_ports: LowPorts,
     open: HashMap<Place, Open>,
-    /// The places of each service.
-    of_service: HashMap<Key, BTreeSet<Place>>,
-    /// Services that want a place another service has.
-    waiting: HashMap<Place, BTreeSet<Key>>,
-    /// Services with a place that cannot be had, and when to try again.
-    failed: BTreeMap<Key, Failed>,
+    of_owner: HashMap<Owner, BTreeSet<Place>>,
+    /// Who wants a place that another has.
+    waiting: HashMap<Place, BTreeSet<Owner>>,
+    /// Who wants a place that cannot be had, and when to try again.
+    failed: BTreeMap<Owner, Failed>,
 }
 
 /// One open place.
 struct Open {
-    owner: Key,
+    owner: Owner,
     declared: u16,
     balancer: SharedBalancer,
     tasks: Tasks,
@@ -47,6 +50,18 @@ struct Open {
 struct Failed {
     failures: u32,
     retry_at: Duration,
+    /// An event says so.
+    told: bool,
+}
+
+/// Why a place is not open.
+enum Refusal {
+    /// It cannot be had, for this reason.
+    Taken(Place, String),
+    /// Another has it, or the program itself; it will do without.
+    Spared,
+    /// Nobody would answer yet.
+    NoProgram,
 }
 
 impl Listening {
@@ -56,7 +71,7 @@ impl Listening {
             recorder,
             low_ports,
             open: HashMap::new(),
-            of_service: HashMap::new(),
+            of_owner: HashMap::new(),
             waiting: HashMap::new(),
             failed: BTreeMap::new(),
         }
@@ -68,39 +83,40 @@ impl Listening {
         self.failed.values().map(|failed| failed.retry_at.saturating_sub(now)).min()
     }
 
-    /// The services that are to be tried again now.
-    pub(super) fn due(&self) -> Vec<Key> {
+    /// The owners that are to be tried again now.
+    pub(super) fn due(&self) -> Vec<Owner> {
         let now = self.shared.clock.monotonic();
         self.failed.iter().filter(|(_, failed)| failed.retry_at <= now).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Brings the places of the changed services to what they want now.
-    pub(super) async fn apply(&mut self, changed: Vec<(Key, Joined)>, follower: &Follower) {
+    /// Brings the places of the changed owners to what they want now.
+    pub(super) async fn apply(&mut self, changed: Vec<Changed>, followed: &Followed) {
         let machine = self.shared.machine();
-        let mut wanted = Vec::new();
-        for (key, joined) in changed {
-            let listeners = listeners(&joined, &machine, self.low_ports);
-            // All that closes closes before anything opens: a place may go from one service to another.
-            self.close_all_but(&key, &listeners, follower).await;
-            if let Some(service) = joined.service {
-                wanted.push((key, service, listeners));
+        let mut all = Vec::new();
+        for changed in changed {
+            let wanted = changed.wanted(&machine, self.low_ports);
+            // All that closes closes before anything opens: a place may go from one owner to another.
+            self.close_all_but(&wanted.owner, &wanted.listeners, followed).await;
+            if wanted.object.is_some() {
+                all.push(wanted);
             } else {
-                self.failed.remove(&key);
+                self.failed.remove(&wanted.owner);
             }
         }
-        for (key, service, listeners) in wanted {
-            self.open_all(&key, &service, listeners);
+        let sockets = Sockets::default();
+        for wanted in all {
+            self.open_all(wanted, &sockets);
         }
     }
 
-    async fn close_all_but(&mut self, key: &Key, listeners: &[Listener], follower: &Follower) {
+    async fn close_all_but(&mut self, owner: &Owner, listeners: &[Listener], followed: &Followed) {
         let mut wanted: HashMap<Place, u16> = HashMap::new();
         for listener in listeners {
             // The first one is for the port that is declared there, if any is.
             wanted.entry(listener.place).or_insert(listener.declared);
         }
         let mut kept = BTreeSet::new();
-        for place in self.of_service.remove(key).unwrap_or_default() {
+        for place in self.of_owner.remove(owner).unwrap_or_default() {
             if self.open.get(&place).map(|open| open.declared) == wanted.get(&place).copied() {
                 kept.insert(place);
                 continue;
@@ -108,56 +124,87 @@ impl Listening {
             if let Some(open) = self.open.remove(&place) {
                 open.tasks.stop().await;
             }
-            follower.mark(self.waiting.remove(&place).unwrap_or_default());
+            followed.mark(self.waiting.remove(&place).unwrap_or_default());
         }
         if !kept.is_empty() {
-            self.of_service.insert(key.clone(), kept);
+            self.of_owner.insert(owner.clone(), kept);
         }
     }
 
-    fn open_all(&mut self, key: &Key, service: &SharedObject<Service>, listeners: Vec<Listener>) {
-        let mut failures = Vec::new();
+    fn open_all(&mut self, wanted: Wanted, sockets: &Sockets) {
+        let Wanted { owner, object: Some(object), listeners, refused } = wanted else { return };
+        let mut refusals = Vec::new();
         for listener in listeners {
             let (place, declared) = (listener.place, listener.declared);
             match self.open.get_mut(&place) {
-                Some(open) if open.owner == *key && open.declared == declared => {
+                Some(open) if open.owner == owner && open.declared == declared => {
                     open.balancer.lock().replace(listener.balance);
                 }
                 Some(open) => {
-                    let owner = open.owner.clone();
-                    if owner != *key {
-                        self.waiting.entry(place).or_default().insert(key.clone());
+                    let other = open.owner.clone();
+                    if other != owner {
+                        self.waiting.entry(place).or_default().insert(owner.clone());
                     }
-                    failures.push((place, format!("service {owner} is served there")));
+                    refusals.push(if listener.spare {
+                        Refusal::Spared
+                    } else {
+                        Refusal::Taken(place, format!("{other} is served there"))
+                    });
+                }
+                None if listener.program_first && !is_served(&listener, sockets) => {
+                    refusals.push(Refusal::NoProgram);
+                }
+                // The program serves every address of the machine by itself.
+                None if listener.program_first
+                    && sockets.serve_everywhere(place.protocol, place.address.port()) =>
+                {
+                    refusals.push(Refusal::Spared);
                 }
                 None => match self.open_one(listener) {
                     Ok((balancer, tasks)) => {
-                        self.open.insert(place, Open { owner: key.clone(), declared, balancer, tasks });
-                        self.of_service.entry(key.clone()).or_default().insert(place);
-                        self.tell_if_moved(service, place, declared);
+                        self.open.insert(place, Open { owner: owner.clone(), declared, balancer, tasks });
+                        self.of_owner.entry(owner.clone()).or_default().insert(place);
+                        self.tell_if_moved(&object, place, declared);
                     }
-                    Err(error) => failures.push((place, reason(&error))),
+                    Err(error) => refusals.push(Refusal::Taken(place, reason(&error))),
                 },
             }
         }
-        if failures.is_empty() {
-            self.failed.remove(key);
-            return;
-        }
+        self.try_again_later(owner, &object, &refusals, &refused);
+    }
+
+    /// Remembers an owner with a place that is not open, and tells once why.
+    fn try_again_later(&mut self, owner: Owner, object: &Object, refusals: &[Refusal], refused: &[String]) {
         let now = self.shared.clock.monotonic();
-        let before = self.failed.get(key).copied();
-        // A service may change while it waits; that is no further failure.
-        if before.is_some_and(|before| before.retry_at > now) {
+        let before = self.failed.get(&owner).copied();
+        let told = before.is_some_and(|before| before.told);
+        let taken = refusals.iter().filter_map(|refusal| match refusal {
+            Refusal::Taken(place, reason) => {
+                Some(format!("cannot listen on {place}: {reason}; trying again"))
+            }
+            Refusal::Spared | Refusal::NoProgram => None,
+        });
+        let mut texts = taken.chain(refused.iter().cloned()).peekable();
+        let tells = texts.peek().is_some();
+        if refusals.is_empty() && !tells {
+            self.failed.remove(&owner);
             return;
         }
-        let count = before.map_or(1, |before| before.failures.saturating_add(1));
-        self.failed.insert(key.clone(), Failed { failures: count, retry_at: now + RETRY.delay(count) });
-        if count == 1 {
-            for (place, reason) in failures {
-                let message = format!("cannot listen on {place}: {reason}; trying again");
-                self.recorder.warning(service.object(), "FailedToListen", message);
+        if !told {
+            for text in texts {
+                self.recorder.warning(object, "FailedToListen", text);
             }
         }
+        let told = told || tells;
+        // It may change while it waits; that is no further failure.
+        if let Some(before) = before.filter(|before| before.retry_at > now) {
+            self.failed.insert(owner, Failed { told, ..before });
+            return;
+        }
+        let failures = before.map_or(1, |before| before.failures.saturating_add(1));
+        let only_programs = refusals.iter().all(|refusal| matches!(refusal, Refusal::NoProgram));
+        let policy = if only_programs { PROGRAM } else { RETRY };
+        self.failed.insert(owner, Failed { failures, retry_at: now + policy.delay(failures), told });
     }
 
     fn open_one(&self, listener: Listener) -> io::Result<(SharedBalancer, Tasks)> {
@@ -177,15 +224,21 @@ impl Listening {
         Ok((balancer, tasks))
     }
 
-    fn tell_if_moved(&self, service: &SharedObject<Service>, place: Place, declared: u16) {
+    fn tell_if_moved(&self, object: &Object, place: Place, declared: u16) {
         if place.address.port() != declared {
             let message = format!(
                 "Port {declared} is root's alone on this machine: it is served at {place} (sysctl \
                  net.ipv4.ip_unprivileged_port_start={declared} would change that)"
             );
-            self.recorder.normal(service.object(), "PortMoved", message);
+            self.recorder.normal(object, "PortMoved", message);
         }
     }
+}
+
+/// Whether whoever is behind it takes what is sent there.
+fn is_served(listener: &Listener, sockets: &Sockets) -> bool {
+    let mut behind = listener.balance.ready.iter();
+    behind.all(|backend| sockets.serve(listener.place.protocol, backend.address))
 }
 
 fn reason(error: &io::Error) -> String {

@@ -1,12 +1,15 @@
 //! The service proxy: what kube-proxy is elsewhere, in user space (NET-2).
 //!
-//! [`table`] says where to listen and for whom, [`balance`] deals out endpoints; the rest opens and closes
-//! sockets. A change of endpoints replaces what an open listener deals out; connections that exist go on with
-//! the endpoint they have. A place that cannot be had (another program's port) is told in an event on the
-//! Service and tried again.
+//! [`table`] says where to listen and for whom, `host_ports` the same for pods with ports of their node,
+//! [`balance`] deals out endpoints; the rest opens and closes sockets. A change of endpoints replaces what an open
+//! listener deals out; connections that exist go on with the endpoint they have. A place that cannot be had
+//! (another program's port) is told in an event on the Service or Pod and tried again.
 
 pub mod balance;
+mod host_ports;
 mod listening;
+mod owner;
+mod sockets;
 pub mod table;
 mod tcp;
 mod udp;
@@ -26,7 +29,9 @@ use crate::base::task::Tasks;
 use crate::object::low_ports::LowPorts;
 use crate::reconcile::{Caches, Recorder};
 use balance::Balancer;
+use host_ports::HostPorts;
 use listening::Listening;
+use owner::Followed;
 
 /// How the proxy is set up.
 #[derive(Clone, Copy, Debug)]
@@ -61,13 +66,14 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
         connections: tasks.clone(),
         room: Arc::new(Semaphore::new(config.connections)),
     });
-    let follower = Follower::start(caches);
-    let (of_nodes, marked) = (Arc::downgrade(&shared), Arc::downgrade(&follower));
+    let followed = Arc::new(Followed { services: Follower::start(caches), pods: HostPorts::start(caches) });
+    let (of_nodes, marked) = (Arc::downgrade(&shared), Arc::downgrade(&followed));
     caches.of::<Node>().on_change(move |change| {
-        if let (Some(shared), Some(follower)) = (of_nodes.upgrade(), marked.upgrade())
+        if let (Some(shared), Some(followed)) = (of_nodes.upgrade(), marked.upgrade())
             && shared.node_changed(change)
         {
-            follower.mark_all();
+            followed.services.mark_all();
+            followed.pods.mark_all();
         }
     });
     let (caches, recorder) = (caches.clone(), Recorder::new(api, "kube-proxy"));
@@ -82,8 +88,8 @@ pub fn start(api: &Api, caches: &Caches, tasks: &Tasks, config: ProxyConfig) {
         loop {
             let retry = listening.next_retry();
             tokio::select! {
-                changed = follower.take() => listening.apply(changed, &follower).await,
-                () = wait(retry) => follower.mark(listening.due()),
+                changed = followed.take() => listening.apply(changed, &followed).await,
+                () = wait(retry) => followed.mark(listening.due()),
             }
         }
     });

@@ -34,7 +34,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    fn of(text: Option<&str>) -> Option<Self> {
+    pub(super) fn of(text: Option<&str>) -> Option<Self> {
         match text.unwrap_or("TCP") {
             "TCP" => Some(Self::Tcp),
             "UDP" => Some(Self::Udp),
@@ -106,6 +106,10 @@ pub struct Listener {
     pub declared: u16,
     /// What is behind it.
     pub balance: Balance,
+    /// Only once the program behind it listens: one that binds every address would find its port taken.
+    pub program_first: bool,
+    /// It may be another's instead, and that is nothing to tell.
+    pub spare: bool,
 }
 
 /// Every place where a service must be served now; places on declared ports before moved ones.
@@ -134,7 +138,8 @@ pub fn listeners(joined: &Joined, machine: &Machine, low_ports: LowPorts) -> Vec
             };
             if !balance.is_empty() {
                 let address = SocketAddr::new(ip.into(), low_ports.served(declared));
-                all.push(Listener { place: Place { address, protocol }, declared, balance });
+                let place = Place { address, protocol };
+                all.push(Listener { place, declared, balance, program_first: false, spare: false });
             }
         };
         for ip in &cluster_ips {

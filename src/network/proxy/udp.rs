@@ -102,6 +102,8 @@ async fn open(
     let room = shared.room.clone().try_acquire_owned().map_err(io::Error::other)?;
     let towards = Arc::new(UdpSocket::bind((own, 0)).await?);
     towards.connect(backend).await?;
+    // Until it is known to take datagrams none is tried, and the first is often the only one.
+    towards.writable().await?;
     let last_used = Arc::new(AtomicU64::new(millis(shared)));
     let over = CancellationToken::new();
     let answers = Answers {

@@ -12,10 +12,10 @@ use crate::object::owner::is_terminating;
 use crate::object::selector::Labels;
 use crate::object::{Key, Object, Shared};
 use crate::scheduler::framework::{ChangeType, ClusterChange, PluginSet};
-use crate::scheduler::pod_info::{PodInfo, nominated_node};
+use crate::scheduler::pod_info::{PodDifference, PodInfo, nominated_node};
 use crate::scheduler::profile::{Profile, profile_of};
 use crate::scheduler::queue::Queue;
-use crate::scheduler::snapshot::{NodeChange, Snapshot};
+use crate::scheduler::snapshot::{NodeChange, Placed, Snapshot};
 
 impl Core {
     /// A pod is new or has a new version.
@@ -42,12 +42,19 @@ impl Core {
         if let (Some(_), Some(placed)) = (self.held.remove(pod.uid()), &before) {
             self.unreserve(&placed.pod, &placed.node);
         }
-        if let Some(placed) = before.as_ref().filter(|p| *p.node == *node && p.pod.decides_like(&pod)) {
-            if placed.assumed {
-                self.snapshot.confirm(pod.uid());
-                self.arrived(node, &placed.pod, now);
+        let there = before.as_ref().filter(|placed| *placed.node == *node);
+        match there.map(|placed| (placed, placed.pod.difference(&pod))) {
+            None | Some((_, PodDifference::Whole)) => {}
+            Some((placed, difference)) => {
+                if difference == PodDifference::Told {
+                    self.pod_told(placed, pod.clone(), now);
+                }
+                if placed.assumed {
+                    self.snapshot.confirm(pod.uid());
+                    self.arrived(node, &placed.pod, now);
+                }
+                return;
             }
-            return;
         }
         let pod = Arc::new(PodInfo::new(pod));
         self.snapshot.place(pod.clone(), node);
@@ -56,6 +63,16 @@ impl Core {
             self.left(&placed.node, &placed.pod, now);
         }
         self.arrived(node, &pod, now);
+    }
+
+    /// A pod stays as and where it is, and more is known of it.
+    fn pod_told(&mut self, before: &Placed, pod: Shared<Pod>, now: Duration) {
+        let pod = Arc::new(before.pod.retold(pod));
+        self.snapshot.retell(pod.clone());
+        if pod.requests != before.pod.requests {
+            // It may hold less than before.
+            self.left(&before.node, &before.pod, now);
+        }
     }
 
     /// A pod is on its node for all to see.
@@ -75,8 +92,8 @@ impl Core {
             return None;
         }
         let known = self.queue.get(pod.uid()).cloned();
-        let same =
-            known.as_ref().is_some_and(|known| known.decides_like(&pod) && !is_terminating(&pod.metadata));
+        let is_same = |known: &Arc<PodInfo>| known.difference(&pod) == PodDifference::None;
+        let same = known.as_ref().is_some_and(is_same) && !is_terminating(&pod.metadata);
         if same && known.as_ref().is_some_and(|known| known.nominated_node() == nominated_node(&pod)) {
             return None;
         }
@@ -178,6 +195,7 @@ impl Core {
     /// A volume is new or changed, or gone.
     pub fn volume_changed(&mut self, volume: &Shared<PersistentVolume>, gone: bool, now: Duration) {
         if gone {
+            self.queue.changed(now);
             return self.snapshot.storage_mut().remove_volume(volume.name());
         }
         self.snapshot.storage_mut().set_volume(volume.clone());
@@ -188,6 +206,7 @@ impl Core {
     /// A storage class is new or changed, or gone.
     pub fn class_changed(&mut self, class: &Shared<StorageClass>, gone: bool, now: Duration) {
         if gone {
+            self.queue.changed(now);
             return self.snapshot.storage_mut().remove_class(class.name());
         }
         self.snapshot.storage_mut().set_class(class.clone());

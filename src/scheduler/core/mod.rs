@@ -110,6 +110,11 @@ impl Core {
         &self.snapshot
     }
 
+    #[cfg(test)]
+    pub(super) fn snapshot_mut(&mut self) -> &mut Snapshot {
+        &mut self.snapshot
+    }
+
     /// How many pods wait where.
     pub fn waiting(&self) -> Waiting {
         self.queue.waiting()

@@ -1,5 +1,5 @@
-//! The incremental snapshot against a naive cluster: after any history both know the same, let the same nodes
-//! take a pod, find the same of them the best, and evict the same pods.
+//! The scheduler's core, fed as the API feeds it, against a naive cluster: after any history both know the same,
+//! let the same nodes take a pod, find the same of them the best, and evict the same pods.
 //!
 //! [`model`] and [`scores`] compute everything anew from the objects, by the words of the Kubernetes pages;
 //! they share no code with the scheduler but the reading of quantities, taints and node selectors.
@@ -10,16 +10,19 @@ mod scores;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
+use super::core::Core;
 use super::cycle::{Decision, Room, Search, schedule};
 use super::node_info::NodeInfo;
 use super::pod_info::PodInfo;
 use super::profile::Profile;
-use super::snapshot::Snapshot;
+use super::queue::QueueTimes;
+use crate::object::config::Timings;
 use model::Model;
-use objects::{Event, SHAPES, budget, event, node_of, pod_of};
+use objects::{Event, SHAPES, bound, budget, deleting, event, labelled, node_of, pod_of, untold};
 
 /// Everything the snapshot knows of a node, in an order of its own.
 fn knows(info: &NodeInfo) -> String {
@@ -27,43 +30,78 @@ fn knows(info: &NodeInfo) -> String {
     requested.extended.sort();
     let mut ports = info.ports.clone();
     ports.sort();
-    let mut pods: Vec<&str> = info.pods.iter().map(|pod| pod.uid()).collect();
+    let mut pods: Vec<String> = info.pods.iter().map(|pod| told(pod)).collect();
     pods.sort_unstable();
     let has = (&info.allocatable, info.allowed_pods, &info.taints, info.unschedulable, info.zone());
     format!("{requested:?} {:?} {ports:?} {pods:?} {has:?}", info.assumed)
 }
 
+fn told(pod: &PodInfo) -> String {
+    let labels = &pod.pod.metadata.labels;
+    let (going, requests) = (pod.is_terminating(), &pod.requests);
+    format!("{} {:?} {:?} {} {going} {labels:?}", pod.uid(), requests, pod.started, pod.preempted)
+}
+
 /// Does to both what the event says.
-fn apply(event: &Event, snapshot: &mut Snapshot, model: &mut Model) {
+fn apply(event: &Event, core: &mut Core, model: &mut Model) {
+    let now = Duration::ZERO;
+    let known = |name: u8| model.pods.get(&format!("p{name}")).cloned();
+    let mut version = None;
     match event {
         Event::Node { name, .. } => {
             let node = node_of(event).expect("it is a node's");
             model.nodes.insert(format!("n{name}"), node.clone());
-            snapshot.set_node(node);
+            core.node_changed(node, now);
         }
         Event::NodeGone(name) => {
             model.nodes.remove(&format!("n{name}"));
-            snapshot.remove_node(&format!("n{name}"));
+            core.node_gone(&format!("n{name}"), now);
         }
-        Event::Placed { name, node, shape } | Event::Assumed { name, node, shape } => {
+        Event::Placed { name, node, shape } => {
+            let node = format!("n{node}");
+            version = Some((bound(&pod_of(*name, *shape), &node), node));
+        }
+        Event::Bound { name, node, shape } => {
+            let (pod, node) = (untold(&pod_of(*name, *shape)), format!("n{node}"));
+            // It is another pod of the name: uids are not given twice.
+            core.pod_gone(pod.uid(), now);
+            core.pod_changed(pod.clone(), now);
+            version = Some((bound(&pod, &node), node));
+        }
+        Event::Assumed { name, node, shape } => {
             let (pod, node) = (pod_of(*name, *shape), format!("n{node}"));
             model.pods.insert(format!("p{name}"), (pod.clone(), node.clone()));
-            let pod = Arc::new(PodInfo::new(pod));
-            match event {
-                Event::Assumed { .. } => snapshot.assume(pod, &node),
-                _ => snapshot.place(pod, &node),
-            }
+            core.snapshot_mut().assume(Arc::new(PodInfo::new(pod)), &node);
+        }
+        Event::Told { name, told } => {
+            version = known(*name).map(|(pod, node)| (objects::told(&bound(&pod, &node), *told), node));
+        }
+        Event::Labelled { name, app } => {
+            version = known(*name).map(|(pod, node)| (labelled(&bound(&pod, &node), *app), node));
+        }
+        Event::Deleting(name) => {
+            version = known(*name).map(|(pod, node)| (deleting(&bound(&pod, &node)), node));
         }
         Event::PodGone(name) => {
             model.pods.remove(&format!("p{name}"));
-            snapshot.remove_pod(&format!("p{name}"));
+            core.pod_gone(&format!("p{name}"), now);
         }
         Event::Budget(allowed) => {
             model.allowed_disruptions = Some(i64::from(*allowed));
-            snapshot.budgets_mut().set(&budget(*allowed));
+            core.budget_changed(&budget(*allowed), now);
         }
     }
-    snapshot.refresh();
+    if let Some((pod, node)) = version {
+        core.pod_changed(pod.clone(), now);
+        model.pods.insert(pod.uid().to_string(), (pod, node));
+    }
+    core.snapshot_mut().refresh();
+}
+
+/// A core that knows of nothing.
+fn core() -> Core {
+    let times = QueueTimes::of(&Timings::default());
+    Core::new([Profile::default()].into(), times, 0, Arc::default())
 }
 
 proptest! {
@@ -74,10 +112,10 @@ proptest! {
         events in prop::collection::vec(event(), 1..60),
     ) {
         let profile = Profile::default();
-        let (mut snapshot, mut model, mut search) = (Snapshot::new(), Model::default(), Search::default());
+        let (mut core, mut model, mut search) = (core(), Model::default(), Search::default());
         for (turn, event) in events.iter().enumerate() {
-            apply(event, &mut snapshot, &mut model);
-            let scratch = model.rebuilt();
+            apply(event, &mut core, &mut model);
+            let (scratch, snapshot) = (model.rebuilt(), core.snapshot_mut());
             prop_assert_eq!(snapshot.nodes().len(), scratch.nodes().len());
             prop_assert_eq!(snapshot.placed_count(), model.pods.len());
             for expected in scratch.nodes() {
@@ -91,7 +129,7 @@ proptest! {
                 let info = PodInfo::new(pod.clone());
                 snapshot.prepare(&info);
                 let feasible = model.feasible(&pod);
-                match schedule(&info, &snapshot, &profile, &mut search) {
+                match schedule(&info, snapshot, &profile, &mut search) {
                     Decision::Place { node, feasible: count, .. } => {
                         prop_assert_eq!(count, feasible.len(), "shape {} {:?}", shape, feasible);
                         let best = scores::best(&model, &pod, &feasible);

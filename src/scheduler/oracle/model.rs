@@ -112,8 +112,10 @@ fn priority(pod: &Pod) -> i32 {
     pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or(0)
 }
 
+/// One that was not taken up yet is the youngest.
 fn started(pod: &Pod) -> jiff::Timestamp {
-    pod.status.as_ref().and_then(|status| status.start_time.as_ref()).expect("every pod was started").0
+    let status = pod.status.as_ref();
+    status.and_then(|status| status.start_time.as_ref()).map_or(jiff::Timestamp::MAX, |time| time.0)
 }
 
 impl Model {
@@ -264,7 +266,7 @@ impl Model {
         }
         let mut lower: Vec<&Shared<Pod>> =
             self.on(name).filter(|other| priority(other) < priority(pod)).collect();
-        lower.sort_by_key(|other| (Reverse(priority(other)), started(other)));
+        lower.sort_by_key(|other| (Reverse(priority(other)), started(other), other.uid().to_string()));
         if lower.is_empty() || !self.without(&lower).takes(pod, name) {
             return None;
         }

@@ -16,12 +16,55 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 /// What happens.
 #[derive(Clone, Debug)]
 pub(super) enum Event {
-    Node { name: u8, size: u8, zone: u8, traits: Traits },
+    Node {
+        name: u8,
+        size: u8,
+        zone: u8,
+        traits: Traits,
+    },
     NodeGone(u8),
-    Placed { name: u8, node: u8, shape: u8 },
-    Assumed { name: u8, node: u8, shape: u8 },
+    /// A pod is seen on its node for the first time, with its status.
+    Placed {
+        name: u8,
+        node: u8,
+        shape: u8,
+    },
+    /// A pod is created, and then bound; what its kubelet tells of it comes with a [`Event::Told`], if ever.
+    Bound {
+        name: u8,
+        node: u8,
+        shape: u8,
+    },
+    Assumed {
+        name: u8,
+        node: u8,
+        shape: u8,
+    },
+    /// The status of a placed pod is written.
+    Told {
+        name: u8,
+        told: Told,
+    },
+    /// Somebody changes a placed pod's labels.
+    Labelled {
+        name: u8,
+        app: u8,
+    },
+    /// Somebody asks a placed pod to go.
+    Deleting(u8),
     PodGone(u8),
     Budget(u8),
+}
+
+/// What a pod's status says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    minute: u8,
+    /// What its containers were given of cpu, in halves.
+    given: Option<u8>,
+    /// Its node can never give what its spec asks for.
+    infeasible: bool,
+    preempted: bool,
 }
 
 /// What a node is like besides its size and place.
@@ -42,10 +85,16 @@ pub(super) fn event() -> impl Strategy<Value = Event> {
     );
     let node_event = (nodes.clone(), 1..4u8, 0..3u8, traits)
         .prop_map(|(name, size, zone, traits)| Event::Node { name, size, zone, traits });
+    let told = (0..60u8, prop::option::of(0..6u8), rare(), rare())
+        .prop_map(|(minute, given, infeasible, preempted)| Told { minute, given, infeasible, preempted });
     prop_oneof![
         4 => node_event,
         1 => nodes.clone().prop_map(Event::NodeGone),
-        5 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Placed { name, node, shape }),
+        3 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Placed { name, node, shape }),
+        4 => (0..12u8, nodes.clone(), 0..SHAPES).prop_map(|(name, node, shape)| Event::Bound { name, node, shape }),
+        5 => (0..12u8, told).prop_map(|(name, told)| Event::Told { name, told }),
+        1 => (0..12u8, 0..2u8).prop_map(|(name, app)| Event::Labelled { name, app }),
+        1 => (0..12u8).prop_map(Event::Deleting),
         3 => (0..12u8, nodes, 0..SHAPES).prop_map(|(name, node, shape)| Event::Assumed { name, node, shape }),
         3 => (0..12u8).prop_map(Event::PodGone),
         1 => (0..3u8).prop_map(Event::Budget),
@@ -179,5 +228,53 @@ pub(super) fn pod_of(name: u8, shape: u8) -> Shared<Pod> {
     }
     let started = format!("2026-11-21T00:{:02}:00Z", name % 60);
     pod.status = serde_json::from_value(json!({"startTime": started})).expect("a status");
+    Shared::from_value(pod)
+}
+
+/// The pod before anybody told anything of it.
+pub(super) fn untold(pod: &Shared<Pod>) -> Shared<Pod> {
+    let mut pod = (**pod).clone();
+    pod.status = None;
+    Shared::from_value(pod)
+}
+
+/// The pod as it is bound to a node.
+pub(super) fn bound(pod: &Shared<Pod>, node: &str) -> Shared<Pod> {
+    let mut pod = (**pod).clone();
+    pod.spec.get_or_insert_default().node_name = Some(node.into());
+    Shared::from_value(pod)
+}
+
+/// The pod with this status.
+pub(super) fn told(pod: &Shared<Pod>, told: Told) -> Shared<Pod> {
+    let mut pod = (**pod).clone();
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers).map(|container| {
+        let given = told.given.map(|halves| json!({"cpu": format!("{}m", 500 * u32::from(halves))}));
+        json!({"name": container.name, "image": "", "imageID": "", "ready": true, "restartCount": 0,
+            "allocatedResources": given})
+    });
+    let holds = |is: bool| if is { "True" } else { "False" };
+    let status = json!({
+        "phase": "Running", "startTime": format!("2026-11-21T00:{:02}:00Z", told.minute),
+        "containerStatuses": containers.collect::<Vec<_>>(),
+        "conditions": [
+            {"type": "PodResizePending", "status": holds(told.infeasible), "reason": "Infeasible"},
+            {"type": "DisruptionTarget", "status": holds(told.preempted), "reason": "PreemptionByScheduler"}]});
+    pod.status = serde_json::from_value(status).expect("a status");
+    Shared::from_value(pod)
+}
+
+/// The pod with the label of another app.
+pub(super) fn labelled(pod: &Shared<Pod>, app: u8) -> Shared<Pod> {
+    let mut pod = (**pod).clone();
+    let labels = pod.metadata.labels.get_or_insert_default();
+    labels.insert("app".into(), ["a", "b"][usize::from(app) % 2].into());
+    Shared::from_value(pod)
+}
+
+/// The pod when it was asked to go.
+pub(super) fn deleting(pod: &Shared<Pod>) -> Shared<Pod> {
+    let mut pod = (**pod).clone();
+    pod.metadata.deletion_timestamp = Some(crate::base::clock::time(jiff::Timestamp::UNIX_EPOCH));
     Shared::from_value(pod)
 }

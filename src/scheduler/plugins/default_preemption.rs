@@ -4,7 +4,7 @@
 //! page "Pod Priority and Preemption": budgets broken, the highest priority among the victims, the sum of
 //! their priorities, their number, and how long the most important of them have run.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -54,13 +54,15 @@ impl Candidate {
 
 /// When a pod was taken up by its node; one that was not yet is the youngest.
 fn started(pod: &PodInfo) -> Timestamp {
-    let status = pod.pod.status.as_ref();
-    status.and_then(|s| s.start_time.as_ref()).map_or(Timestamp::MAX, |time| time.0)
+    pod.started.unwrap_or(Timestamp::MAX)
 }
 
-/// Higher priority, then longer running, is more important.
-fn importance(pod: &Arc<PodInfo>) -> (Reverse<i32>, Timestamp) {
-    (Reverse(pod.priority), started(pod))
+/// The more important first: of higher priority, then longer running. Of those that are the same the older one, and
+/// then any: the order in which a snapshot has them would be another after a restart.
+fn by_importance(a: &Arc<PodInfo>, b: &Arc<PodInfo>) -> Ordering {
+    let created = |pod: &PodInfo| pod.pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let key = |pod: &PodInfo| (Reverse(pod.priority), started(pod), created(pod));
+    key(a).cmp(&key(b)).then_with(|| a.uid().cmp(b.uid()))
 }
 
 fn ineligible(unfit: &Unfit<'_, '_>) -> Option<&'static str> {
@@ -76,17 +78,8 @@ fn ineligible(unfit: &Unfit<'_, '_>) -> Option<&'static str> {
     let victim_goes = unfit.snapshot.nodes()[position]
         .pods
         .iter()
-        .any(|other| other.priority < unfit.pod.priority && other.is_terminating() && was_preempted(other));
+        .any(|other| other.priority < unfit.pod.priority && other.is_terminating() && other.preempted);
     victim_goes.then_some("not eligible due to a terminating pod on the nominated node.")
-}
-
-fn was_preempted(pod: &PodInfo) -> bool {
-    let conditions = pod.pod.status.as_ref().and_then(|s| s.conditions.as_ref());
-    conditions.into_iter().flatten().any(|condition| {
-        condition.type_ == "DisruptionTarget"
-            && condition.status == "True"
-            && condition.reason.as_deref() == Some("PreemptionByScheduler")
-    })
 }
 
 impl DefaultPreemption {
@@ -135,7 +128,7 @@ fn evict_from(unfit: &mut Unfit<'_, '_>, position: usize) -> Result<Candidate, V
     if removed.is_empty() {
         return Err(vec![Reason::NoVictims]);
     }
-    removed.sort_by_cached_key(importance);
+    removed.sort_by(by_importance);
     let mut without = node.clone();
     for pod in &removed {
         unfit.filters.remove(pod, &mut without);
@@ -160,7 +153,7 @@ fn evict_from(unfit: &mut Unfit<'_, '_>, position: usize) -> Result<Candidate, V
         victims.push(pod);
     }
     put_back(unfit, &victims, &mut without);
-    victims.sort_by_cached_key(importance);
+    victims.sort_by(by_importance);
     Ok(Candidate { position, victims, violations })
 }
 

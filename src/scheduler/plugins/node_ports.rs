@@ -1,9 +1,9 @@
 //! NodePorts: two pods that listen on the same port of their node cannot share it.
 
+use crate::object::host_ports::{HostPort, conflict};
 use crate::scheduler::framework::{ChangeType, ClusterChange, NodeCheck, Plugin, PluginId, PreFilter};
 use crate::scheduler::node_info::NodeInfo;
 use crate::scheduler::pod_info::PodInfo;
-use crate::scheduler::ports::HostPort;
 use crate::scheduler::reason::{Reason, Refusal};
 use crate::scheduler::snapshot::Snapshot;
 
@@ -16,10 +16,6 @@ impl NodeCheck for Check<'_> {
     fn check(&self, node: &NodeInfo) -> Result<(), Refusal> {
         if conflict(self.0, &node.ports) { Err(Refusal::resolvable(Reason::Ports)) } else { Ok(()) }
     }
-}
-
-fn conflict(wanted: &[HostPort], taken: &[HostPort]) -> bool {
-    wanted.iter().any(|port| taken.iter().any(|other| port.conflicts(other)))
 }
 
 impl Plugin for NodePorts {

@@ -1,15 +1,47 @@
 //! The journal: every kind of change is remembered with its kubectl command and taken back with one key (CON-15).
 
+use k8s_openapi::api::apps::v1::Deployment;
 use podium::console::action::{Mutation, Outcome};
+use podium::console::dialog::scale;
 use podium::console::edit;
-use podium::console::message::Message;
+use podium::console::effect::Outbox;
+use podium::console::journal::{Journal, Look, look};
+use podium::console::message::{Data, Message, ScreenId};
 use podium::console::model::Job;
+use podium::console::resource::{ObjectRef, Watched};
+use podium::console::screen::journal::Loaded;
 use podium::console::store::{Change, Delta};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::parts::revision;
 use super::stage::{Stage, cluster, objects};
-use super::{acted, succeed};
+use super::{acted, shows, succeed};
+use crate::instance::Home;
+
+/// Presses `u` in the journal, for the newest change, and lets the server say what the object is `now` and
+/// would be `then`. The question is on the screen, or a refusal.
+fn ask_back(stage: &mut Stage, now: &Value, then: &Value) {
+    let jobs = stage.press("u");
+    assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked first: {jobs:?}");
+    assert!(acted(&jobs).is_empty() && stage.model.dialog.is_none());
+    let entry = stage.model.shared.journal.entries().last().expect("a change").clone();
+    let look = Look::of(now, Some(then), entry.outcome.after.as_ref());
+    let screen = stage.model.top().0;
+    stage.send(Message::Data(screen, Data::Journal(Loaded::Looked(entry.id, Ok(look)))));
+}
+
+/// The same, and says yes.
+pub(super) fn take_back(stage: &mut Stage, now: &Value, then: &Value) -> Vec<Job> {
+    ask_back(stage, now, then);
+    assert!(acted(&stage.press("enter")).is_empty(), "Cancel comes first");
+    ask_back(stage, now, then);
+    stage.press("right enter")
+}
+
+/// What two states of an object look like where the test does not care.
+fn something() -> (Value, Value) {
+    (json!({"spec": {"field": "new"}}), json!({"spec": {"field": "old"}}))
+}
 
 /// The shop, with a revision of `web` to go back to.
 fn shop() -> Stage {
@@ -55,8 +87,85 @@ fn con_15_one_key_takes_each_kind_of_change_back() {
         stage.press("U");
         let screen = stage.screen();
         assert!(screen.contains(done) && screen.contains("<u> undo"), "{keys}\n{screen}");
-        assert_eq!(acted(&stage.press("u")), [back], "{keys}");
+        let (now, then) = something();
+        let jobs = take_back(&mut stage, &now, &then);
+        assert_eq!(acted(&jobs), [back], "{keys}");
+        succeed(&mut stage, jobs);
+        shows(&stage.screen(), &["<u> redo", "taken back"]);
+        let jobs = take_back(&mut stage, &then, &now);
+        assert_eq!(acted(&jobs), [done], "{keys}: what was taken back is done again");
+        succeed(&mut stage, jobs);
+        assert_eq!(acted(&take_back(&mut stage, &now, &then)), [back], "{keys}: and so on");
     }
+}
+
+/// CONSOLE-FOUND 1: an undo asks like everything else, with the name, what it is and what it would become.
+#[test]
+fn con_17_an_undo_says_what_it_changes_of_what_is_there_now() {
+    let mut stage = shop();
+    let jobs = stage.press("d \"/web\" enter s 9 enter");
+    let [Job::Act(action)] = &jobs[..] else { panic!("{jobs:?}") };
+    let after = Some(json!({"spec": {"replicas": 9, "other": 1}}));
+    stage.send(Message::Acted(Box::new(Outcome { action: (**action).clone(), error: None, after })));
+    stage.press("U");
+    let then = json!({"spec": {"replicas": 4}});
+    ask_back(&mut stage, &json!({"spec": {"replicas": 9}}), &then);
+    let screen = stage.screen();
+    shows(
+        &screen,
+        &[
+            "Undo in Deployment default/web",
+            "ago: scale Deployment default/web 4 → 9",
+            "spec.replicas now 9, becomes 4",
+            "▸ Cancel Undo",
+        ],
+    );
+    assert!(!screen.contains("changed since"), "{screen}");
+    stage.press("esc");
+
+    ask_back(&mut stage, &json!({"spec": {"replicas": 7}}), &then);
+    shows(&stage.screen(), &["now 7, becomes 4", "⚠ changed since: spec.replicas was 9 then, is 7 now"]);
+    stage.press("esc");
+
+    ask_back(&mut stage, &then, &then);
+    assert!(stage.model.dialog.is_none());
+    shows(&stage.screen(), &["Deployment default/web is so already"]);
+
+    stage.press("u");
+    let id = stage.model.shared.journal.entries().last().expect("a change").id;
+    let gone = Loaded::Looked(id, Err("Deployment default/web is gone".to_owned()));
+    let screen = stage.model.top().0;
+    stage.send(Message::Data(screen, Data::Journal(gone)));
+    assert!(stage.model.dialog.is_none());
+    shows(&stage.screen(), &["✖ not taken back: Deployment default/web is gone"]);
+}
+
+/// HOUSE 3: two changes of one title are two changes.
+#[test]
+fn con_15_an_undo_belongs_to_its_own_line_even_where_titles_are_alike() {
+    let mut stage = shop();
+    for _ in 0..2 {
+        let jobs = stage.press("~ n c");
+        succeed(&mut stage, jobs);
+    }
+    stage.press("U");
+    let (now, then) = something();
+    // The older line is taken back; the newer one of the same title stays.
+    stage.press("j u");
+    let older = stage.model.shared.journal.entries()[0].id;
+    let screen = stage.model.top().0;
+    let look = Look::of(&now, Some(&then), None);
+    stage.send(Message::Data(screen, Data::Journal(Loaded::Looked(older, Ok(look)))));
+    let back = stage.press("right enter");
+    // Meanwhile somebody uncordons by hand: the same title, another matter.
+    let jobs = stage.press("~ n u");
+    succeed(&mut stage, jobs);
+    stage.press("U");
+    shows(&stage.screen(), &["uncordon Node node-1", "cordon Node node-1", "cordon Node node-1 going back"]);
+    succeed(&mut stage, back);
+    let screen = stage.screen();
+    assert_eq!(screen.matches("taken back").count(), 1, "{screen}");
+    shows(&screen, &["<u> redo", "<u> undo", "<u> undo", "taken back"]);
 }
 
 #[test]
@@ -76,14 +185,21 @@ fn con_15_an_edit_is_taken_back_without_touching_what_others_did_since() {
         action.kubectl,
         r#"kubectl patch deployment/web -n default --type=merge -p '{"spec":{"paused":null,"replicas":5}}'"#
     );
-    stage.send(Message::Acted(Box::new(Outcome { action, error: None })));
+    stage.send(Message::Acted(Box::new(Outcome { action, error: None, after: None })));
     stage.press("U");
+    let (now, then) = something();
+    let jobs = take_back(&mut stage, &now, &then);
     assert_eq!(
-        acted(&stage.press("u")),
+        acted(&jobs),
         [
             r#"kubectl patch deployment/web -n default --type=merge -p '{"spec":{"replicas":3,"paused":true}}'"#
         ]
     );
+    succeed(&mut stage, jobs);
+    // The version the edit replaced is gone: done again, it is a patch of the same fields.
+    let jobs = take_back(&mut stage, &then, &now);
+    let [Job::Act(action)] = &jobs[..] else { panic!("{jobs:?}") };
+    assert!(matches!(&action.mutation, Mutation::Patch { body, .. } if body["spec"]["replicas"] == 5));
 }
 
 #[test]
@@ -91,15 +207,19 @@ fn con_15_what_could_not_be_taken_back_can_be_tried_again() {
     let mut stage = shop();
     let jobs = stage.press("n c");
     succeed(&mut stage, jobs);
-    let jobs = stage.press("U u");
-    assert!(stage.screen().contains("taken back"));
+    stage.press("U");
+    let (now, then) = something();
+    let jobs = take_back(&mut stage, &now, &then);
+    assert!(stage.screen().contains("going back"));
     let Some(Job::Act(action)) = jobs.into_iter().find(|job| matches!(job, Job::Act(_))) else {
         panic!("the inverse is on its way");
     };
     let error = Some("nodes \"node-1\" is forbidden".to_owned());
-    stage.send(Message::Acted(Box::new(Outcome { action: *action, error })));
+    stage.send(Message::Acted(Box::new(Outcome { action: *action, error, after: None })));
     // The failure is the newest line; the change itself stands below it.
-    assert_eq!(acted(&stage.press("j u")), ["kubectl uncordon node-1"]);
+    stage.press("j");
+    shows(&stage.screen(), &["✖ uncordon", "✔ cordon Node node-1 <u> undo"]);
+    assert!(stage.press("u").iter().any(|job| matches!(job, Job::Start(_))));
 }
 
 #[test]
@@ -119,4 +239,50 @@ fn con_5_an_image_that_is_set_records_its_change_cause() {
         Some(&json!("kubectl set image deployment/api -n default main=nginx:1.28"))
     );
     assert_eq!(body.pointer("/spec/template/spec/containers/0/image"), Some(&json!("nginx:1.28")));
+}
+
+const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  \
+    selector: {matchLabels: {app: web}}\n  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: pause}]}}\n";
+
+/// CONSOLE-FOUND 1: what an undo would change is the server's word, also when others changed the object since.
+#[tokio::test(flavor = "multi_thread")]
+async fn con_17_the_server_says_what_an_undo_would_change_now() {
+    let home = Home::new();
+    let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
+    let file = home.path("web.yaml");
+    std::fs::write(&file, WEB).unwrap();
+    let apply = || server.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    apply();
+    let client = server.impatient_client().await;
+    let api: kube::Api<Deployment> = kube::Api::default_namespaced(client.clone());
+    let target = ObjectRef::of(Watched::Deployments, &api.get("web").await.unwrap());
+    let (sender, mut inbox) = tokio::sync::mpsc::channel(16);
+    let out = Outbox::new(client, sender, ScreenId(1));
+    out.act(scale::action(&target, Some(1), 3)).await.unwrap();
+    let Some(Message::Acted(outcome)) = inbox.recv().await else { panic!("an outcome") };
+    let mut journal = Journal::default();
+    journal.record(jiff::Timestamp::UNIX_EPOCH, *outcome);
+    let entry = journal.entries()[0].clone();
+    let inverse = entry.inverse().unwrap();
+    let asked = || look(&out, &inverse, entry.outcome.after.as_ref());
+    let told = |changes: &[edit::merge::Change]| -> Vec<String> {
+        let plain = |value: &Option<Value>| value.as_ref().map(edit::merge::plain).unwrap_or_default();
+        changes.iter().map(|c| format!("{} {} → {}", c.path, plain(&c.from), plain(&c.to))).collect()
+    };
+
+    let seen = asked().await.unwrap();
+    assert_eq!(told(seen.changes.as_deref().unwrap()), ["spec.replicas 3 → 1"]);
+    assert!(seen.since.is_empty(), "{seen:?}");
+    server.kubectl(&["scale", "deploy/web", "--replicas=5"]);
+    let seen = asked().await.unwrap();
+    assert_eq!(told(seen.changes.as_deref().unwrap()), ["spec.replicas 5 → 1"]);
+    assert_eq!(told(&seen.since), ["spec.replicas 3 → 5"]);
+    server.kubectl(&["scale", "deploy/web", "--replicas=1"]);
+    assert_eq!(asked().await.unwrap().changes, Some(Vec::new()), "it is so already");
+    assert_eq!(api.get("web").await.unwrap().spec.replicas, Some(1), "looking changes nothing");
+    server.kubectl(&["delete", "deploy/web"]);
+    assert_eq!(asked().await.unwrap_err(), "Deployment default/web is gone");
+    apply();
+    assert_eq!(asked().await.unwrap_err(), "Deployment default/web is another object by now");
+    server.stop();
 }

@@ -179,14 +179,76 @@ fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
     tell(&mut stage, Drained::Fates { node: 0, fates: vec![(Uid::from("pod-web-old-b"), gone)] });
     tell(&mut stage, Drained::Ended { node: 0, result: Ok(()) });
     tell(&mut stage, Drained::Over);
-    shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone"]);
+    shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone"]);
     // Left and come back to: the result is still there, and is no work that quitting would stop.
     stage.press("esc");
     shows(&stage.screen(), &["Nodes", "its result is kept"]);
     assert!(stage.press("q q").iter().any(|job| matches!(job, Job::Quit)), "nothing is under way");
     stage.model.toasts.expire(now().saturating_add(jiff::SignedDuration::from_mins(1)).expect("in range"));
     stage.press(": \"background\" enter");
-    shows(&stage.screen(), &["Drain node-2 ── done, 2 of 3 gone", "✔ evicted in 4s"]);
+    shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone", "✔ evicted in 4s"]);
+}
+
+/// CONSOLE-FOUND 5: a node that still has pods is not done, in words, colour and bar; nor is the news.
+#[test]
+fn con_6_a_drain_that_leaves_pods_behind_is_not_done() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.feed(vec![Delta::Pods(vec![ready("scratch")])]);
+    stage.press("n space space r D");
+    let screen = stage.model.top().0;
+    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::Drain(told)));
+    for (node, name) in ["node-1", "node-2"].into_iter().enumerate() {
+        let context = stage.model.shared.context(screen, now());
+        let pods: Vec<_> = context.stores.pods_on(name).cloned().collect();
+        let none = std::collections::BTreeSet::new();
+        let rows =
+            plan(pods.iter().map(|pod| &**pod), &mut Ledger::new([]), &Options::default(), &none, None);
+        let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
+        let leave = rows.iter().filter(|row| row.verdict.leaves());
+        let fates: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
+        tell(&mut stage, Drained::Began { node, rows: rows.clone() });
+        tell(&mut stage, Drained::Fates { node, fates: fates.clone() });
+        for pod in pods
+            .into_iter()
+            .filter(|pod| fates.iter().any(|(uid, _)| Some(uid.as_str()) == pod.metadata.uid.as_deref()))
+        {
+            stage.feed(vec![Delta::Pods(vec![Change::Deleted(pod)])]);
+        }
+        tell(&mut stage, Drained::Ended { node, result: Ok(()) });
+    }
+    stage.press("esc");
+    tell(&mut stage, Drained::Over);
+    shows(&stage.screen(), &["⚠ 2 nodes not empty: 2 refused"]);
+    stage.press("esc : \"background\" enter");
+    let screen = stage.screen();
+    shows(
+        &screen,
+        &["◐ not empty: 2 refused, ", "◐ node-1  not empty: 1 refused, ", "◐ node-2  not empty: 1 refused, "],
+    );
+    assert!(!screen.contains("done") && !screen.contains("✔ node"), "{screen}");
+    let bar = screen.lines().find(|line| line.contains("not empty: 2")).expect("a title");
+    assert!(bar.contains('█') && bar.contains('·'), "the bar is not full: {bar}");
+    // What was refused went by itself: now it is done.
+    let crash = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
+    let scratch = pod("default", "scratch", None, Some("node-2"), "Running", 50);
+    stage.feed(vec![Delta::Pods(objects([crash, scratch]).into_iter().map(Change::Deleted).collect())]);
+    shows(&stage.screen(), &["── done, ", "✔ node-1", "✔ node-2"]);
+}
+
+/// CONSOLE-FOUND 5: a drain that could do nothing says so, on the screen and when it is asked for.
+#[test]
+fn con_6_a_drain_with_nothing_to_evict_says_so() {
+    let mut stage = Stage::new(80, 24);
+    stage.feed(cluster());
+    stage.feed(vec![Delta::Pods(vec![Change::Reset(objects([
+        pod("shop", "one", None, Some("node-1"), "Running", 300),
+        pod("shop", "two", None, Some("node-1"), "Running", 300),
+    ]))])]);
+    stage.press("n r");
+    shows(&stage.screen(), &["2 pods, 0 leave, 2 refused", "nothing may leave: 2 refused"]);
+    assert!(stage.press("D").is_empty());
+    shows(&stage.screen(), &["⚠ nothing may leave node-1: 2 refused; space on a pod or on an"]);
 }
 
 #[test]

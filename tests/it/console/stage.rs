@@ -72,8 +72,20 @@ impl Stage {
         self.model.update(message, self.now)
     }
 
-    /// Presses keys: `ctrl-d`, `j`, `enter`, or `"text"` typed letter by letter.
+    /// Presses keys: `ctrl-d`, `j`, `enter`, or `"text"` typed letter by letter. Whoever presses them looks
+    /// up when a dialog closes.
     pub(crate) fn press(&mut self, script: &str) -> Vec<Job> {
+        self.keys(script, |stage| {
+            stage.now = stage.model.settles_at().map_or(stage.now, |at| at.max(stage.now))
+        })
+    }
+
+    /// Presses keys without looking up, all in the same moment.
+    pub(crate) fn burst(&mut self, script: &str) -> Vec<Job> {
+        self.keys(script, |_| ())
+    }
+
+    fn keys(&mut self, script: &str, before_each: impl Fn(&mut Self)) -> Vec<Job> {
         let mut jobs = Vec::new();
         for word in script.split(' ') {
             let keys: Vec<Key> = match word.strip_prefix('"') {
@@ -87,6 +99,7 @@ impl Stage {
                 None => vec![Key::parse(word).unwrap_or_else(|| panic!("no key {word:?}"))],
             };
             for key in keys {
+                before_each(self);
                 jobs.extend(self.model.update(Message::Key(key.event()), self.now));
             }
         }
@@ -96,6 +109,16 @@ impl Stage {
     pub(crate) fn resize(&mut self, width: u16, height: u16) {
         self.terminal.backend_mut().resize(width, height);
         self.send(Message::Resize(width, height));
+    }
+
+    /// Whether this text, as it is on the screen, is drawn dim.
+    pub(crate) fn is_dim(&mut self, text: &str) -> bool {
+        let screen = self.screen();
+        let (row, line) =
+            screen.lines().enumerate().skip(2).find(|(_, line)| line.contains(text)).expect("the text");
+        let column = line[..line.find(text).unwrap_or(0)].chars().count();
+        let cell = &self.terminal.backend().buffer()[(column as u16, row as u16)];
+        cell.modifier.contains(ratatui::style::Modifier::DIM)
     }
 
     /// What is on the screen, without trailing spaces.

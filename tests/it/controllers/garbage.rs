@@ -139,3 +139,47 @@ async fn what_has_no_namespace_may_own_but_not_be_owned_from_one_gc_1() {
     assert_eq!(maps(&cluster), "");
     cluster.stop().await;
 }
+
+/// Issue 10: objects that wait for one another, and one that waits for itself, would wait for ever.
+#[tokio::test(start_paused = true)]
+async fn a_circle_whose_members_are_all_deleted_in_the_foreground_goes_gc_1() {
+    for size in [1, 2, 3, 5] {
+        let cluster = Cluster::start(NO_NODES);
+        let members: Vec<_> = (0..size).map(|n| map(&cluster, &format!("m{n}"), &[], &[])).collect();
+        for (n, member) in members.iter().enumerate() {
+            let owner = owned_by(&members[(n + 1) % size], true);
+            cluster.change::<ConfigMap>(member.name(), |m| {
+                m.metadata.owner_references = serde_json::from_value(json!([owner])).unwrap();
+            });
+        }
+        cluster.settle().await;
+        let options =
+            DeleteOptions { propagation: Some(Propagation::Foreground), ..DeleteOptions::default() };
+        for member in &members {
+            cluster.api.delete(Kind::ConfigMap, &member.key(), &options).unwrap();
+        }
+        cluster.settle().await;
+        assert_eq!(maps(&cluster), "", "a circle of {size}");
+        cluster.stop().await;
+    }
+}
+
+/// Issue 10: an owner of very many is dealt with batch by batch.
+#[tokio::test(start_paused = true)]
+async fn an_owner_of_more_than_a_batch_lets_go_of_all_of_them_gc_1() {
+    for propagation in [Propagation::Orphan, Propagation::Foreground, Propagation::Background] {
+        let cluster = Cluster::start(NO_NODES);
+        let owner = map(&cluster, "owner", &[], &[]);
+        for n in 0..1_200 {
+            map(&cluster, &format!("m{n}"), &[owned_by(&owner, true)], &[]);
+        }
+        cluster.settle().await;
+        delete(&cluster, "owner", propagation).await;
+        let left = cluster.api.list_as::<ConfigMap>(Some("default"));
+        let left: Vec<_> = left.iter().filter(|m| m.name() != "kube-root-ca.crt").collect();
+        let expected = if propagation == Propagation::Orphan { 1_200 } else { 0 };
+        assert_eq!(left.len(), expected, "{propagation:?}");
+        assert!(left.iter().all(|m| m.metadata.owner_references.iter().flatten().count() == 0));
+        cluster.stop().await;
+    }
+}

@@ -13,6 +13,8 @@ mod endpoints;
 mod evictions;
 mod garbage;
 mod housekeeping;
+mod huge;
+mod job_addresses;
 mod job_counts;
 mod jobs;
 mod node_taints;

@@ -1,6 +1,7 @@
 //! The service proxy and cluster DNS in this process: an API, their tasks and real sockets on loopback.
 
 mod dns;
+mod host_ports;
 mod proxy;
 
 use std::net::Ipv4Addr;

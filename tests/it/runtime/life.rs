@@ -1,10 +1,11 @@
 //! A container's life: started, asked, killed, remembered, found again.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
 
 use podium::kubelet::runtime::{ContainerSpec, HostLife, Runtime};
 
-use super::node::{BOTH, Node, alive, runtime, shell, until, words};
+use super::node::{BOTH, Node, alive, runtime, sandbox, shell, until, words};
 
 #[tokio::test]
 async fn containers_run_exit_and_are_remembered() {
@@ -100,4 +101,58 @@ async fn with_a_lifeline_everything_ends_with_the_control_plane() {
     until("all gone", || !alive(record.pid.unwrap())).await;
     let socket = directory.path().join("node/host.sock");
     until("host gone", || !socket.exists()).await;
+}
+
+/// RELIABILITY-FOUND 22, SEC-4: what a container is told in confidence is on no disk; the journal is its owner's alone.
+#[tokio::test]
+async fn values_of_variables_are_not_written_down() {
+    for namespaces in BOTH {
+        let node = Node::new(namespaces).await;
+        let mut spec = shell("main", "echo started; sleep 1000");
+        spec.env = vec![("PASSWORD".to_owned(), "hunter-of-secrets".to_owned())];
+        spec.args = words(&["hunter-of-secrets"]);
+        let record = node.start(spec).await;
+        node.log_has(&record.id, "F started\n").await;
+        let state = node.directory.path().join("node");
+        let journal = state.join("journal");
+        assert!(std::fs::read_to_string(&journal).unwrap().contains(&record.id.0));
+        assert_eq!(journal.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let mut next = vec![state];
+        while let Some(directory) = next.pop() {
+            for entry in std::fs::read_dir(directory).unwrap().flatten() {
+                let kind = entry.file_type().unwrap();
+                if kind.is_dir() {
+                    next.push(entry.path());
+                } else if kind.is_file() {
+                    let bytes = std::fs::read(entry.path()).unwrap_or_default();
+                    let found = bytes.windows(17).any(|part| part == b"hunter-of-secrets");
+                    assert!(!found, "{}", entry.path().display());
+                }
+            }
+        }
+        node.shutdown().await;
+    }
+}
+
+/// RELIABILITY-FOUND 23: pods that have ended, and those that are gone, hold no descriptors of their node's host.
+#[tokio::test]
+async fn ended_pods_hold_no_descriptors() {
+    let mut node = Node::new(true).await;
+    let host = node.host_pid();
+    let open = move || std::fs::read_dir(format!("/proc/{host}/fd")).unwrap().count();
+    let before = open();
+    let record = node.sh("exit 0").await;
+    node.exit(&record.id).await;
+    for number in 0..5 {
+        let uid = format!("pod-{number}");
+        node.runtime.run_sandbox(sandbox(&uid)).await.unwrap();
+        node.start(ContainerSpec { pod_uid: uid.clone(), ..shell("main", "exit 0") }).await;
+        node.runtime.stop_sandbox(&uid).await.unwrap();
+    }
+    until("the ended pods' descriptors to be closed", || open() <= before).await;
+    let uid = "pod-gone".to_owned();
+    node.runtime.run_sandbox(sandbox(&uid)).await.unwrap();
+    node.runtime.remove_sandbox(&uid).await.unwrap();
+    until("the gone pod's descriptors to be closed", || open() <= before).await;
+    node.shutdown().await;
 }

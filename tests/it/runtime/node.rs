@@ -37,12 +37,23 @@ pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
 }
 
 pub(crate) async fn runtime(state_dir: &Path, life: HostLife, namespaces: bool) -> ProcessRuntime {
-    let program = PathBuf::from(env!("CARGO_BIN_EXE_podium"));
-    let state_dir = state_dir.to_path_buf();
-    let config =
-        ProcessConfig { program, state_dir, life, namespaces, cgroups: true, pod_pids_limit: Some(64) };
+    let config = config(state_dir, life, namespaces);
     let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
     soon("host", ProcessRuntime::start(config, catalogue)).await.unwrap()
+}
+
+pub(crate) fn config(state_dir: &Path, life: HostLife, namespaces: bool) -> ProcessConfig {
+    ProcessConfig {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_podium")),
+        state_dir: state_dir.to_path_buf(),
+        life,
+        namespaces,
+        cgroups: true,
+        pod_pids_limit: Some(64),
+        unclaimed: Duration::from_mins(10),
+        request_timeout: Duration::from_mins(2),
+        status_timeout: Duration::from_secs(10),
+    }
 }
 
 impl Node {

@@ -1,10 +1,11 @@
 //! What a container sees: its machine, its network, its built-in image.
 
 use std::path::Path;
+use std::time::Duration;
 
 use podium::kubelet::runtime::{ContainerSpec, HostShares, Mount, Runtime, RuntimeError, SandboxSpec};
 
-use super::node::{BOTH, Node, sandbox, shell, soon};
+use super::node::{BOTH, Node, sandbox, shell, soon, words};
 
 /// NET-4, POD-14: own host name, own processes, volumes at their mount path, nothing on the machine touched.
 #[tokio::test]
@@ -135,6 +136,67 @@ async fn processes_are_whom_their_security_context_says() {
         let error = node.runtime.start_container(refused).await.unwrap_err();
         let text = "container's runAsUser breaks non-root policy";
         assert_eq!(error, RuntimeError::InvalidConfig(text.to_owned()));
+        node.shutdown().await;
+    }
+}
+
+/// CONFORMANCE-FOUND "should run the container as unprivileged when false", POD-16: what a container's processes may have
+/// of root's capabilities, the commands of probes, hooks and `exec` too.
+#[tokio::test]
+async fn processes_have_the_capabilities_that_containerd_gives_them() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root has any capabilities to give");
+        return;
+    }
+    let own = std::fs::read_to_string("/proc/self/status").unwrap();
+    let own = own.lines().find_map(|line| line.strip_prefix("CapBnd:\t")).unwrap();
+    let own = u64::from_str_radix(own, 16).unwrap();
+    let (default, low_ports) = (0xa804_25fb & own, 0x400 & own);
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let look = "grep Cap /proc/self/status";
+    for namespaces in BOTH {
+        let mut node = Node::new(namespaces).await;
+        for (name, add, drop, privileged, user, effective, bounding) in [
+            ("default", &[][..], &[][..], false, None, default, default),
+            (
+                "adds",
+                &["NET_ADMIN"],
+                &["CHOWN"],
+                false,
+                None,
+                (default | 0x1000 & own) & !1,
+                (default | 0x1000 & own) & !1,
+            ),
+            ("drops", &[], &["ALL"], false, None, 0, 0),
+            ("privileged", &[], &[], true, None, own, own),
+            // On a node of Kubernetes, too, whoever is not root may bind low ports; that is all.
+            ("user", &[], &[], false, Some(4321), low_ports, default),
+            ("privileged-user", &[], &[], true, Some(4321), low_ports, own),
+            ("bare-user", &[], &["ALL"], false, Some(4321), 0, 0),
+        ] {
+            let mut spec = shell(name, &format!("{look}; sleep 1000"));
+            (spec.run_as_user, spec.run_as_group) = (user, user);
+            spec.security.privileged = privileged;
+            (spec.security.add_capabilities, spec.security.drop_capabilities) = (names(add), names(drop));
+            let record = node.start(spec).await;
+            node.log_has(&record.id, "CapAmb").await;
+            let main = node.log(&record.id).await;
+            let beside =
+                node.runtime.exec_sync(&record.id, words(&["sh", "-c", look]), Duration::from_secs(60));
+            let beside = String::from_utf8(beside.await.unwrap().output).unwrap();
+            for told in [main, beside] {
+                let expect = [("CapEff", effective), ("CapPrm", effective), ("CapBnd", bounding)];
+                for (set, expect) in expect {
+                    let line = format!("{set}:\t{expect:016x}\n");
+                    assert!(told.contains(&line), "{name}, namespaces {namespaces}: no {line} in {told}");
+                }
+                let ambient = if user.is_some() { effective } else { 0 };
+                let line = format!("CapAmb:\t{ambient:016x}\n");
+                assert!(told.contains(&line), "{name}, namespaces {namespaces}: no {line} in {told}");
+            }
+            node.runtime.kill_container(&record.id).await.unwrap();
+            node.exit(&record.id).await;
+        }
         node.shutdown().await;
     }
 }

@@ -117,6 +117,44 @@ async fn attach_follows_the_containers_own_streams() {
     node.shutdown().await;
 }
 
+/// API-FOUND 22, API-3: what a container says before its first client is there is not lost, and one that has ended is told of
+/// as a whole; a client that comes later sees what is new.
+#[tokio::test]
+async fn the_first_client_is_told_what_was_said_before_it_came() {
+    let mut node = Node::new(true).await;
+    let streams = SessionStreams { stdin: false, stdout: true, stderr: true, tty: false };
+    let ended = node.start(shell("ended", "echo yo; echo oops >&2; printf end; exit 3")).await;
+    node.exit(&ended.id).await;
+    let mut session = node.runtime.attach(&ended.id, streams).await.unwrap();
+    let (text, code) = collect(&mut session).await;
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    assert_eq!((lines.join("|").as_str(), code), ("end|oops\n|yo\n", 3));
+    let only_errors = SessionStreams { stdout: false, ..streams };
+    let mut session = node.runtime.attach(&ended.id, only_errors).await.unwrap();
+    assert_eq!(collect(&mut session).await, ("oops\n".to_owned(), 3));
+
+    let mut runs = shell("runs", "echo early; printf '$ '; read line; echo got $line; exit 4");
+    runs.stdin = true;
+    let record = node.start(runs).await;
+    node.log_has(&record.id, "F early\n").await;
+    let with_input = SessionStreams { stdin: true, ..streams };
+    let mut first = node.runtime.attach(&record.id, with_input).await.unwrap();
+    let mut said = Vec::new();
+    while !said.ends_with(b"$ ") {
+        match first.output.recv().await.unwrap() {
+            SessionOutput::Stdout(bytes) => said.extend_from_slice(&bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(said, b"early\n$ ");
+    let mut second = node.runtime.attach(&record.id, streams).await.unwrap();
+    first.input.send(SessionInput::Stdin(Bytes::from_static(b"one\n"))).await.unwrap();
+    assert_eq!(collect(&mut first).await, ("got one\n".to_owned(), 4));
+    assert_eq!(collect(&mut second).await, ("got one\n".to_owned(), 4));
+    node.shutdown().await;
+}
+
 /// EPH-3: a debugger beside its target, alive or dead.
 #[tokio::test]
 async fn a_debugger_sees_its_target() {

@@ -97,6 +97,38 @@ async fn a_volume_in_memory_counts_as_memory() {
     node.shutdown().await;
 }
 
+/// RELIABILITY-FOUND 18, POD-12: `/dev/shm` has containerd's 64 MiB and counts for the pod's memory limit, whether the kernel
+/// keeps that or it is watched.
+#[tokio::test]
+async fn shared_memory_is_bounded_and_counts_as_memory() {
+    let mut node = Node::new(true).await;
+    if !node.namespaces {
+        eprintln!("skipped: no namespaces on this machine");
+        return node.shutdown().await;
+    }
+    let script = "grep ' /dev/shm ' /proc/mounts; head -c 300000000 /dev/zero > /dev/shm/much || echo full; \
+                  stat -c 'has %s' /dev/shm/much; sleep 1000";
+    let roomy = ContainerSpec { memory_limit_bytes: Some(100 << 20), ..shell("roomy", script) };
+    let record = node.start(roomy).await;
+    node.log_has(&record.id, "F has 67108864\n").await;
+    let log = node.log(&record.id).await;
+    assert!(log.contains("F full\n") && log.contains("size=65536k"), "{log}");
+    let usage = node.runtime.usage(&"pod".to_owned()).await.unwrap();
+    assert!(usage["roomy"].memory_bytes > 60 << 20, "{usage:?}");
+    node.runtime.kill_container(&record.id).await.unwrap();
+    node.exit(&record.id).await;
+
+    node.runtime.stop_sandbox(&"pod".to_owned()).await.unwrap();
+    node.runtime.remove_sandbox(&"pod".to_owned()).await.unwrap();
+    node.runtime.run_sandbox(sandbox("pod")).await.unwrap();
+    let script = "head -c 60000000 /dev/zero > /dev/shm/much; sleep 1000";
+    let tight = ContainerSpec { memory_limit_bytes: Some(32 << 20), ..shell("tight", script) };
+    let record = node.start(tight).await;
+    let exit = node.exit(&record.id).await;
+    assert_eq!((exit.oom_killed, exit.exit_code), (true, 137), "{exit:?}");
+    node.shutdown().await;
+}
+
 /// VOL-1: `readOnly` is about the volume, `recursiveReadOnly` also about what is mounted in it.
 #[tokio::test]
 async fn read_only_volumes_are_so_as_deep_as_asked() {

@@ -7,6 +7,7 @@ use rand::seq::IndexedRandom;
 
 use crate::api::{Api, ApiError};
 use crate::object::low_ports::LowPorts;
+use crate::object::readiness::is_terminal;
 use crate::object::{Key, Kind};
 
 /// Somebody who listens.
@@ -71,6 +72,10 @@ fn of_pod(api: &Api, key: &Key, port: &str) -> Result<Option<SocketAddr>, ApiErr
     let Some(ip) = ip else {
         return Err(ApiError::Unavailable(format!("no address known for pod \"{}\"", key.name)));
     };
+    if is_terminal(&pod) {
+        // Its address may be another pod's by now.
+        return Err(ApiError::Unavailable(format!("pod \"{}\" has ended", key.name)));
+    }
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     Ok(Some(SocketAddr::new(ip, served(api, node, port))))
 }
@@ -122,6 +127,8 @@ fn may_be_reached(ip: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -140,6 +147,29 @@ mod tests {
         check("ftp:web:80", None);
         check("https::80", None);
         check("a:b:c:d", None);
+    }
+
+    /// RELIABILITY-FOUND 5: an ended pod's address may be another's by now.
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_that_has_ended_is_not_reached() {
+        let clock = crate::base::clock::Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let api = Api::new(crate::store::Store::ephemeral(), clock, crate::api::ApiConfig::default());
+        let namespace = json!({"metadata": {"name": "default"}});
+        let namespace: k8s_openapi::api::core::v1::Namespace = serde_json::from_value(namespace).unwrap();
+        api.create_as(namespace).unwrap();
+        let pod = json!({"metadata": {"name": "p", "namespace": "default"},
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
+        let key = api.create_as::<Pod>(serde_json::from_value(pod).unwrap()).unwrap().key();
+        for (phase, reached) in [("Running", true), ("Succeeded", false), ("Failed", false)] {
+            api.modify_status::<Pod>(&key, |pod| {
+                let status = pod.status.get_or_insert_default();
+                (status.phase, status.pod_ip) = (Some(phase.into()), Some("127.72.0.2".into()));
+                Ok(())
+            })
+            .unwrap();
+            let told = of_pod(&api, &key, "80").map_err(|error| error.to_string());
+            assert_eq!(told.is_ok(), reached, "{phase}: {told:?}");
+        }
     }
 
     #[test]

@@ -107,7 +107,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.deployments.synced() {
-        waiting(cx, frame, inner);
+        waiting(cx, Watched::Deployments, frame, inner);
         return 0;
     }
     if all.is_empty() {

@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use super::view::{draw_row, framed, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
+use crate::console::resource::Watched;
 use crate::console::rows::event;
 use crate::console::text::{clean, pad};
 use crate::console::widget::spark::spark;
@@ -28,7 +29,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.events.synced() {
-        waiting(cx, frame, inner);
+        waiting(cx, Watched::Events, frame, inner);
         return 0;
     }
     let total = overview.events.len();

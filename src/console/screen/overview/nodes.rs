@@ -36,7 +36,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !cx.stores.nodes.synced() {
-        waiting(cx, frame, inner);
+        waiting(cx, Watched::Nodes, frame, inner);
         return 0;
     }
     if all.is_empty() {
@@ -111,12 +111,12 @@ impl Columns {
         if self.zone > 0 {
             spans.push(Span::styled(format!("{}  ", pad(&zone_of(node), self.zone)), theme.body.dim));
         }
-        let usage = node::usage(node, cx.stores);
-        let pods = usage.pods as f64 / usage.pods_allocatable.max(1) as f64;
+        let asked = node::requested(node, cx.stores);
+        let pods = asked.pods as f64 / asked.pods_allocatable.max(1) as f64;
         let parts = [
-            ("pods", pods, format!("{:>3}", usage.pods)),
-            ("  cpu", usage.cpu, format!("{:>3.0}%", usage.cpu * 100.0)),
-            ("  mem", usage.memory, format!("{:>3.0}%", usage.memory * 100.0)),
+            ("pods", pods, format!("{:>3}", asked.pods)),
+            ("  cpu", asked.cpu, format!("{:>3.0}%", asked.cpu * 100.0)),
+            ("  mem", asked.memory, format!("{:>3.0}%", asked.memory * 100.0)),
         ];
         for (name, share, text) in parts {
             let full = if share > 0.9 { theme.status.failed } else { theme.chart.full };

@@ -9,6 +9,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{Overview, Part, deployments, events, nodes};
 use crate::console::context::Context;
+use crate::console::links::Refusal;
+use crate::console::resource::Watched;
 use crate::console::rows::pod_status::Look;
 use crate::console::text::{clean, fit, grouped};
 use crate::console::widget::gauge::bar;
@@ -53,7 +55,7 @@ fn draw_phases(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !synced {
-        waiting(cx, frame, inner);
+        waiting(cx, Watched::Pods, frame, inner);
         return;
     }
     let digits = grouped(total as u64).width().max(2);
@@ -92,8 +94,10 @@ pub(super) fn framed<'a>(
     block.title_top(Line::from(left)).title_top(Line::from(note).right_aligned())
 }
 
-pub(super) fn waiting(cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
-    frame.render_widget(Line::styled("waiting for the first list…", cx.theme.body.dim), inner);
+/// Where a kind's objects would be: that they are waited for, or that the server will not give them.
+pub(super) fn waiting(cx: &Context<'_>, kind: Watched, frame: &mut Frame<'_>, inner: Rect) {
+    let text = cx.links.refused(kind).map_or("waiting for the first list…", Refusal::words);
+    frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
 }
 
 /// Says that a list is empty, and whether the filter made it so.

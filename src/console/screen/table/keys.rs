@@ -35,9 +35,13 @@ impl Table {
         names.iter().find_map(|name| self.columns.iter().position(|column| column.name == **name))
     }
 
-    fn pick_column(&mut self, by: isize) {
+    fn pick_column(&mut self, cx: &Context<'_>, by: isize) {
         let shown: Vec<usize> = (0..self.columns.len())
-            .filter(|column| self.wide || self.columns[*column].shown == Shown::Always)
+            .filter(|column| match self.columns[*column].shown {
+                Shown::Always => true,
+                Shown::Wide => self.wide,
+                Shown::Measured => cx.stores.measures(),
+            })
             .collect();
         if shown.is_empty() {
             return;
@@ -110,8 +114,8 @@ impl Table {
                 let column = self.picked;
                 self.sort_by(column);
             }
-            Command::ColumnLeft => self.pick_column(-1),
-            Command::ColumnRight => self.pick_column(1),
+            Command::ColumnLeft => self.pick_column(cx, -1),
+            Command::ColumnRight => self.pick_column(cx, 1),
             Command::SaveCsv => return vec![self.csv()],
             Command::EventsPause => {
                 self.held = !self.held;

@@ -381,13 +381,17 @@ impl View for Table {
             Some(Watched::Nodes) => vec![Where::Nodes],
             Some(Watched::Events) => vec![Where::Events],
             Some(Watched::Namespaces) => vec![Where::Namespaces],
-            _ if matches!(self.kind.kind.as_str(), "StatefulSet" | "DaemonSet" | "ReplicationController") => {
+            _ if self.kind.scalable || matches!(self.kind.kind.as_str(), "DaemonSet" | "Job") => {
                 vec![Where::Workloads]
             }
             _ => Vec::new(),
         };
         places.extend([Where::Objects, Where::List]);
         places
+    }
+
+    fn refuses(&self, _cx: &Context<'_>, command: Command) -> Option<String> {
+        object_commands::refuses(&self.kind, command, self.marks.len())
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -65,7 +65,12 @@ struct Wanted {
     /// What its texts need to be seen whole.
     whole: usize,
     weight: u8,
+    /// Whether it is worth more whole than the lightest columns beside it are: a state in words.
+    in_words: bool,
 }
+
+/// Columns of this weight or less go before a state is cut.
+const LIGHT: u8 = 3;
 
 impl Shape {
     /// For so many terminal columns.
@@ -80,14 +85,17 @@ impl Shape {
             if over == 0 {
                 break;
             }
+            let lightest = wanted.iter().map(|column| column.weight).min().unwrap_or(u8::MAX);
             // Wishes go first, then long columns are cut, then whole columns go, the lightest first. Who asked
             // for all of them finds the others on the right.
             if let Some(column) = wanted.iter_mut().max_by_key(|column| column.width - column.least)
                 && column.width > column.least
             {
                 column.width -= over.min(column.width - column.least);
-            } else if let Some(column) =
-                wanted.iter_mut().filter(|column| column.width > CUT).max_by_key(|column| column.width)
+            } else if let Some(column) = wanted
+                .iter_mut()
+                .filter(|column| column.width > CUT && !(column.in_words && lightest <= LIGHT))
+                .max_by_key(|column| column.width)
             {
                 column.width -= over.min(column.width - CUT);
                 column.least = column.width;
@@ -133,19 +141,31 @@ fn wanted(table: &Table, cx: &Context<'_>) -> Vec<Wanted> {
         };
     if with_namespace {
         let width = table.widths.namespace.max("NAMESPACE".len());
-        wanted.push(Wanted { column: None, width, least: width, whole: width, weight: 7 });
+        wanted.push(Wanted { column: None, width, least: width, whole: width, weight: 7, in_words: false });
     }
     let sort = table.index.sort().column;
     for (index, column) in table.columns.iter().enumerate() {
         // Columns of the left edge go out of sight when the view is shifted; the name stays.
-        if (column.shown == Shown::Wide && !table.wide) || (index > 0 && index <= table.shift.get()) {
+        let shown = match column.shown {
+            Shown::Always => true,
+            Shown::Wide => table.wide,
+            Shown::Measured => cx.stores.measures(),
+        };
+        if !shown || (index > 0 && index <= table.shift.get()) {
             continue;
         }
         let arrow = if sort.unwrap_or(0) == index { 2 } else { 0 };
         let seen = table.widths.columns.get(index).copied().unwrap_or(0);
         let least = seen.max(column.name.width() + arrow);
         let width = least.max(usize::from(column.usual));
-        wanted.push(Wanted { column: Some(index), width, least, whole: least, weight: column.weight });
+        wanted.push(Wanted {
+            column: Some(index),
+            width,
+            least,
+            whole: least,
+            weight: column.weight,
+            in_words: column.usual > 0,
+        });
     }
     wanted
 }

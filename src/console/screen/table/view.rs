@@ -11,6 +11,7 @@ use super::shape::{GAP, Shape};
 use super::{Only, Table};
 use crate::console::context::Context;
 use crate::console::index::Direction;
+use crate::console::links::Refusal;
 use crate::console::resource::Watched;
 use crate::console::rows::cell::Align;
 use crate::console::rows::{Cell, Row};
@@ -113,6 +114,9 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     if let Some(why) = &table.failed {
         return Line::styled(format!(" ✖ {} ", fit(&clean(why), 60)), theme.status.failed);
     }
+    if let Some(refusal) = table.kind.watched.and_then(|kind| cx.links.refused(kind)) {
+        return Line::styled(format!(" {} ", refusal.words()), theme.body.dim);
+    }
     if table.kind.watched == Some(Watched::Events) {
         return if table.held {
             Line::styled(" ‖ held ", theme.status.pending)
@@ -137,7 +141,13 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
 }
 
 fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
-    let text = if !table.loaded && table.failed.is_none() {
+    let refusal = table.kind.watched.and_then(|kind| cx.links.refused(kind));
+    let text = if let Some(refusal) = refusal {
+        match refusal {
+            Refusal::NotAllowed(why) => format!("{}: {}", refusal.words(), clean(why)),
+            Refusal::Absent => refusal.words().to_owned(),
+        }
+    } else if !table.loaded && table.failed.is_none() {
         "loading…".to_owned()
     } else if let Some(why) = &table.failed {
         clean(why).into_owned()

@@ -13,6 +13,9 @@ use crate::console::message::Data;
 use crate::console::resource::Kind;
 use crate::console::rows::server_table::{ACCEPT, ServerTable};
 
+/// The longest wait for another try; who does not want to wait asks anew.
+const LONGEST: Duration = Duration::from_secs(8);
+
 /// Lists, then watches, and begins anew when the watch ends; forever.
 pub(super) async fn follow(out: Outbox, kind: Kind, namespace: Option<String>) {
     let api = kind.api(out.client(), namespace.as_deref());
@@ -24,7 +27,7 @@ pub(super) async fn follow(out: Outbox, kind: Kind, namespace: Option<String>) {
             Err(error) => {
                 out.data(Data::Table(Loaded::Failed(error_text(&error)))).await;
                 tokio::time::sleep(wait).await;
-                wait = (wait * 2).min(Duration::from_secs(30));
+                wait = (wait * 2).min(LONGEST);
             }
         }
     }

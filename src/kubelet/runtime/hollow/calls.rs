@@ -35,12 +35,24 @@ impl Runtime for HollowRuntime {
         self.events.lock().take().unwrap_or_else(|| mpsc::channel(1).1)
     }
 
+    fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        self.answering().boxed()
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>> {
-        async { Ok(self.state.lock().pods.values().map(Pod::record).collect()) }.boxed()
+        async {
+            self.answering().await?;
+            Ok(self.state.lock().pods.values().map(Pod::record).collect())
+        }
+        .boxed()
     }
 
     fn inspect<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<Option<SandboxRecord>, RuntimeError>> {
-        async { Ok(self.state.lock().pods.get(pod).map(Pod::record)) }.boxed()
+        async {
+            self.answering().await?;
+            Ok(self.state.lock().pods.get(pod).map(Pod::record))
+        }
+        .boxed()
     }
 
     fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>> {
@@ -49,6 +61,7 @@ impl Runtime for HollowRuntime {
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
         async {
+            self.answering().await?;
             let mut state = self.state.lock();
             let now = (self.wall)();
             let fresh = || Pod { spec: spec.clone(), created_at: now, ready: true, containers: Vec::new() };
@@ -68,6 +81,7 @@ impl Runtime for HollowRuntime {
 
     fn stop_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
+            self.answering().await?;
             let now = (self.wall)();
             let mut state = self.state.lock();
             let Some(known) = state.pods.get_mut(pod) else { return Ok(()) };
@@ -85,6 +99,10 @@ impl Runtime for HollowRuntime {
     fn remove_sandbox<'a>(&'a self, pod: &'a PodUid) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async move {
             self.stop_sandbox(pod).await?;
+            if let Some((why, times)) = self.stuck.lock().as_mut() {
+                *times += 1;
+                return Err(RuntimeError::Os(why.clone()));
+            }
             let mut state = self.state.lock();
             state.loads.retain(|(of, _), _| of != pod);
             if let Some(known) = state.pods.remove(pod) {
@@ -99,6 +117,7 @@ impl Runtime for HollowRuntime {
 
     fn start_container(&self, spec: ContainerSpec) -> BoxFuture<'_, Result<ContainerRecord, RuntimeError>> {
         async {
+            self.answering().await?;
             let image = self.image_id(&spec.image)?;
             if !self.config.start_delay.is_zero() {
                 tokio::time::sleep(self.config.start_delay).await;
@@ -119,6 +138,7 @@ impl Runtime for HollowRuntime {
 
     fn terminate_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
+            self.answering().await?;
             let mut state = self.state.lock();
             state.container(id)?;
             // A well-behaved server: it ends cleanly when asked.
@@ -130,6 +150,7 @@ impl Runtime for HollowRuntime {
 
     fn kill_container<'a>(&'a self, id: &'a ContainerId) -> BoxFuture<'a, Result<(), RuntimeError>> {
         async {
+            self.answering().await?;
             let mut state = self.state.lock();
             state.container(id)?;
             state.end(id, 137, Some(9), (self.wall)());
@@ -171,6 +192,7 @@ impl Runtime for HollowRuntime {
         _timeout: Duration,
     ) -> BoxFuture<'a, Result<ExecOutput, RuntimeError>> {
         async {
+            self.answering().await?;
             match self.state.lock().container(id)?.exit {
                 None => Ok(ExecOutput { exit_code: 0, output: Vec::new() }),
                 Some(_) => Err(RuntimeError::NotFound(format!("running container {}", id.0))),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The command line of a host.
 pub(super) struct Arguments {
@@ -11,11 +12,14 @@ pub(super) struct Arguments {
     pub(super) no_namespaces: bool,
     pub(super) no_cgroups: bool,
     pub(super) pod_pids_limit: Option<u64>,
+    /// How long it lives without a control plane.
+    pub(super) unclaimed: Duration,
 }
 
 pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, String> {
     let mut arguments = arguments.into_iter();
     let (mut state, mut socket, mut pod_pids_limit) = (None, None, None);
+    let mut unclaimed = Duration::MAX;
     let (mut lifeline, mut no_namespaces, mut no_cgroups) = (false, false, false);
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
@@ -28,12 +32,17 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arg
                 let number = arguments.next().and_then(|text| text.to_str()?.parse().ok());
                 pod_pids_limit = Some(number.ok_or("--pod-pids-limit needs a number")?);
             }
+            Some("--unclaimed") => {
+                let seconds = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+                let duration = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                unclaimed = duration.ok_or("--unclaimed needs a number of seconds")?;
+            }
             _ => return Err(format!("unknown argument {}", argument.display())),
         }
     }
     let state = state.ok_or("--state DIR is missing")?;
     let socket = socket.ok_or("--socket PATH is missing")?;
-    Ok(Arguments { state, socket, lifeline, no_namespaces, no_cgroups, pod_pids_limit })
+    Ok(Arguments { state, socket, lifeline, no_namespaces, no_cgroups, pod_pids_limit, unclaimed })
 }
 
 #[cfg(test)]
@@ -46,7 +55,12 @@ mod tests {
         let all = parse("--state /s --socket /s/x --lifeline --no-cgroups --pod-pids-limit 7").ok().unwrap();
         assert!(all.lifeline && all.no_cgroups && !all.no_namespaces);
         assert_eq!((all.socket, all.pod_pids_limit), ("/s/x".into(), Some(7)));
+        assert_eq!(
+            parse("--state /s --socket /x --unclaimed 1.5").ok().unwrap().unclaimed,
+            Duration::from_millis(1500)
+        );
         for (line, expect) in [
+            ("--state /s --socket /x --unclaimed soon", "--unclaimed needs a number of seconds"),
             ("--state /s", "--socket PATH is missing"),
             ("--socket /s", "--state DIR is missing"),
             ("--state /s --socket /x --pod-pids-limit many", "--pod-pids-limit needs a number"),

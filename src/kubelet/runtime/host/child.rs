@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use rustix::thread::{CapabilitySet, LinkNameSpaceType};
+use rustix::thread::LinkNameSpaceType;
 
 use super::super::Security;
 
+use super::capabilities;
 use super::image_root;
 use super::mounts::{self, View};
 use super::os;
@@ -139,13 +140,12 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Once as who we are: another user may not be able to walk there, only to be there.
     let there = rustix::process::chdir(plan.working_dir).is_ok();
+    let keep = capabilities::of(plan.security).map_err(at("capabilities"))?;
+    capabilities::bound(keep).map_err(at("capabilities"))?;
     if let Some(user) = &plan.user {
-        drop_capabilities(&plan.security.drop_capabilities).map_err(at("capabilities"))?;
         os::become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
         // Changing the user forgot who to die with.
         die_with_host(plan.host);
-    } else {
-        drop_capabilities(&plan.security.drop_capabilities).map_err(at("capabilities"))?;
     }
     if plan.security.no_new_privileges {
         rustix::thread::set_no_new_privs(true).map_err(|error| at("no new privileges")(error.into()))?;
@@ -153,11 +153,14 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     // Last: what this process may do to the others' namespaces ends here.
     if let Some(user) = seems {
         image_root::seem(user).map_err(at("user namespace"))?;
+        // Whoever enters a user namespace has all of its capabilities again.
+        capabilities::bound(keep).map_err(at("capabilities"))?;
         die_with_host(plan.host);
     }
     if let Some(namespace) = of_user {
         rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::User))
             .map_err(|error| at("user namespace")(error.into()))?;
+        capabilities::bound(keep).map_err(at("capabilities"))?;
         die_with_host(plan.host);
     }
     let working_dir = plan.working_dir.to_path_buf();
@@ -175,27 +178,6 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     }
     let search_path = plan.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
     Ok((program::find(name, search_path.unwrap_or_default(), plan.programs)?, working_dir))
-}
-
-/// Takes capabilities away from whatever program this process becomes. One that has none keeps none.
-fn drop_capabilities(names: &[String]) -> std::io::Result<()> {
-    for name in names {
-        let name = name.to_ascii_uppercase();
-        let name = name.strip_prefix("CAP_").unwrap_or(&name);
-        let dropped = match CapabilitySet::from_name(name) {
-            Some(capability) => capability,
-            None if name == "ALL" => CapabilitySet::all(),
-            None => return Err(std::io::Error::other(format!("unknown capability {name}"))),
-        };
-        for capability in dropped.iter() {
-            match rustix::thread::remove_capability_from_bounding_set(capability) {
-                // Who may not has none that a program could get; a kernel that does not know it neither.
-                Ok(()) | Err(Errno::PERM | Errno::INVAL) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-    Ok(())
 }
 
 fn connect(stdio: &Stdio) -> std::io::Result<()> {

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
 use rustix::process::Pid;
 use tokio::sync::{oneshot, watch};
@@ -19,7 +20,10 @@ use super::io::Streams;
 use super::keeper::Keeper;
 use super::pod::{Init, remove_directory};
 use super::reaper::Ended;
-use super::{Host, memory_volumes, os, process_tree};
+use super::{Host, os};
+
+/// A container that started so lately has just started.
+const JUST_NOW: Duration = Duration::from_secs(10);
 
 /// One attempt at running a container.
 pub(super) struct Container {
@@ -40,8 +44,8 @@ pub(super) struct Container {
     pub(super) main: Cell<Option<Pid>>,
     /// What holds its processes; none once all are gone.
     pub(super) holder: RefCell<Option<Holder>>,
-    /// The PID namespace its processes live in.
-    pub(super) pid_namespace: Option<Rc<OwnedFd>>,
+    /// The PID namespace its processes live in; none once all are gone.
+    pub(super) pid_namespace: RefCell<Option<Rc<OwnedFd>>>,
     /// Leaders of commands that run in it.
     pub(super) execs: RefCell<Vec<Pid>>,
     /// The keepers of commands that ran in it, as long as they keep something.
@@ -109,7 +113,7 @@ impl Container {
             account: None,
             main: Cell::new(None),
             holder: RefCell::new(None),
-            pid_namespace: None,
+            pid_namespace: RefCell::default(),
             execs: RefCell::default(),
             exec_keepers: RefCell::default(),
             streams: Streams::closed(),
@@ -122,6 +126,12 @@ impl Container {
 
     pub(super) fn is_running(&self) -> bool {
         self.main.get().is_some()
+    }
+
+    /// A client that wants to attach from the beginning may still be on its way.
+    pub(super) fn has_just_started(&self) -> bool {
+        let since = super::now().duration_since(self.record.borrow().started_at);
+        since < jiff::SignedDuration::try_from(JUST_NOW).unwrap_or(jiff::SignedDuration::MAX)
     }
 
     pub(super) fn log_path(&self) -> PathBuf {
@@ -164,22 +174,10 @@ impl Container {
         pids.map(|pid| pid.as_raw_nonzero().get()).collect()
     }
 
-    /// Kills the container if its processes hold more memory than they may; whether it must be watched at all.
-    pub(super) fn watch_memory(&self) -> bool {
-        let kernel_does = self.group.get().is_some_and(Group::limits_memory);
-        let limit = self.memory_limit.get().filter(|_| self.is_running() && !kernel_does);
-        let Some(limit) = limit else { return false };
-        if process_tree::memory_of_tree(&self.roots()) + self.memory_in_volumes() > limit {
-            self.out_of_memory.set(true);
-            self.kill();
-        }
-        true
-    }
-
-    /// What lies in the pod's volumes in memory that only it writes: where the kernel counts, it counts that too.
-    pub(super) fn memory_in_volumes(&self) -> u64 {
-        let names = &self.launch.spec.memory_volumes;
-        self.private.parent().map_or(0, |pod| memory_volumes::bytes(pod, names))
+    /// Kills it for holding more memory than it may.
+    pub(super) fn kill_for_memory(&self) {
+        self.out_of_memory.set(true);
+        self.kill();
     }
 
     /// Resolves once every process is dead and the exit is recorded.
@@ -198,7 +196,8 @@ impl Container {
     /// All that is to be written down of it.
     pub(super) fn entry(&self) -> Entry<'_> {
         let record = Cow::Owned(self.record.borrow().clone());
-        Entry::Container { pod: Cow::Borrowed(&self.pod), record, launch: Cow::Borrowed(&self.launch) }
+        let launch = Cow::Owned(self.launch.without_values());
+        Entry::Container { pod: Cow::Borrowed(&self.pod), record, launch }
     }
 
     /// From the main process' end to "nothing is left of it".
@@ -226,6 +225,7 @@ impl Container {
             keeper.kill();
             keeper.wait_gone().await;
         }
+        self.pid_namespace.take();
         self.streams.finish().await;
         let killed = ended.signal == Some(libc::SIGKILL);
         let by_kernel = killed && self.group.get().is_some_and(Group::out_of_memory);

@@ -103,6 +103,7 @@ impl Host {
         }
         let working_dir = container.launch.spec.working_dir.clone().unwrap_or_else(|| "/".into());
         let (report_read, report) = wire::pipe().map_err(|error| os_error(&error))?;
+        let namespace = container.pid_namespace.borrow().clone();
         let spawn = Spawn {
             argv: command,
             env: &env,
@@ -115,7 +116,7 @@ impl Host {
             security: &container.launch.spec.security,
             group: container.group.get(),
             report,
-            place: match (&*container.holder.borrow(), &container.pid_namespace) {
+            place: match (&*container.holder.borrow(), &namespace) {
                 (Some(Holder::Init(_)), Some(namespace)) => Place::Own(namespace),
                 (_, namespace) => Place::Kept(namespace.as_deref()),
             },

@@ -2,7 +2,7 @@
 //!
 //! A full disk or a slow client makes the container wait at its full pipe; nothing piles up in memory.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -21,6 +21,9 @@ use crate::api::session::SessionOutput;
 /// How long an attached client may stop reading before it is let go.
 const STALLED: Duration = Duration::from_secs(10);
 
+/// So much of what was said before is told again: more than anybody reads on a terminal.
+const SAID_BYTES: u64 = 1 << 20;
+
 /// A terminal has no half-close; its end-of-file character says the same.
 pub(super) const END_OF_FILE: &[u8] = &[4];
 
@@ -35,6 +38,10 @@ pub(super) struct Streams {
     over: watch::Sender<bool>,
     pumps: RefCell<Vec<JoinHandle<()>>>,
     once: bool,
+    /// What was said until now; none of a container that a host before this one ran.
+    log: Option<Rc<RefCell<LogWriter>>>,
+    /// A client has been attached.
+    attached: Cell<bool>,
 }
 
 /// An attached client.
@@ -54,13 +61,20 @@ impl Streams {
             over: watch::Sender::new(true),
             pumps: RefCell::default(),
             once: false,
+            log: None,
+            attached: Cell::new(false),
         }
     }
 
     /// Opens a container's streams and log, and gives the child's side.
     pub(super) fn open(spec: &ContainerSpec, log: PathBuf) -> io::Result<(Self, Stdio)> {
         let log = Rc::new(RefCell::new(LogWriter::new(log)));
-        let mut streams = Self { over: watch::Sender::new(false), once: spec.stdin_once, ..Self::closed() };
+        let mut streams = Self {
+            over: watch::Sender::new(false),
+            once: spec.stdin_once,
+            log: Some(Rc::clone(&log)),
+            ..Self::closed()
+        };
         if spec.tty {
             let (master, slave) = wire::terminal()?;
             let terminal = Rc::new(Wire::new(master)?);
@@ -100,11 +114,35 @@ impl Streams {
                 eprintln!("log pump: {error}");
             }
         }
+        if let Some(log) = &self.log {
+            log.borrow_mut().close();
+        }
+    }
+
+    /// The processes are gone, or will be in a moment.
+    pub(super) fn are_over(&self) -> bool {
+        *self.over.borrow()
     }
 
     /// Lets attached clients see the end.
     pub(super) fn hang_up(&self) {
         self.taps.borrow_mut().clear();
+    }
+
+    /// What was said until now, for the first client that attaches to a container that has just started: it was on its
+    /// way when this was said. To one that comes after the end it is all there is.
+    pub(super) fn said(&self, just_started: bool) -> Vec<SessionOutput> {
+        let first = !self.attached.replace(true);
+        let log = self.log.as_ref().filter(|_| self.are_over() || (first && just_started));
+        let said = log.map(|log| log.borrow().said(SAID_BYTES)).transpose().unwrap_or_else(|error| {
+            eprintln!("container log: {error}");
+            None
+        });
+        let output = |(stream, text): (Stream, Vec<u8>)| match stream {
+            Stream::Stdout => SessionOutput::Stdout(text.into()),
+            Stream::Stderr => SessionOutput::Stderr(text.into()),
+        };
+        said.into_iter().flatten().map(output).collect()
     }
 
     /// From now on a copy of the output.

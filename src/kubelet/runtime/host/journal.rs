@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::super::kept::{Entry, JOURNAL};
@@ -32,8 +33,10 @@ impl Journal {
         for entry in entries {
             line(&mut text, &entry)?;
         }
-        fs::write(&fresh, &text)?;
-        let file = File::options().append(true).open(&fresh)?;
+        // What a host before this one left unfinished may be anybody's to read.
+        let _ = fs::remove_file(&fresh);
+        let mut file = File::options().create_new(true).append(true).mode(0o600).open(&fresh)?;
+        file.write_all(&text)?;
         fs::rename(&fresh, &path)?;
         let size_bytes = text.len() as u64;
         Ok(Self { path, file, size_bytes, compact_bytes: size_bytes, behind: false })

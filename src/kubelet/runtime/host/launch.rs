@@ -211,8 +211,9 @@ impl Host {
             let _ = group.set(made);
         }
         let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
-        let shared =
-            shared.or_else(|| target.as_ref().filter(|target| target.is_running())?.pid_namespace.clone());
+        let of_target =
+            || target.as_ref().filter(|target| target.is_running())?.pid_namespace.borrow().clone();
+        let shared = shared.or_else(of_target);
         let init = if self.isolation.namespaces && shared.is_none() && !pod.spec.host.pid {
             Some(self.make_init().map_err(os_error("PID namespace"))?)
         } else {
@@ -276,7 +277,7 @@ impl Host {
             account: account.user,
             main: Cell::new(Some(main)),
             holder: RefCell::new(holder),
-            pid_namespace,
+            pid_namespace: RefCell::new(pid_namespace),
             execs: RefCell::default(),
             exec_keepers: RefCell::default(),
             streams,

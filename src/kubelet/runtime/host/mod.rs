@@ -8,11 +8,13 @@
 //! nothing here starts a thread.
 
 mod arguments;
+mod capabilities;
 mod cgroup;
 mod child;
 mod container;
 mod environment;
 mod exec;
+mod held;
 mod image_root;
 mod inside;
 mod io;
@@ -25,6 +27,7 @@ mod listeners;
 pub(super) mod log_writer;
 mod memory_volumes;
 mod mounts;
+mod orphan;
 mod os;
 mod pause;
 mod pod;
@@ -40,6 +43,7 @@ mod socket;
 mod spawn;
 mod start;
 mod view;
+mod watched_memory;
 mod wire;
 
 use std::cell::RefCell;
@@ -57,6 +61,7 @@ use super::protocol::FromHost;
 use super::{ContainerId, PodUid, RuntimeError};
 use cgroup::Cgroups;
 use container::Container;
+pub(super) use held::Held;
 use isolation::Isolation;
 use journal::Journal;
 use pod::Pod;
@@ -97,6 +102,8 @@ struct Host {
     pods: RefCell<BTreeMap<PodUid, Rc<Pod>>>,
     listeners: RefCell<Vec<mpsc::UnboundedSender<FromHost>>>,
     ended: watch::Sender<bool>,
+    /// How many control planes are connected.
+    claims: watch::Sender<usize>,
 }
 
 impl Host {
@@ -144,9 +151,9 @@ impl Host {
         let mut ticks = tokio::time::interval(SAMPLE_PERIOD);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let pods: Vec<Rc<Pod>> = self.pods.borrow().values().cloned().collect();
-            let containers = pods.iter().flat_map(|pod| pod.containers.borrow().clone());
-            if containers.filter(|container| container.watch_memory()).count() == 0 {
+            // Nothing of a pod is held while it is waited: it may go meanwhile.
+            let watched = self.pods.borrow().values().filter(|pod| pod.watch_memory()).count();
+            if watched == 0 {
                 self.watching.notified().await;
             }
             ticks.tick().await;

@@ -29,7 +29,7 @@ pub(super) struct Pod {
     pub(super) private: PathBuf,
     pub(super) containers: RefCell<Vec<Rc<Container>>>,
     /// Host name and IPC namespaces; none without namespaces, or when the sandbox is a dead one.
-    pub(super) namespaces: Vec<(OwnedFd, LinkNameSpaceType)>,
+    pub(super) namespaces: RefCell<Vec<(OwnedFd, LinkNameSpaceType)>>,
     /// The init of a pod whose containers share processes.
     pub(super) init: RefCell<Option<Init>>,
 }
@@ -47,6 +47,7 @@ impl Pod {
         let private = host.private(&spec.pod_uid);
         write_files(&private, &spec)?;
         if host.isolation.namespaces {
+            memory_volumes::mount_shared_memory(&private)?;
             memory_volumes::mount_all(&private, &spec.memory_volumes)?;
         }
         let namespaces = if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
@@ -61,7 +62,7 @@ impl Pod {
             ready: Cell::new(true),
             private,
             containers: RefCell::default(),
-            namespaces,
+            namespaces: RefCell::new(namespaces),
             init: RefCell::new(init),
         })
     }
@@ -77,7 +78,7 @@ impl Pod {
             created_at: kept.created_at,
             ready: Cell::new(false),
             private,
-            namespaces: Vec::new(),
+            namespaces: RefCell::default(),
             init: RefCell::new(None),
         }
     }
@@ -120,8 +121,9 @@ impl Pod {
 
     /// Kills every process of the pod and waits until all are gone.
     pub(super) async fn stop(&self, host: &Host) {
-        self.ready.set(false);
+        let was_ready = self.ready.replace(false);
         let containers = self.containers.borrow().clone();
+        let ran = was_ready || containers.iter().any(|container| container.is_running());
         for container in &containers {
             container.kill();
         }
@@ -134,8 +136,12 @@ impl Pod {
             // The kernel reports its end only after everything in its namespace is gone.
             let _ = init.end.await;
         }
+        // Ended pods may be kept for long, and each would hold descriptors of this process.
+        self.namespaces.take();
         host.cgroups.remove_pod(&self.spec.pod_uid);
-        host.pod_changed(&self.spec.pod_uid);
+        if ran {
+            host.pod_changed(&self.spec.pod_uid);
+        }
     }
 }
 

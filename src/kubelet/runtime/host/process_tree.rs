@@ -6,8 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
-use rustix::process::Pid;
-
 use super::super::Usage;
 
 /// The environment variable that marks every process of a container.
@@ -79,21 +77,6 @@ pub(super) fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
             .is_ok_and(|env| env.split(|&byte| byte == 0).any(|pair| pair.starts_with(needle.as_bytes())))
     };
     processes.iter().filter(|process| !process.zombie).filter(carries).map(|process| process.pid).collect()
-}
-
-/// Kills every process that carries a marker that begins so, until there is none: what a host that was killed
-/// together with its keepers left.
-pub(super) fn bury_marked(prefix: &str) {
-    loop {
-        let marked = marked(&all(), prefix);
-        if marked.is_empty() {
-            return;
-        }
-        for pid in marked.into_iter().filter_map(Pid::from_raw) {
-            super::os::signal(pid, libc::SIGKILL);
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// What the processes use together.

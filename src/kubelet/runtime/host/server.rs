@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use tokio::io::BufReader;
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::super::kept::Entry;
 use super::super::protocol::{
-    Answer, Ask, FromHost, Greeting, Purpose, Request, VERSION, Welcome, read_json, write_json,
+    ANSWER_LIMIT, Answer, Ask, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, VERSION, Welcome, encode,
+    read_json, write_json,
 };
 use super::super::{PodUid, RuntimeError, SandboxRecord, Usage};
 use super::cgroup::Group;
@@ -46,7 +48,9 @@ impl Host {
             return Err(std::io::ErrorKind::PermissionDenied.into());
         }
         let (mut reader, mut writer) = stream.into_split();
-        let Some(greeting) = read_json::<_, Greeting>(&mut reader).await? else { return Ok(()) };
+        let Some(greeting) = read_json::<_, Greeting>(&mut reader, REQUEST_LIMIT).await? else {
+            return Ok(());
+        };
         let mut welcome = Welcome {
             version: VERSION,
             pid: std::process::id(),
@@ -55,33 +59,34 @@ impl Host {
             refused: None,
         };
         if greeting.version != VERSION {
-            return write_json(&mut writer, &welcome).await;
+            return write_json(&mut writer, &welcome, ANSWER_LIMIT).await;
         }
         match greeting.purpose {
             Purpose::Control => {
-                write_json(&mut writer, &welcome).await?;
+                write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
                 self.control(reader, writer).await
             }
             Purpose::Exec { id, command, streams } => match self.exec(&id, &command, streams).await {
                 Ok(exec) => {
-                    write_json(&mut writer, &welcome).await?;
+                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
                     Self::serve_exec(exec, reader, writer).await;
                     Ok(())
                 }
                 Err(error) => {
                     welcome.refused = Some(error);
-                    write_json(&mut writer, &welcome).await
+                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await
                 }
             },
             Purpose::Attach { id, streams } => {
-                let running = self.container(&id).ok().filter(|container| container.is_running());
-                if let Some(container) = running {
-                    write_json(&mut writer, &welcome).await?;
+                // One that has ended is told of as well: the kubelet says for how long it may be asked for.
+                let started = self.container(&id).ok().filter(|container| !container.starting.get());
+                if let Some(container) = started {
+                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
                     Self::serve_attach(container, streams, reader, writer).await;
                     Ok(())
                 } else {
                     welcome.refused = Some(RuntimeError::NotFound(format!("running container {}", id.0)));
-                    write_json(&mut writer, &welcome).await
+                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await
                 }
             }
         }
@@ -93,31 +98,47 @@ impl Host {
         reader: OwnedReadHalf,
         mut writer: OwnedWriteHalf,
     ) -> std::io::Result<()> {
+        let _claim = self.claim();
         let mut reader = BufReader::new(reader);
         let (sender, mut frames) = mpsc::unbounded_channel::<FromHost>();
         self.listeners.borrow_mut().push(sender.clone());
-        let writing = tokio::task::spawn_local(async move {
+        let writing = async {
             while let Some(frame) = frames.recv().await {
-                if write_json(&mut writer, &frame).await.is_err() {
-                    return;
+                writer.write_all(&fitting(&frame)?).await?;
+            }
+            Ok(())
+        };
+        let reading = async {
+            // Hooks and probes end with whoever asked: the next control plane runs its own, and the first must not go
+            // on beside it.
+            let mut commands = JoinSet::new();
+            while let Some(Request { id, ask }) = read_json(&mut reader, REQUEST_LIMIT).await? {
+                while commands.try_join_next().is_some() {}
+                let (host, sender) = (Rc::clone(&self), sender.clone());
+                let (shutdown, command) = (matches!(ask, Ask::Shutdown), matches!(ask, Ask::ExecSync { .. }));
+                let work = async move {
+                    let result = host.answer(ask).await;
+                    // A client that left does not need its answer.
+                    let _ = sender.send(FromHost::Answer { id, result });
+                    if shutdown {
+                        host.ended.send_replace(true);
+                    }
+                };
+                if command {
+                    commands.spawn_local(work);
+                } else {
+                    tokio::task::spawn_local(work);
                 }
             }
-        });
-        while let Some(Request { id, ask }) = read_json(&mut reader).await? {
-            let (host, sender) = (Rc::clone(&self), sender.clone());
-            tokio::task::spawn_local(async move {
-                let shutdown = matches!(ask, Ask::Shutdown);
-                let result = host.answer(ask).await;
-                // A client that left does not need its answer.
-                let _ = sender.send(FromHost::Answer { id, result });
-                if shutdown {
-                    host.ended.send_replace(true);
-                }
-            });
-        }
+            Ok(())
+        };
+        // When one side fails both are closed: the other would wait for ever.
+        let outcome = tokio::select! {
+            outcome = reading => outcome,
+            outcome = writing => outcome,
+        };
         self.listeners.borrow_mut().retain(|listener| !listener.same_channel(&sender));
-        writing.abort();
-        Ok(())
+        outcome
     }
 
     async fn answer(self: &Rc<Self>, ask: Ask) -> Result<Answer, RuntimeError> {
@@ -229,6 +250,17 @@ impl Host {
     }
 }
 
+/// A frame as it is sent; in place of an answer that is too long, that it is.
+fn fitting(frame: &FromHost) -> std::io::Result<Vec<u8>> {
+    encode(frame, ANSWER_LIMIT).or_else(|error| match frame {
+        FromHost::Answer { id, .. } => {
+            let result = Err(RuntimeError::Host(error.to_string()));
+            encode(&FromHost::Answer { id: *id, result }, ANSWER_LIMIT)
+        }
+        FromHost::PodChanged(_) => Err(error),
+    })
+}
+
 /// What the pod's running containers use, by name.
 fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usage> {
     let of = |container: &Rc<Container>| {
@@ -236,7 +268,7 @@ fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usa
         let mut usage = process_tree::usage(processes, &members);
         let group = container.group.get();
         if !group.is_some_and(Group::limits_memory) {
-            usage.memory_bytes += container.memory_in_volumes();
+            usage.memory_bytes += pod.bytes_in_files(container);
         }
         if let Some(group) = group {
             group.improve(&mut usage);

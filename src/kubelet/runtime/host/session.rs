@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use tokio::io::Interest;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
@@ -13,6 +14,9 @@ use super::exec::Exec;
 use super::io::END_OF_FILE;
 use super::wire::Wire;
 use crate::api::session::{SessionInput, SessionOutput};
+
+/// Of what was said before, so much travels at once.
+const PIECE_BYTES: usize = 32 << 10;
 
 impl Host {
     /// Serves a client's exec until the command or the client is gone.
@@ -34,14 +38,29 @@ impl Host {
         writer: OwnedWriteHalf,
     ) {
         let terminal = container.streams.terminal.clone();
-        let mut tap = container.streams.tap(streams.stdout, streams.stderr && terminal.is_none());
+        let (stdout, stderr) = (streams.stdout, streams.stderr && terminal.is_none());
+        // In one go: what is said after the one is in the other.
+        let said = container.streams.said(container.has_just_started());
+        let mut tap = container.streams.tap(stdout, stderr);
         let (sender, outputs) = mpsc::channel(1);
         let watched = Rc::clone(&container);
         let relay = tokio::task::spawn_local(async move {
+            let wanted = |piece: &SessionOutput| match piece {
+                SessionOutput::Stdout(_) => stdout,
+                _ => stderr,
+            };
+            for piece in said.into_iter().filter(wanted).flat_map(in_pieces) {
+                if sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
             while let Some(piece) = tap.recv().await {
                 if sender.send(piece).await.is_err() {
                     return;
                 }
+            }
+            if watched.streams.are_over() {
+                watched.wait_gone().await;
             }
             // Let go because it read too slowly, or because the container has ended?
             let last = match &watched.record.borrow().exit {
@@ -61,6 +80,17 @@ impl Host {
         if streams.stdin {
             container.streams.close_input();
         }
+    }
+}
+
+/// No frame is much larger than what a program writes at once.
+fn in_pieces(output: SessionOutput) -> Vec<SessionOutput> {
+    let cut =
+        |bytes: &Bytes| -> Vec<Bytes> { bytes.chunks(PIECE_BYTES).map(Bytes::copy_from_slice).collect() };
+    match output {
+        SessionOutput::Stdout(bytes) => cut(&bytes).into_iter().map(SessionOutput::Stdout).collect(),
+        SessionOutput::Stderr(bytes) => cut(&bytes).into_iter().map(SessionOutput::Stderr).collect(),
+        other => vec![other],
     }
 }
 

@@ -52,13 +52,14 @@ impl Host {
     /// Forks a process of a pod.
     pub(super) fn spawn(self: &Rc<Self>, spawn: Spawn<'_>) -> std::io::Result<Born> {
         let doors = spawn.group.map(Group::doors).unwrap_or_default();
+        let namespaces = spawn.pod.namespaces.borrow();
         let plan = Plan {
             argv: spawn.argv,
             env: spawn.env,
             working_dir: spawn.working_dir,
             programs: spawn.programs,
             own_program: &self.own_program,
-            join: &spawn.pod.namespaces,
+            join: &namespaces,
             files: spawn.files,
             stdio: spawn.stdio,
             user: spawn.user,

@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::process::{PidfdFlags, Resource, Rlimit};
-use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -23,14 +22,18 @@ use super::super::PodUid;
 use super::super::kept;
 use super::arguments::{Arguments, parse};
 use super::cgroup::Cgroups;
+use super::held::{Held, id_prefix};
 use super::isolation::{self, Isolation};
 use super::journal::Journal;
 use super::pod::{Pod, remove_directory};
 use super::reaper::{self, Reaper};
-use super::{Host, child, layered, pause, process_tree, reachable, signals, write_journal};
+use super::{Host, child, layered, pause, reachable, signals, write_journal};
+
+/// How long processes that a dead host left may take to die. A host that begins beside them would run them twice.
+const TO_DIE: Duration = Duration::from_secs(30);
 
 /// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
-/// [--no-cgroups] [--pod-pids-limit NUMBER]`.
+/// [--no-cgroups] [--pod-pids-limit NUMBER] [--unclaimed SECONDS]`.
 ///
 /// Prints one line on standard output: `ready`, or why not. Must be called while the process has one thread.
 pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -65,10 +68,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     // A lower limit only means fewer containers.
     let _ = rustix::process::setrlimit(Resource::Nofile, all);
 
-    let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
-    let mut id_prefix = format!("{digest:x}");
-    id_prefix.truncate(16);
-    process_tree::bury_marked(&id_prefix);
+    let id_prefix = id_prefix(&dir);
+    // What a host that was killed together with its keepers left.
+    Held::of(&dir, None).bury(TO_DIE).map_err(at("the containers of the host before"))?;
     // Before a user namespace may be entered, whose root could write none of it.
     let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };
 
@@ -107,11 +109,12 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         pods: RefCell::new(pods),
         listeners: RefCell::default(),
         ended: watch::Sender::new(false),
+        claims: watch::Sender::new(0),
     });
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at("event loop"))?;
     let local = tokio::task::LocalSet::new();
-    let outcome = local.block_on(&runtime, host.live(&arguments.socket, arguments.lifeline));
+    let outcome = local.block_on(&runtime, host.live(arguments));
     outcome.map_err(at("host"))?;
     drop(lock);
     Ok(())
@@ -144,14 +147,14 @@ fn take_over(dir: &Path, memory: Option<&Path>) -> io::Result<(BTreeMap<PodUid, 
 }
 
 impl Host {
-    async fn live(self: Rc<Self>, socket: &Path, lifeline: bool) -> io::Result<()> {
+    async fn live(self: Rc<Self>, arguments: &Arguments) -> io::Result<()> {
         tokio::task::spawn_local(self.reaper.clone().run(reaper::child_signals()?));
         // Only taking them: the terminal's and the user's Ctrl-C are not for us.
         let _hangup = signal(SignalKind::hangup())?;
         let _interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
 
-        let socket = reachable(socket)?;
+        let socket = reachable(&arguments.socket)?;
         match fs::remove_file(&socket.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -166,7 +169,11 @@ impl Host {
         let mut ended = self.ended.subscribe();
         tokio::select! {
             _ = terminate.recv() => self.stop_all().await,
-            () = cut(lifeline) => self.stop_all().await,
+            () = cut(arguments.lifeline) => self.stop_all().await,
+            why = self.orphaned(arguments.unclaimed) => {
+                eprintln!("node host: {why}: it ends, and its pods with it");
+                self.stop_all().await;
+            }
             _ = ended.wait_for(|ended| *ended) => {
                 // The answer to the shutdown is on its way.
                 tokio::task::yield_now().await;

@@ -42,6 +42,10 @@ impl Runtime for ProcessRuntime {
         self.events.lock().take().unwrap_or_else(|| mpsc::channel(1).1)
     }
 
+    fn status(&self) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        self.shared.status().boxed()
+    }
+
     fn list(&self) -> BoxFuture<'_, Result<Vec<SandboxRecord>, RuntimeError>> {
         async {
             match self.shared.ask(Ask::List).await? {

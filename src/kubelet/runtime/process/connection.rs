@@ -6,21 +6,25 @@ use std::io::BufRead;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tokio::io::BufReader;
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::super::protocol::{
-    Answer, Ask, FromHost, Greeting, Purpose, Request, VERSION, Welcome, read_json, write_json,
+    ANSWER_LIMIT, Answer, Ask, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, VERSION, Welcome, encode,
+    read_json, write_json,
 };
-use super::super::{Memory, RuntimeError, RuntimeEvent};
+use super::super::{Memory, PodUid, RuntimeError, RuntimeEvent};
 use super::session::run_session;
 use super::{HostLife, ProcessConfig, host_error};
 use crate::api::session::Session;
@@ -32,8 +36,8 @@ pub(super) struct Shared {
     pub(super) isolation: Mutex<BTreeMap<String, String>>,
     /// The files in memory of the host that answers.
     pub(super) memory: Mutex<Option<Arc<Memory>>>,
-    /// The host that answers, whoever started it.
-    pub(super) host: Mutex<Option<OwnedFd>>,
+    /// The host that was connected to last, whoever started it; it need not have answered.
+    pub(super) host: Mutex<Option<HostProcess>>,
     /// The host, when this process started it: must be waited for when it ends, and its standard input is
     /// its lifeline.
     pub(super) child: Mutex<Option<Child>>,
@@ -41,56 +45,118 @@ pub(super) struct Shared {
     pub(super) closing: Mutex<bool>,
     /// The connection has ended for good.
     pub(super) ended: watch::Sender<bool>,
+    /// Of requests, over all connections.
+    pub(super) next_id: AtomicU64,
 }
 
+/// A host process.
+pub(super) struct HostProcess {
+    pub(super) pid: u32,
+    /// Outlives its number.
+    pub(super) handle: OwnedFd,
+}
+
+/// Requests on their way to a host that does not read; the others wait for their turn or their time-out.
+const REQUESTS_UNDER_WAY: usize = 16;
+
 pub(super) struct Link {
-    requests: mpsc::UnboundedSender<Request>,
+    requests: mpsc::Sender<Vec<u8>>,
     waiting: HashMap<u64, oneshot::Sender<Result<Answer, RuntimeError>>>,
-    next_id: u64,
+}
+
+/// Why there is no connection.
+enum Unconnected {
+    /// No host runs, or it died just now.
+    Absent(String),
+    /// One runs and is of no use: another must not be started beside it.
+    Useless(String),
+    /// It refuses the session.
+    Refused(RuntimeError),
+}
+
+impl From<Unconnected> for RuntimeError {
+    fn from(why: Unconnected) -> Self {
+        match why {
+            Unconnected::Absent(text) | Unconnected::Useless(text) => host_error(text),
+            Unconnected::Refused(error) => error,
+        }
+    }
 }
 
 impl Shared {
+    /// Not connected yet.
+    pub(super) fn new(config: ProcessConfig) -> Arc<Self> {
+        Arc::new(Self {
+            config,
+            link: Mutex::new(None),
+            isolation: Mutex::default(),
+            memory: Mutex::default(),
+            host: Mutex::new(None),
+            child: Mutex::new(None),
+            closing: Mutex::new(false),
+            ended: watch::Sender::new(false),
+            next_id: AtomicU64::new(0),
+        })
+    }
+
     fn socket(&self) -> PathBuf {
         self.config.state_dir.join("host.sock")
     }
 
-    async fn connect(&self, purpose: Purpose) -> Result<(UnixStream, Welcome), RuntimeError> {
-        let socket = super::super::host::reachable(&self.socket()).map_err(host_error)?;
-        let mut stream = UnixStream::connect(&socket.path).await.map_err(host_error)?;
-        write_json(&mut stream, &Greeting { version: VERSION, purpose }).await.map_err(host_error)?;
-        let welcome: Option<Welcome> = read_json(&mut stream).await.map_err(host_error)?;
-        let mut welcome = welcome.ok_or_else(|| host_error("it hung up"))?;
+    /// Connects to the host that runs and greets it; `patience` is what its answer may take.
+    async fn connect(
+        &self,
+        purpose: Purpose,
+        patience: Duration,
+    ) -> Result<(UnixStream, Welcome), Unconnected> {
+        let absent = |error: std::io::Error| Unconnected::Absent(error.to_string());
+        let socket = super::super::host::reachable(&self.socket()).map_err(absent)?;
+        let mut stream = UnixStream::connect(&socket.path).await.map_err(absent)?;
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
+        if matches!(purpose, Purpose::Control) {
+            // From now on it can be killed, whether it answers or not.
+            *self.host.lock() = pid.and_then(HostProcess::of);
+        }
+        let greeted = async {
+            write_json(&mut stream, &Greeting { version: VERSION, purpose }, REQUEST_LIMIT).await?;
+            read_json::<_, Welcome>(&mut stream, ANSWER_LIMIT).await
+        };
+        let Ok(welcome) = tokio::time::timeout(patience, greeted).await else {
+            let pid = pid.map_or_else(String::new, |pid| format!(" (pid {pid})"));
+            return Err(Unconnected::Useless(format!(
+                "the running host{pid} does not answer within {patience:?}"
+            )));
+        };
+        let mut welcome =
+            welcome.map_err(absent)?.ok_or_else(|| Unconnected::Absent("it hung up".to_owned()))?;
         if welcome.version != VERSION {
-            return Err(host_error(format!(
+            return Err(Unconnected::Useless(format!(
                 "the running host (pid {}) speaks protocol {}, this podium {VERSION}: stop it, or use the \
                  podium that started it",
                 welcome.pid, welcome.version
             )));
         }
         match welcome.refused.take() {
-            Some(refused) => Err(refused),
+            Some(refused) => Err(Unconnected::Refused(refused)),
             None => Ok((stream, welcome)),
         }
     }
 
     /// A control connection to the host that runs, or to a new one.
     pub(super) async fn connect_or_start(self: &Arc<Self>) -> Result<UnixStream, RuntimeError> {
-        let (stream, welcome) = match self.connect(Purpose::Control).await {
-            Err(RuntimeError::Host(text)) if text.contains("speaks protocol") => {
-                return Err(RuntimeError::Host(text));
-            }
-            Err(_) => {
+        let patience = self.config.status_timeout;
+        let (stream, welcome) = match self.connect(Purpose::Control, patience).await {
+            Err(Unconnected::Absent(_)) => {
                 let shared = Arc::clone(self);
                 let started = tokio::task::spawn_blocking(move || shared.spawn()).await;
                 started.map_err(host_error)??;
-                self.connect(Purpose::Control).await?
+                self.connect(Purpose::Control, patience).await?
             }
             connected => connected?,
         };
         *self.isolation.lock() = welcome.isolation;
         let memory = welcome.memory.and_then(|path| Memory::of_host(welcome.pid, path));
         *self.memory.lock() = memory.map(Arc::new);
-        *self.host.lock() = handle_of(welcome.pid);
         Ok(stream)
     }
 
@@ -125,12 +191,15 @@ impl Shared {
         if let Some(limit) = self.config.pod_pids_limit {
             command.arg("--pod-pids-limit").arg(limit.to_string());
         }
+        command.arg("--unclaimed").arg(self.config.unclaimed.as_secs_f64().to_string());
         command.stdout(Stdio::piped()).stderr(log).current_dir("/");
         let mut child = command
             .spawn()
             .map_err(|error| host_error(format!("{}: {error}", self.config.program.display())))?;
         let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
+        if let Some(stdout) = child.stdout.take()
+            && says_something(&stdout, self.config.request_timeout).map_err(host_error)?
+        {
             std::io::BufReader::new(stdout).read_line(&mut line).map_err(host_error)?;
         }
         if line.trim() == "ready" {
@@ -148,7 +217,7 @@ impl Shared {
     pub(super) async fn keep_connected(
         self: Arc<Self>,
         mut stream: UnixStream,
-        mut requests: mpsc::UnboundedReceiver<Request>,
+        mut requests: mpsc::Receiver<Vec<u8>>,
         events: mpsc::Sender<RuntimeEvent>,
     ) {
         loop {
@@ -161,6 +230,12 @@ impl Shared {
                     return;
                 }
                 match self.connect_or_start().await {
+                    // It was started while everything was being stopped.
+                    Ok(_) if *self.closing.lock() => {
+                        let shared = Arc::clone(&self);
+                        let _ = tokio::task::spawn_blocking(move || shared.kill()).await;
+                        continue;
+                    }
                     Ok(stream) => break stream,
                     Err(error) => tracing::warn!(%error, dir = %self.config.state_dir.display(), "node host"),
                 }
@@ -175,9 +250,9 @@ impl Shared {
     }
 
     /// From here on requests are taken.
-    pub(super) fn open_link(&self) -> mpsc::UnboundedReceiver<Request> {
-        let (requests, receiver) = mpsc::unbounded_channel();
-        *self.link.lock() = Some(Link { requests, waiting: HashMap::new(), next_id: 0 });
+    pub(super) fn open_link(&self) -> mpsc::Receiver<Vec<u8>> {
+        let (requests, receiver) = mpsc::channel(REQUESTS_UNDER_WAY);
+        *self.link.lock() = Some(Link { requests, waiting: HashMap::new() });
         receiver
     }
 
@@ -185,18 +260,19 @@ impl Shared {
     async fn serve(
         &self,
         stream: UnixStream,
-        mut requests: mpsc::UnboundedReceiver<Request>,
+        mut requests: mpsc::Receiver<Vec<u8>>,
         events: &mpsc::Sender<RuntimeEvent>,
     ) {
         let (reader, mut writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
         let writing = async {
             while let Some(request) = requests.recv().await {
-                if write_json(&mut writer, &request).await.is_err() {
+                if writer.write_all(&request).await.is_err() {
                     return;
                 }
             }
         };
+        // When one side fails both are closed: the other would wait for ever.
         tokio::select! {
             () = writing => {}
             () = self.read(&mut reader, events) => {}
@@ -205,7 +281,7 @@ impl Shared {
 
     async fn read(&self, reader: &mut BufReader<OwnedReadHalf>, events: &mpsc::Sender<RuntimeEvent>) {
         loop {
-            match read_json::<_, FromHost>(reader).await {
+            match read_json::<_, FromHost>(reader, ANSWER_LIMIT).await {
                 Ok(Some(FromHost::Answer { id, result })) => {
                     let waiting = self.link.lock().as_mut().and_then(|link| link.waiting.remove(&id));
                     if let Some(waiting) = waiting {
@@ -231,21 +307,55 @@ impl Shared {
         }
     }
 
+    /// Asks the host, for as long as the question may take.
     pub(super) async fn ask(&self, ask: Ask) -> Result<Answer, RuntimeError> {
+        let patience = match &ask {
+            Ask::ExecSync { timeout, .. } => timeout.saturating_add(self.config.request_timeout),
+            _ => self.config.request_timeout,
+        };
+        self.ask_for(ask, patience).await
+    }
+
+    /// Whether the host answers.
+    pub(super) async fn status(&self) -> Result<(), RuntimeError> {
+        // It has no pod without a name, and says so at once.
+        self.ask_for(Ask::Inspect(PodUid::new()), self.config.status_timeout).await.map(drop)
+    }
+
+    async fn ask_for(&self, ask: Ask, patience: Duration) -> Result<Answer, RuntimeError> {
+        let answered = tokio::time::timeout(patience, self.ask_untimed(ask)).await;
+        answered.unwrap_or_else(|_| Err(host_error(format!("no answer within {patience:?}"))))
+    }
+
+    async fn ask_untimed(&self, ask: Ask) -> Result<Answer, RuntimeError> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let frame = encode(&Request { id, ask }, REQUEST_LIMIT).map_err(host_error)?;
         let (sender, receiver) = oneshot::channel();
-        {
+        let requests = {
             let mut link = self.link.lock();
             let link = link.as_mut().ok_or_else(|| host_error("not connected"))?;
-            let id = link.next_id;
-            link.next_id += 1;
             link.waiting.insert(id, sender);
-            link.requests.send(Request { id, ask }).map_err(|_| host_error("not connected"))?;
-        }
+            link.requests.clone()
+        };
+        let _waits = Waits { shared: self, id };
+        requests.send(frame).await.map_err(|_| host_error("not connected"))?;
+        drop(requests);
         receiver.await.map_err(|_| host_error("connection lost"))?
     }
 
+    /// Opens a session. A host that does not even say that it is there is given up sooner than one that is slow.
     pub(super) async fn session(&self, purpose: Purpose) -> Result<Session, RuntimeError> {
-        let (stream, _) = self.connect(purpose).await?;
+        let patience = self.config.status_timeout;
+        let silent = async {
+            while tokio::time::timeout(patience, self.ask_untimed(Ask::Inspect(PodUid::new()))).await.is_ok()
+            {
+                tokio::time::sleep(patience).await;
+            }
+        };
+        let (stream, _) = tokio::select! {
+            connected = self.connect(purpose, self.config.request_timeout) => connected?,
+            () = silent => return Err(host_error(format!("no answer within {patience:?}"))),
+        };
         let (input, inputs) = mpsc::channel(8);
         let (outputs, output) = mpsc::channel(8);
         tokio::spawn(run_session(stream, inputs, outputs));
@@ -253,7 +363,31 @@ impl Shared {
     }
 }
 
-/// A handle of a process that outlives its number; none where the kernel has no such thing.
-fn handle_of(pid: u32) -> Option<OwnedFd> {
-    pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()
+/// Somebody waits for an answer; forgotten when they do not any more.
+struct Waits<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if let Some(link) = self.shared.link.lock().as_mut() {
+            link.waiting.remove(&self.id);
+        }
+    }
+}
+
+impl HostProcess {
+    /// None where it is gone, or the kernel has no such handles.
+    fn of(pid: u32) -> Option<Self> {
+        let handle = pidfd_open(Pid::from_raw(pid.cast_signed())?, PidfdFlags::empty()).ok()?;
+        Some(Self { pid, handle })
+    }
+}
+
+/// Whether something comes out of a pipe in time, be it its end.
+fn says_something(pipe: &ChildStdout, patience: Duration) -> std::io::Result<bool> {
+    let patience = Timespec::try_from(patience).map_err(std::io::Error::other)?;
+    let ready = retry_on_intr(|| poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&patience)))?;
+    Ok(ready > 0)
 }

@@ -1,8 +1,8 @@
 //! Host ports: which pods cannot share a node because they listen on the same of its ports.
 
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, Pod, PodSpec};
 
-use crate::object::resources::is_sidecar;
+use super::resources::is_sidecar;
 
 const EVERY_ADDRESS: &str = "0.0.0.0";
 
@@ -20,17 +20,14 @@ pub struct HostPort {
 impl HostPort {
     /// The host ports of a pod: of its containers and of its sidecars.
     pub fn of(pod: &Pod) -> Vec<Self> {
-        let Some(spec) = &pod.spec else { return Vec::new() };
-        containers(spec)
-            .flat_map(|container| container.ports.iter().flatten())
-            .filter_map(|port| {
-                let number = port.host_port.filter(|number| *number > 0)?;
+        ports(pod)
+            .map(|port| {
                 let given = |field: &Option<String>| field.clone().filter(|text| !text.is_empty());
-                Some(Self {
-                    port: number,
+                Self {
+                    port: port.host_port.unwrap_or_default(),
                     protocol: given(&port.protocol).unwrap_or_else(|| "TCP".into()),
                     address: given(&port.host_ip).unwrap_or_else(|| EVERY_ADDRESS.into()),
-                })
+                }
             })
             .collect()
     }
@@ -45,7 +42,20 @@ impl HostPort {
     }
 }
 
-fn containers(spec: &PodSpec) -> impl Iterator<Item = &k8s_openapi::api::core::v1::Container> {
+/// The ports of a pod's containers and sidecars that are ports of its node too.
+pub fn ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
+    let containers = pod.spec.iter().flat_map(containers);
+    containers
+        .flat_map(|container| container.ports.iter().flatten())
+        .filter(|port| port.host_port.is_some_and(|number| number > 0))
+}
+
+/// Whether two pods with these host ports cannot be on one node.
+pub fn conflict(wanted: &[HostPort], taken: &[HostPort]) -> bool {
+    wanted.iter().any(|port| taken.iter().any(|other| port.conflicts(other)))
+}
+
+fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
     let sidecars = spec.init_containers.iter().flatten().filter(|c| is_sidecar(c));
     spec.containers.iter().chain(sidecars)
 }

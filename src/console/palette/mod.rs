@@ -1,20 +1,23 @@
 //! What is typed after `:` and what it could be: kinds with namespace and filter, and every command of
 //! the table by name.
 
+mod named;
+mod table;
+
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
-use super::command::{Command, TABLE, Where};
-use super::dialog::add_node::NewNode;
-use super::dialog::{self, Dialog, Field};
-use super::effect::{Effect, Scope};
-use super::message::ScreenId;
-use super::model::Model;
-use super::resource::Watched;
-use super::screen::View;
-use super::screen::table::Table;
-use super::theme::library;
 use crate::base::nearest::nearest;
+use crate::console::command::{Command, Entry, TABLE, Touches, Where};
+use crate::console::dialog::add_node::NewNode;
+use crate::console::dialog::{self, Dialog, Field, Fields};
+use crate::console::effect::{Effect, Scope};
+use crate::console::message::ScreenId;
+use crate::console::model::Model;
+use crate::console::resource::Watched;
+use crate::console::screen::View;
+use crate::console::screen::table::Table;
+use crate::console::theme::library;
 
 /// A word that is not a kind and not a command of the table.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +74,7 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("namespace") => {
             return Ok(match rest.first() {
                 Some(&"all") => vec![Effect::Scope(Scope::All)],
-                Some(name) => vec![Effect::Scope(existing_namespace(name, model)?)],
+                Some(name) => vec![Effect::Scope(table::namespace(name, model)?)],
                 None => vec![Effect::open(Table::of(Watched::Namespaces.kind()))],
             });
         }
@@ -87,7 +90,7 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("aliases") => return Ok(vec![Effect::Command(Command::Aliases)]),
         Some("help") => return Ok(vec![Effect::Command(Command::Help)]),
         Some("background") => {
-            return match model.parked.as_slice() {
+            return match model.background(jiff::Timestamp::UNIX_EPOCH).as_slice() {
                 [] => Err("nothing runs in the background".into()),
                 [(id, _)] => Ok(vec![Effect::Resume(*id)]),
                 _ => Ok(vec![Effect::Ask(Box::new(background_dialog(model)))]),
@@ -96,27 +99,11 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         _ => {}
     }
     if let Some(kind) = model.shared.catalogue.find(first) {
-        let mut table = Table::of(kind.clone());
-        let mut effects = Vec::new();
-        let mut filter = Vec::new();
-        for word in rest {
-            match word.strip_prefix('/') {
-                Some(pattern) => filter.push(pattern),
-                None if !filter.is_empty() || word.starts_with('-') => filter.push(word),
-                None if word == "all" => effects.push(Effect::Scope(Scope::All)),
-                None => effects.push(Effect::Scope(existing_namespace(word, model)?)),
-            }
-        }
-        if !filter.is_empty() {
-            table = table.filtered(&filter.join(" "))?;
-        }
-        effects.push(Effect::open(table));
-        return Ok(effects);
+        return table::open(kind, &rest, model);
     }
-    if rest.is_empty()
-        && let Some(command) = Command::named(first)
-    {
-        return Ok(vec![Effect::Command(command)]);
+    // Moving is for keys: `:top` is no way to say `g`.
+    if let Some(command) = Command::named(first).filter(|command| command.entry().place != Where::List) {
+        return named::run(command, &rest, model);
     }
     let known = candidates(model);
     Err(match nearest(first, known.iter().map(String::as_str)) {
@@ -146,19 +133,6 @@ fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
     }
 }
 
-fn existing_namespace(name: &str, model: &Model) -> Result<Scope, String> {
-    let namespaces = &model.shared.stores.namespaces;
-    // Where namespaces cannot be listed, any name may exist.
-    if namespaces.is_empty() || namespaces.by_name("", name).is_some() {
-        return Ok(Scope::One(name.to_owned()));
-    }
-    let names: Vec<String> = namespaces.iter().filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
-    Err(match nearest(name, names.iter().map(String::as_str)) {
-        Some(near) => format!("no namespace {name:?}; did you mean {near:?}?"),
-        None => format!("no namespace {name:?}"),
-    })
-}
-
 fn candidates(model: &Model) -> Vec<String> {
     let mut all: Vec<String> =
         model.shared.catalogue.kinds().iter().map(|kind| kind.plural.clone()).collect();
@@ -168,9 +142,19 @@ fn candidates(model: &Model) -> Vec<String> {
     let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
     let places = screen.places(&cx);
     let named = |place: Where| places.contains(&place) && !matches!(place, Where::List | Where::Everywhere);
-    all.extend(TABLE.iter().filter(|entry| named(entry.place)).map(|entry| entry.name.to_owned()));
+    let offered = |entry: &&Entry| named(entry.place) && model.offers(entry.command, cx.now);
+    all.extend(TABLE.iter().filter(offered).map(|entry| entry.name.to_owned()));
     all.dedup();
     all
+}
+
+/// What Enter means when the text is not whole by itself: the best completion, unless that would change the
+/// cluster; such a word is typed whole.
+pub fn completion<'a>(text: &str, suggestions: &'a [String]) -> Option<&'a String> {
+    let harmless = |whole: &&String| {
+        Command::named(whole).is_none_or(|command| command.entry().touches == Touches::Nothing)
+    };
+    suggestions.iter().filter(|whole| whole.starts_with(text)).find(harmless)
 }
 
 /// Whether a namespace can follow this word.
@@ -251,36 +235,35 @@ pub fn namespace_key(command: Command) -> Option<usize> {
 /// Asks which of the screens that were left is to come back; the last one first.
 fn background_dialog(model: &Model) -> Dialog {
     let jobs: Vec<(ScreenId, String)> = model
-        .parked
-        .iter()
-        .rev()
+        .background(jiff::Timestamp::UNIX_EPOCH)
+        .into_iter()
         .enumerate()
         .map(|(at, (id, screen))| {
-            let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+            let cx = model.shared.context(id, jiff::Timestamp::UNIX_EPOCH);
             let title = screen.background(&cx).unwrap_or_else(|| format!("{}: over", screen.title(&cx)));
-            (*id, format!("{} {title}", at + 1))
+            (id, format!("{} {title}", at + 1))
         })
         .collect();
     let titles = jobs.iter().map(|(_, title)| title.clone()).collect();
-    let mut dialog = Dialog::new("In the background", "Show", move |dialog, _| {
-        let picked = jobs.iter().find(|(_, title)| title == dialog.text("job"));
+    let mut fields = Fields::default();
+    let job = fields.add(Field::choice("job", titles).hint("← → to pick"));
+    Dialog::new("In the background", "Show", move |dialog, _| {
+        let picked = jobs.iter().find(|(_, title)| title == dialog.text(job));
         Ok(picked.map(|(id, _)| Effect::Resume(*id)).into_iter().collect())
     })
-    .field(Field::choice("job", titles).hint("← → to pick"));
-    dialog.focus = super::dialog::Focus::Field(0);
-    dialog
+    .fields(fields)
 }
 
 /// Picks a theme; each is shown at once, Cancel takes the old one back.
 pub fn theme_dialog(model: &Model) -> Dialog {
     let names = library::all(model.setup.config_dir.as_deref()).into_iter().map(|(name, _)| name).collect();
     let before = model.shared.theme.name.clone();
-    let mut dialog = Dialog::new("Theme", "Use it", |dialog, _| {
-        Ok(vec![Effect::KeepTheme(dialog.text("theme").to_owned())])
+    let mut fields = Fields::default();
+    let theme = fields.add(Field::choice("theme", names).picking(&before).hint("← → to look"));
+    Dialog::new("Theme", "Use it", move |dialog, _| {
+        Ok(vec![Effect::KeepTheme(dialog.text(theme).to_owned())])
     })
-    .field(Field::choice("theme", names).picking(&before).hint("← → to look"))
-    .on_change(|dialog, _| vec![Effect::Theme(dialog.text("theme").to_owned())])
-    .on_cancel(move |_, _| vec![Effect::Theme(before.clone())]);
-    dialog.focus = super::dialog::Focus::Field(0);
-    dialog
+    .fields(fields)
+    .on_change(move |dialog, _| vec![Effect::Theme(dialog.text(theme).to_owned())])
+    .on_cancel(move |_, _| vec![Effect::Theme(before.clone())])
 }

@@ -1,0 +1,194 @@
+//! What was shown stays true: an answer leaves once the state it shows survives a crash.
+//!
+//! Memory is ahead of the disk by what is being synced. An answer that showed it would be taken back by a crash: the
+//! object gone, its revision given to another, and a watch from that revision none the wiser. So every answer about
+//! stored objects waits, refusals too (a conflict, a name that is taken, an object that is gone); mostly for nothing,
+//! as all is durable already.
+//! Control loops in this process do not wait: they end with what they saw.
+
+use axum::response::Response;
+
+use super::Server;
+use crate::api::ApiError;
+use crate::object::{Revision, Subresource};
+use crate::store::StoreError;
+
+/// The newest revision that an answer shows, in its extensions. Without it: all there is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown(pub(super) Revision);
+
+impl Shown {
+    /// Says that the answer shows nothing newer.
+    pub(super) fn up_to(revision: Revision, mut response: Response) -> Response {
+        response.extensions_mut().insert(Self(revision));
+        response
+    }
+}
+
+/// Whether a part of an object shows what nodes say, and nothing that is stored.
+pub(super) fn is_of_the_node(part: Option<Subresource>) -> bool {
+    use Subresource::{Attach, Exec, Log, PortForward, Proxy};
+    matches!(part, Some(Log | Exec | Attach | PortForward | Proxy))
+}
+
+/// Holds an answer back until what it shows is durable.
+pub(super) async fn once_durable(
+    server: &Server,
+    outcome: Result<Response, ApiError>,
+) -> Result<Response, ApiError> {
+    // Read after the outcome, which therefore shows nothing newer.
+    let current = server.api().revision();
+    let shown = match &outcome {
+        Ok(response) => response.extensions().get().map_or(current, |Shown(shown)| *shown.min(&current)),
+        // It is the disk itself that refuses, or that has not answered.
+        Err(ApiError::Internal(_) | ApiError::Undecided(_)) => return outcome,
+        Err(_) => current,
+    };
+    match server.api().durable(shown).await {
+        Ok(()) => outcome,
+        Err(StoreError::Undecided(reason)) => Err(ApiError::Unavailable(format!(
+            "the data directory cannot be written: {reason}; nothing is shown that could be lost in a crash"
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::extract::Request;
+    use futures::FutureExt;
+    use http::{Method, StatusCode};
+    use http_body_util::BodyExt;
+    use serde_json::{Value, json};
+    use tokio_util::sync::CancellationToken;
+
+    use super::super::{Credentials, Trusted};
+    use super::*;
+    use crate::api::{Api, ApiConfig};
+    use crate::base::clock::Clock;
+    use crate::store::{DiskMood, Store};
+
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+    struct Fixture {
+        store: Store,
+        server: Server,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        async fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let store = Store::open(&directory.path().join("state")).unwrap();
+            let api = Api::new(store.clone(), Clock::machine(), ApiConfig::default());
+            let server = Server::new(api, Credentials::new("token"), CancellationToken::new());
+            let fixture = Self { store, server, _directory: directory };
+            let namespace = json!({"metadata": {"name": "default"}});
+            fixture.ask(Method::POST, "/api/v1/namespaces", &namespace).await;
+            fixture.ask(Method::POST, MAPS, &named("old")).await;
+            fixture
+        }
+
+        /// Status and JSON of the answer.
+        async fn ask(&self, method: Method, path: &str, body: &Value) -> (StatusCode, Value) {
+            let mut request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header("content-type", "application/json")
+                .body(Body::from(body.to_string()))
+                .unwrap();
+            request.extensions_mut().insert(Trusted);
+            let response = self.server.handle(request).await;
+            let status = response.status();
+            let mut bytes = response.into_body();
+            let mut text = Vec::new();
+            // Of a watch the first part is enough.
+            while let Some(Ok(frame)) = bytes.frame().await {
+                text.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+                if path.contains("watch") {
+                    break;
+                }
+            }
+            (status, serde_json::from_slice(&text).unwrap_or_default())
+        }
+    }
+
+    fn named(name: &str) -> Value {
+        json!({"metadata": {"name": name}})
+    }
+
+    /// RELIABILITY-FOUND 8, SAFE-2: whatever shows a write waits for the disk.
+    #[tokio::test]
+    async fn nothing_is_shown_before_it_is_durable() {
+        let fixture = Fixture::new().await;
+        fixture.store.set_disk(DiskMood::StandsStill);
+        let durable = fixture.store.revision();
+        let (nothing, get) = (json!({}), Method::GET);
+        let mut writes = fixture.ask(Method::POST, MAPS, &named("new")).boxed_local();
+        assert!(futures::poll!(&mut writes).is_pending(), "a write waits, as ever");
+        assert!(fixture.store.revision() > durable);
+        let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
+        let table = "/api/v1/namespaces/default/configmaps?limit=1";
+        let watch = format!("{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+        let mut reads: Vec<_> =
+            [new.as_str(), MAPS, table, watch.as_str(), "/api/v1/namespaces/default/configmaps/none"]
+                .into_iter()
+                .map(|path| fixture.ask(get.clone(), path, &nothing).boxed_local())
+                .collect();
+        let taken = named("new");
+        reads.push(fixture.ask(Method::POST, MAPS, &taken).boxed_local());
+        let dry_run = format!("{new}?dryRun=All");
+        reads.push(fixture.ask(Method::PUT, &dry_run, &taken).boxed_local());
+        for _ in 0..20 {
+            for read in &mut reads {
+                assert!(futures::poll!(read).is_pending(), "it shows what a crash would take back");
+            }
+            tokio::task::yield_now().await;
+        }
+        let (status, shown) = fixture.ask(get.clone(), &old, &nothing).await;
+        assert_eq!((status, &shown["metadata"]["name"]), (StatusCode::OK, &json!("old")), "it is durable");
+        let (status, _) = fixture.ask(get, "/api/v1", &nothing).await;
+        assert_eq!(status, StatusCode::OK, "what is not stored does not wait");
+
+        fixture.store.set_disk(DiskMood::Works);
+        let (status, created) = writes.await;
+        assert_eq!(status, StatusCode::CREATED, "{created}");
+        let answers = futures::future::join_all(reads).await;
+        let codes: Vec<u16> = answers.iter().map(|(status, _)| status.as_u16()).collect();
+        assert_eq!(codes, [200, 200, 200, 200, 404, 409, 200]);
+        assert_eq!(answers[0].1["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
+    }
+
+    /// RELIABILITY-FOUND 8: what a deletion of many says of the revision is durable too.
+    #[tokio::test]
+    async fn a_deletion_of_many_tells_a_revision_that_is_durable() {
+        let fixture = Fixture::new().await;
+        let (status, list) = fixture.ask(Method::DELETE, MAPS, &json!({})).await;
+        assert_eq!(status, StatusCode::OK);
+        let told: u64 = list["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+        assert!(fixture.store.durable(Revision(told)).now_or_never().unwrap().is_ok());
+    }
+
+    /// RELIABILITY-FOUND 26: who would write is told before trying, and learns when it works again.
+    #[tokio::test]
+    async fn readiness_fails_while_writes_are_refused_and_comes_back() {
+        let fixture = Fixture::new().await;
+        let (ready, nothing) = ("/readyz", json!({}));
+        let status = async |path: &str| fixture.ask(Method::GET, path, &nothing).await.0;
+        assert_eq!(status(ready).await, StatusCode::OK);
+        fixture.store.set_disk(DiskMood::Fails);
+        let (refused, _) = fixture.ask(Method::POST, MAPS, &named("new")).await;
+        assert!(refused.is_server_error(), "{refused}");
+        assert_eq!(status(ready).await, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(status("/livez").await, StatusCode::OK, "a restart would not help");
+        let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
+        assert_eq!(status(&new).await, StatusCode::SERVICE_UNAVAILABLE, "it may be lost yet");
+        assert_eq!(status(&old).await, StatusCode::OK);
+        fixture.store.set_disk(DiskMood::Works);
+        while status(ready).await != StatusCode::OK {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(status(&new).await, StatusCode::OK);
+    }
+}

@@ -1,0 +1,109 @@
+//! `podium ps` and `podium stop`: what runs on this machine, and how it is ended.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::args::InstanceArgs;
+use super::output::say;
+use crate::cluster::{default_data_dir, running_instance};
+use crate::kubelet::runtime::running::{RunningHost, process, running_hosts, wait_for_end};
+
+/// Lists the node hosts of this user.
+pub(super) fn list() {
+    let hosts = running_hosts();
+    if hosts.is_empty() {
+        say("no node runs");
+        return;
+    }
+    let mut rows = vec![["NODE", "PID", "PODS", "AGE", "CLAIMED BY", "DATA DIRECTORY"].map(str::to_owned)];
+    rows.extend(hosts.iter().map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..6).map(width).collect();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}   "));
+        say(cells.collect::<String>().trim_end());
+    }
+}
+
+fn row(host: &RunningHost) -> [String; 6] {
+    let claimed = match running_instance(host.data_dir()) {
+        Some(pid) => format!("pid {pid}"),
+        None => "nobody".into(),
+    };
+    let place = host.data_dir().display();
+    [
+        host.node(),
+        host.pid.to_string(),
+        host.pods().map_or("?".into(), |pods| pods.to_string()),
+        age(host.age),
+        claimed,
+        if host.data_dir().is_dir() { place.to_string() } else { format!("{place} (gone)") },
+    ]
+}
+
+/// `3d4h`, as kubectl shows ages.
+fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d{}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// Ends the instance of a data directory, and the hosts that an earlier one has left there.
+pub(super) fn stop(instance: &InstanceArgs) -> Result<()> {
+    let given = match &instance.data_dir {
+        Some(directory) => directory.clone(),
+        None => default_data_dir()?,
+    };
+    let directory = real(&given);
+    let mut ended = stop_instance(&directory)?;
+    // Those of an instance that has just ended are its own affair; what it left is not.
+    for host in running_hosts().into_iter().filter(|host| real(host.data_dir()) == directory) {
+        host.end().with_context(|| format!("node {} (pid {})", host.node(), host.pid))?;
+        say(&format!("node {} (pid {}) ended, and its pods with it", host.node(), host.pid));
+        ended = true;
+    }
+    if !ended {
+        say(&format!("nothing runs on {}", given.display()));
+    }
+    Ok(())
+}
+
+/// Asks the instance to stop and waits for it; false when none runs.
+fn stop_instance(directory: &Path) -> Result<bool> {
+    let Some(pid) = running_instance(directory) else { return Ok(false) };
+    let Some(handle) = process(pid).with_context(|| format!("pid {pid}"))? else { return Ok(false) };
+    if running_instance(directory) != Some(pid) {
+        return Ok(false);
+    }
+    pidfd_send_signal(&handle, Signal::TERM).with_context(|| format!("pid {pid}"))?;
+    say(&format!(
+        "podium (pid {pid}) is asked to stop: its pods have their grace; a second `podium stop` kills them"
+    ));
+    wait_for_end(&handle, None).with_context(|| format!("pid {pid}"))?;
+    say(&format!("podium (pid {pid}) has ended"));
+    Ok(true)
+}
+
+/// The path as running instances name it; of one that is gone, as it is.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_read_as_kubectls() {
+        for (seconds, text) in [(5, "5s"), (119, "119s"), (600, "10m"), (7300, "2h"), (273_600, "3d4h")] {
+            assert_eq!(age(Duration::from_secs(seconds)), text);
+        }
+    }
+}

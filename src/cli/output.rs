@@ -1,0 +1,78 @@
+//! What commands print: lines that cannot drive a terminal, to readers that may be gone.
+//!
+//! Names and messages come from manifests, archives and servers (SEC-3). A terminal that was closed takes no more
+//! words, and that is no reason to panic: nothing else of the command line prints.
+
+use std::io::Write;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Prints a line on standard output.
+pub(super) fn say(line: &str) {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{}", printable(line)).and_then(|()| out.flush());
+}
+
+/// Prints a line on standard error.
+pub(super) fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", printable(line));
+}
+
+/// Text that cannot drive a terminal nor turn round what is read: such letters are shown by their numbers.
+pub(super) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter == '\n' || letter == '\t' || !drives_terminals(letter) {
+            shown.push(letter);
+        } else {
+            shown.extend(letter.escape_unicode());
+        }
+    }
+    shown
+}
+
+fn drives_terminals(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
+        || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Standard error for the log, which has a file besides.
+pub(super) struct LogStderr;
+
+impl<'a> MakeWriter<'a> for LogStderr {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        Self
+    }
+}
+
+impl Write for LogStderr {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let _ = std::io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RELIABILITY-FOUND 17, SEC-3.
+    #[test]
+    fn no_text_drives_the_terminal() {
+        for (text, shown) in [
+            ("plain ö 漢 ✓\tand\nlines", "plain ö 漢 ✓\tand\nlines"),
+            ("Con\u{1b}]0;PWN\u{7}figMap", "Con\\u{1b}]0;PWN\\u{7}figMap"),
+            ("\u{9b}2J\r\u{8}\0", "\\u{9b}2J\\u{d}\\u{8}\\u{0}"),
+            ("a\u{202e}b\u{2066}c", "a\\u{202e}b\\u{2066}c"),
+        ] {
+            assert_eq!(printable(text), shown);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Which existing directories Podium takes for its data, and what says that one is Podium's own.
+//!
+//! A mark, a file of ours, tells a data directory from any other. Without it nothing that has one of our names was
+//! made by us: it is not read, not written and not removed.
+
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{CWD, OFlags, RenameFlags};
+use serde::{Deserialize, Serialize};
+
+use super::{DataDirError, at, write_private};
+
+/// The file that marks a data directory.
+pub(super) const MARK: &str = "podium.json";
+/// The file whose lock says that an instance runs.
+pub(super) const LOCK: &str = "lock";
+/// Where log files are; the console alone has them too, in a directory that is not marked.
+const LOGS: &str = "logs";
+/// Larger files are none of ours.
+const LARGEST_FILE_BYTES: u64 = 1 << 20;
+
+/// What we make in a data directory, besides the mark and the lock.
+const OUR_FILES: [&str; 15] = [
+    "token",
+    "ca.crt",
+    "ca.key",
+    "sa.key",
+    "kubeconfig",
+    "slot",
+    "state",
+    "state.reserve",
+    "state.checkpoint",
+    "state.opening",
+    "state.opening.part",
+    "state.opening.old",
+    "nodes",
+    "volumes",
+    LOGS,
+];
+
+/// What the mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Mark {
+    /// Whether what is in the directory goes with the run that made it.
+    pub(super) ephemeral: bool,
+}
+
+/// What a directory is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Nothing in it is ours.
+    Unused,
+    /// It holds a cluster that is kept.
+    Kept,
+    /// A run whose data was to go with it runs there, or has left it behind.
+    Ephemeral,
+}
+
+/// Whether the directory may be used, and for what.
+///
+/// Others may look into it, for each of our files is private by itself; whoever may write in it could put files
+/// of theirs in our place.
+pub(super) fn judge(path: &Path) -> Result<Found, DataDirError> {
+    let about = fs::metadata(path).map_err(at(path))?;
+    if !about.is_dir() {
+        return Err(at(path)(io::ErrorKind::NotADirectory.into()));
+    }
+    let directory = || path.to_path_buf();
+    let us = rustix::process::geteuid().as_raw();
+    if about.uid() != us {
+        return Err(DataDirError::OfAnother { directory: directory(), owner: about.uid(), us });
+    }
+    if about.mode() & 0o022 != 0 {
+        return Err(DataDirError::Open { directory: directory(), mode: about.mode() & 0o7777 });
+    }
+    if let Some(found) = marked(path)? {
+        return Ok(found);
+    }
+    let Some(name) = named_like_ours(path) else { return Ok(Found::Unused) };
+    if made_before_there_were_marks(path) {
+        return Ok(Found::Kept);
+    }
+    // Another instance may have marked it between the two looks.
+    marked(path)?.ok_or_else(|| DataDirError::NotOurs { directory: directory(), name: name.into() })
+}
+
+fn marked(path: &Path) -> Result<Option<Found>, DataDirError> {
+    let Some(text) = read_private(&path.join(MARK))? else { return Ok(None) };
+    // Nobody but us could have written it: one that cannot be read is taken for the more precious.
+    let mark = serde_json::from_str(&text).unwrap_or(Mark { ephemeral: false });
+    Ok(Some(if mark.ephemeral { Found::Ephemeral } else { Found::Kept }))
+}
+
+/// The first name of ours that is there. A directory of logs is no reason to refuse one: only to leave it there.
+fn named_like_ours(path: &Path) -> Option<&'static str> {
+    let there = |name: &&str| path.join(name).symlink_metadata().is_ok();
+    [LOCK].into_iter().chain(OUR_FILES).filter(|name| *name != LOGS).find(there)
+}
+
+/// Whether there are logs already, for whose files nobody answers.
+pub(super) fn has_logs(path: &Path) -> bool {
+    path.join(LOGS).symlink_metadata().is_ok()
+}
+
+/// Earlier versions made private keys and no mark.
+fn made_before_there_were_marks(path: &Path) -> bool {
+    ["ca.key", "sa.key"].iter().all(|name| matches!(read_private(&path.join(name)), Ok(Some(_))))
+}
+
+/// Marks a directory as ours, unless somebody was faster.
+pub(super) fn mark_first(path: &Path, mark: Mark) -> Result<(), DataDirError> {
+    let fresh = path.join(format!("{MARK}.{:08x}", rand::random::<u32>()));
+    write_private(&fresh, &text_of(mark))?;
+    let place = path.join(MARK);
+    let moved = rustix::fs::renameat_with(CWD, &fresh, CWD, &place, RenameFlags::NOREPLACE);
+    match moved {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::EXIST) => fs::remove_file(&fresh).map_err(at(&fresh)),
+        // A file system that cannot tell; the lock decides.
+        Err(_) => fs::rename(&fresh, &place).map_err(at(&place)),
+    }
+}
+
+/// Marks a directory that we hold the lock of.
+pub(super) fn mark(path: &Path, mark: Mark) -> Result<(), DataDirError> {
+    write_private(&path.join(MARK), &text_of(mark))
+}
+
+fn text_of(mark: Mark) -> String {
+    let mut value = serde_json::json!({"note": "This file marks a data directory of Podium."});
+    value["ephemeral"] = mark.ephemeral.into();
+    format!("{value}\n")
+}
+
+/// Removes a data directory's content.
+pub(super) fn remove_contents(path: &Path) -> io::Result<()> {
+    OUR_FILES.iter().try_for_each(|name| remove(&path.join(name)))
+}
+
+/// Removes a data directory's content and what says that it is one; the lock goes last.
+pub(super) fn remove_ours(path: &Path) -> io::Result<()> {
+    remove_contents(path)?;
+    remove(&path.join(MARK))?;
+    remove(&path.join(LOCK))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = match path.symlink_metadata() {
+        Ok(about) if about.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A file's text, if it is there; an error unless it is a file of ours that nobody else can read or write.
+pub(super) fn read_private(path: &Path) -> Result<Option<String>, DataDirError> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(at(path)(error)),
+    };
+    let about = file.metadata().map_err(at(path))?;
+    let private = about.is_file()
+        && about.uid() == rustix::process::geteuid().as_raw()
+        && about.mode() & 0o077 == 0
+        && about.len() <= LARGEST_FILE_BYTES;
+    if !private {
+        return Err(DataDirError::NotPrivate { path: path.to_path_buf(), mode: about.mode() & 0o7777 });
+    }
+    let mut text = String::new();
+    file.take(LARGEST_FILE_BYTES).read_to_string(&mut text).map_err(at(path))?;
+    Ok(Some(text))
+}

@@ -1,0 +1,187 @@
+//! The journal: what was changed from here, and what taking it back would change now.
+//!
+//! Architecture invariant: an entry is found by its id and never goes; an inverse carries the id of what it
+//! takes back, so that two entries of one title are never mistaken for each other.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::action::{Action, Mutation, Outcome, error_text, try_out};
+use super::edit::editable;
+use super::edit::merge::{Change, changes};
+use super::effect::Outbox;
+
+/// Names a line of the journal for as long as the console runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryId(usize);
+
+/// Whether an entry still stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It does.
+    Stands,
+    /// What takes it back is on its way.
+    GoingBack,
+    /// It was taken back.
+    TakenBack,
+}
+
+/// One line of the journal.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub id: EntryId,
+    /// When it ended.
+    pub at: Timestamp,
+    /// What, and how it ended.
+    pub outcome: Outcome,
+    /// Whether it still stands.
+    pub standing: Standing,
+}
+
+impl Entry {
+    /// What takes it back, and is itself taken back by doing the change again; why there is none.
+    pub fn inverse(&self) -> Result<Action, &'static str> {
+        let done = &self.outcome.action;
+        match (self.standing, &self.outcome.error, &done.inverse) {
+            (_, Some(_), _) => Err("it failed: there is nothing to take back"),
+            (Standing::GoingBack, ..) => Err("it is being taken back"),
+            (Standing::TakenBack, ..) => Err("it was taken back already"),
+            (Standing::Stands, None, None) => Err("it has no inverse"),
+            (Standing::Stands, None, Some(inverse)) => {
+                let mut back = (**inverse).clone();
+                back.takes_back = Some(self.id);
+                // An inverse that says itself how it is undone knows better: a replacement of the whole
+                // object cannot be sent twice.
+                back.inverse = back.inverse.or_else(|| {
+                    Some(Box::new(Action {
+                        inverse: Some(inverse.clone()),
+                        takes_back: None,
+                        ..done.clone()
+                    }))
+                });
+                Ok(back)
+            }
+        }
+    }
+}
+
+/// Everything the user changed in this run, oldest first.
+#[derive(Debug, Default)]
+pub struct Journal(Vec<Entry>);
+
+impl Journal {
+    /// Remembers an action.
+    pub fn record(&mut self, at: Timestamp, outcome: Outcome) {
+        if let Some(entry) = outcome.action.takes_back.and_then(|id| self.0.get_mut(id.0)) {
+            // What could not be taken back can be tried again.
+            entry.standing = if outcome.error.is_none() { Standing::TakenBack } else { Standing::Stands };
+        }
+        let id = EntryId(self.0.len());
+        self.0.push(Entry { id, at, outcome, standing: Standing::Stands });
+    }
+
+    /// Oldest first.
+    pub fn entries(&self) -> &[Entry] {
+        &self.0
+    }
+
+    /// The entry of this id.
+    pub fn entry(&self, id: EntryId) -> Option<&Entry> {
+        self.0.get(id.0)
+    }
+
+    /// The inverse of an entry, which is on its way from now on.
+    pub fn take_back(&mut self, id: EntryId) -> Option<Action> {
+        let entry = self.0.get_mut(id.0)?;
+        let inverse = entry.inverse().ok()?;
+        entry.standing = Standing::GoingBack;
+        Some(inverse)
+    }
+}
+
+/// What taking an entry back would change now, as the server says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    /// From what it is now to what it would be. Nothing when it is so already; `None` when the server cannot
+    /// say beforehand.
+    pub changes: Option<Vec<Change>>,
+    /// Of the same fields, what became different after the change that is to be taken back.
+    pub since: Vec<Change>,
+}
+
+impl Look {
+    /// From the object as it is now, as it would be, and as the change had left it.
+    pub fn of(now: &Value, then: Option<&Value>, after: Option<&Value>) -> Self {
+        let now = editable::strip(now);
+        let changes = then.map(|then| changes(&now, &editable::strip(then)));
+        let since = after.map(|after| self::changes(after, &now)).unwrap_or_default();
+        let touched = |change: &Change| {
+            changes
+                .as_ref()
+                .is_none_or(|changes| changes.iter().any(|other| overlap(&change.path, &other.path)))
+        };
+        let since = since.into_iter().filter(touched).collect();
+        Self { changes, since }
+    }
+}
+
+/// Whether one of two paths is the other or a part of it.
+fn overlap(a: &str, b: &str) -> bool {
+    let within = |whole: &str, part: &str| {
+        part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    within(a, b) || within(b, a)
+}
+
+/// Asks the server what taking an entry back would change, changing nothing; why it cannot be taken back.
+pub async fn look(out: &Outbox, inverse: &Action, after: Option<&Value>) -> Result<Look, String> {
+    let gone = |error: kube::Error| match &error {
+        kube::Error::Api(status) if status.code == 404 => format!("{} is gone", inverse.target.describe()),
+        _ => error_text(&error),
+    };
+    let api = inverse.target.api(out.client());
+    let name = &inverse.target.name;
+    let now = match &inverse.mutation {
+        Mutation::Patch { subresource: Some(subresource), .. } => {
+            api.get_subresource(subresource, name).await
+        }
+        _ => api.get(name).await,
+    };
+    let now = serde_json::to_value(now.map_err(gone)?).unwrap_or_default();
+    let uid = now.pointer("/metadata/uid").and_then(Value::as_str);
+    if inverse.target.uid.as_ref().is_some_and(|known| uid.is_some_and(|uid| uid != known.as_str())) {
+        return Err(format!("{} is another object by now", inverse.target.describe()));
+    }
+    let then = try_out(&out.client(), &inverse.mutation).await.map_err(gone)?;
+    Ok(Look::of(&now, then.as_ref(), after))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// CONSOLE-FOUND 1: only a change of what is to be taken back counts as a change since.
+    #[test]
+    fn what_others_changed_since_is_told_where_it_matters() {
+        let after = json!({"spec": {"replicas": 9, "paused": true}});
+        let now = json!({"metadata": {"resourceVersion": "7"}, "spec": {"replicas": 5}});
+        let then = json!({"metadata": {"resourceVersion": "8"}, "spec": {"replicas": 3}});
+        let look = Look::of(&now, Some(&then), Some(&after));
+        let told = |changes: &[Change]| changes.iter().map(|change| change.path.clone()).collect::<Vec<_>>();
+        assert_eq!(told(look.changes.as_deref().unwrap()), ["spec.replicas"]);
+        assert_eq!(told(&look.since), ["spec.replicas"], "paused is another matter");
+        let same = Look::of(&then, Some(&then), Some(&after));
+        assert_eq!(same.changes, Some(Vec::new()));
+        for (a, b, expected) in [
+            ("spec", "spec.replicas", true),
+            ("spec.template.spec.containers[a].image", "spec.template", true),
+            ("spec.replicas", "spec.replicasMore", false),
+            ("containers[a]", "containers[b]", false),
+        ] {
+            assert_eq!(overlap(a, b), expected, "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `:COMMAND` on what is selected, and `:COMMAND NAME` on an object of the kind the command is for.
+
+use kube::Resource;
+
+use crate::console::command::{Command, Touches, Where};
+use crate::console::dialog;
+use crate::console::effect::{Effect, Scope};
+use crate::console::model::Model;
+use crate::console::object_commands;
+use crate::console::resource::{ObjectRef, Watched};
+use crate::console::screen::View;
+use crate::console::store::Store;
+
+/// Does a command by its name; why it cannot be done.
+pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec<Effect>, String> {
+    let entry = command.entry();
+    if words.is_empty() {
+        return on_the_selected(command, model);
+    }
+    if model.shared.read_only && entry.touches == Touches::Cluster {
+        return Err(format!("read-only: {} changes the cluster", entry.name));
+    }
+    let kinds: &[Watched] = match entry.place {
+        Where::Nodes => &[Watched::Nodes],
+        Where::Pods | Where::Unscheduled => &[Watched::Pods],
+        Where::Deployments => &[Watched::Deployments],
+        Where::Workloads => &[Watched::Deployments, Watched::ReplicaSets],
+        place => return Err(format!("{} takes no name; it is a key in {:?}", entry.name, place.title())),
+    };
+    let (name, count) = match (command, words) {
+        (Command::Scale, [name, count]) => {
+            let count: i32 = count
+                .parse()
+                .ok()
+                .filter(|count| *count >= 0)
+                .ok_or_else(|| format!("{count}: how many?"))?;
+            (*name, Some(count))
+        }
+        (_, [name]) => (*name, None),
+        (_, words) => return Err(format!("{}: {:?} is more than a name", entry.name, words[1..].join(" "))),
+    };
+    let object = find(kinds, name, model)?;
+    if let Some(why) = object_commands::refuses(&object.kind, command, 0) {
+        return Err(why);
+    }
+    let cx = model.shared.context(model.top().0, jiff::Timestamp::UNIX_EPOCH);
+    if let Some(count) = count {
+        return Ok(vec![Effect::Ask(Box::new(dialog::scale::ask_for(&cx, object, count)))]);
+    }
+    Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
+}
+
+/// Where the command is a key, it is done; elsewhere it says where that is.
+fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, String> {
+    let entry = command.entry();
+    let (id, screen) = model.top();
+    let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
+    let here = entry.place == Where::Everywhere || screen.places(&cx).contains(&entry.place);
+    if here || command == Command::AddNode {
+        return Ok(vec![Effect::Command(command)]);
+    }
+    let with_name = matches!(
+        entry.place,
+        Where::Nodes | Where::Pods | Where::Unscheduled | Where::Deployments | Where::Workloads
+    );
+    let hint = if with_name { format!("; :{} NAME works everywhere", entry.name) } else { String::new() };
+    Err(format!("{} works in {:?}{hint}", entry.name, entry.place.title()))
+}
+
+/// The object of this name, or of `NAMESPACE/NAME`, among the namespaces that are shown.
+fn find(kinds: &[Watched], name: &str, model: &Model) -> Result<ObjectRef, String> {
+    let (namespace, name) = match (name.split_once('/'), &model.shared.scope) {
+        (Some((namespace, name)), _) => (Some(namespace), name),
+        (None, Scope::One(namespace)) => (Some(namespace.as_str()), name),
+        (None, Scope::All) => (None, name),
+    };
+    let stores = &model.shared.stores;
+    for kind in kinds {
+        let found = match kind {
+            Watched::Nodes => called(*kind, &stores.nodes, None, name),
+            Watched::Pods => called(*kind, &stores.pods, namespace, name),
+            Watched::Deployments => called(*kind, &stores.deployments, namespace, name),
+            Watched::ReplicaSets => called(*kind, &stores.replica_sets, namespace, name),
+            Watched::Events | Watched::Services | Watched::Namespaces | Watched::Budgets => Vec::new(),
+        };
+        match found.as_slice() {
+            [] => {}
+            [one] => return Ok(one.clone()),
+            several => {
+                let mut names: Vec<String> = several.iter().map(ObjectRef::describe).collect();
+                names.sort();
+                return Err(format!("which one? {}", names.join(", ")));
+            }
+        }
+    }
+    let kinds: Vec<String> = kinds.iter().map(|kind| kind.kind().singular.clone()).collect();
+    let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+    Err(format!("no {} {name:?}{place}", kinds.join(" or ")))
+}
+
+fn called<K: Resource<DynamicType = ()>>(
+    kind: Watched,
+    store: &Store<K>,
+    namespace: Option<&str>,
+    name: &str,
+) -> Vec<ObjectRef> {
+    let is = |object: &&std::sync::Arc<K>| {
+        let meta = object.meta();
+        meta.name.as_deref() == Some(name)
+            && namespace.is_none_or(|wanted| meta.namespace.as_deref() == Some(wanted))
+    };
+    store.iter().map(|(_, object)| object).filter(is).map(|object| ObjectRef::of(kind, &**object)).collect()
+}

@@ -1,0 +1,66 @@
+//! The banner of an outage: since when the server does not answer, when it is tried again, and why.
+
+use std::borrow::Cow;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use crate::console::command::Command;
+use crate::console::context::Context;
+use crate::console::drain::driver::seconds_until;
+use crate::console::links::Outage;
+use crate::console::model::Model;
+use crate::console::text::{age, clean, tail};
+
+/// The outage to tell of, if there is one; the loop is woken when there will be.
+pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
+    match model.shared.links.outage(cx.now) {
+        Ok(outage) => Some(outage),
+        Err(told_at) => {
+            if let Some(at) = told_at {
+                cx.redraw_at(at);
+            }
+            None
+        }
+    }
+}
+
+pub(super) fn draw(outage: &Outage, model: &Model, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
+    cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
+    let style = cx.theme.status.failed.add_modifier(Modifier::REVERSED | Modifier::BOLD);
+    frame.render_widget(Line::styled(" ".repeat(usize::from(area.width)), style), area);
+    let text = words(outage, model, cx, usize::from(area.width));
+    frame.render_widget(Line::from(Span::styled(text, style)), area);
+}
+
+/// The end of a chain of causes in so many columns, from the first cause on that fits whole.
+fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
+    let starts = std::iter::once(0).chain(why.match_indices(": ").map(|(at, colon)| at + colon.len()));
+    let whole = starts.map(|at| &why[at..]).find(|end| end.width() <= columns);
+    whole.map_or_else(|| tail(why, columns), Cow::Borrowed)
+}
+
+/// What matters most first; of the reason its end, which says what happened, as far as there is room.
+fn words(outage: &Outage, model: &Model, cx: &Context<'_>, room: usize) -> String {
+    let elapsed = age(seconds_until(outage.since, cx.now));
+    let kinds: Vec<String> = outage.kinds.iter().map(|kind| kind.kind().plural.clone()).collect();
+    let of = if kinds.is_empty() { String::new() } else { format!("{}: ", kinds.join(", ")) };
+    let wait = match seconds_until(cx.now, outage.retry_at) {
+        0 => "trying again".to_owned(),
+        wait => format!("again in {wait} s"),
+    };
+    let key = cx.bindings.key(Command::Refresh).map(|key| format!(", {key} now")).unwrap_or_default();
+    let mut text = format!(" ✖ {of}no answer for {elapsed}, {wait}{key}");
+    let origin = clean(&model.setup.origin);
+    let why = clean(&outage.why);
+    for more in [why, origin] {
+        let left = room.saturating_sub(text.width() + 4);
+        if left >= 12 && !more.is_empty() {
+            text = format!("{text} · {}", end_of(&more, left));
+        }
+    }
+    text
+}

@@ -1,0 +1,50 @@
+//! The rollout's arithmetic on numbers as large as their type.
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use proptest::prelude::*;
+
+use super::fleet::{Budget, Fleet, Member, testing};
+use super::{rolling, scaling};
+
+/// A size: small, or near the largest there is.
+fn size() -> impl Strategy<Value = i32> {
+    prop_oneof![0..20, Just(i32::MAX), i32::MAX - 20..=i32::MAX]
+}
+
+/// A bound: small, huge, or a percentage.
+fn bound() -> impl Strategy<Value = IntOrString> {
+    prop_oneof![
+        size().prop_map(IntOrString::Int),
+        (0..=1000).prop_map(|percent| IntOrString::String(format!("{percent}%"))),
+    ]
+}
+
+fn any_member(name: &'static str) -> impl Strategy<Value = Member> {
+    let annotation = || prop::option::of(prop_oneof![size(), Just(i32::MIN), Just(-1)].prop_map(i64::from));
+    (size(), size(), size(), annotation(), annotation()).prop_map(
+        move |(size, actual, available, desired_annotation, max_annotation)| Member {
+            actual: actual.into(),
+            desired_annotation,
+            max_annotation,
+            ..testing::member(name, size.into(), available.into())
+        },
+    )
+}
+
+proptest! {
+    /// RELIABILITY-FOUND 3's class: statuses, annotations and bounds may be as large as their type.
+    #[test]
+    fn no_number_overflows_and_no_size_leaves_its_range_dep_2(
+        (replicas, surge, unavailable, status_replicas) in (size(), bound(), bound(), size()),
+        members in (any_member("a"), any_member("b"), any_member("new")),
+    ) {
+        let budget = Budget::rolling(replicas, &surge, &unavailable);
+        let members = vec![members.0, members.1, members.2];
+        let fleet = Fleet { budget, members, status_replicas: status_replicas.into() };
+        let new = rolling::new_size(&fleet, 0);
+        prop_assert!((0..=i64::from(replicas)).contains(&new));
+        for resize in rolling::next_step(&fleet).into_iter().chain(scaling::next_step(&fleet)) {
+            prop_assert!(resize.to >= 0, "{resize:?}");
+        }
+    }
+}

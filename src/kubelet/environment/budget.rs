@@ -1,0 +1,45 @@
+//! How much a program may be started with: what the kernel's `execve` takes (execve(2), "Limits on size of arguments
+//! and environment"). More would only be refused there, after it has filled the memory of all who pass it on.
+
+use super::EnvError;
+
+/// One string of the environment or the arguments, its end included: the kernel's `MAX_ARG_STRLEN`.
+pub const STRING_BYTES: usize = 128 << 10;
+
+/// All strings together with the pointers to them: a quarter of the usual stack of 8 MiB, `getconf ARG_MAX`.
+pub const TOTAL_BYTES: usize = 2 << 20;
+
+/// What a string costs beside its text: its end and the pointer to it.
+const OVERHEAD_BYTES: usize = 1 + size_of::<usize>();
+
+/// What is left of [`TOTAL_BYTES`].
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: usize,
+}
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self { left: TOTAL_BYTES }
+    }
+
+    /// The longest text that one more string may have.
+    pub(super) fn longest() -> usize {
+        STRING_BYTES - 1
+    }
+
+    /// Counts a string of so many bytes; `what` it is goes into the error.
+    pub(super) fn take(&mut self, what: impl Fn() -> String, bytes: usize) -> Result<(), EnvError> {
+        if bytes > Self::longest() {
+            return Err(EnvError::TooLong { what: what(), bytes });
+        }
+        self.left =
+            self.left.checked_sub(bytes + OVERHEAD_BYTES).ok_or_else(|| EnvError::TooMuch { at: what() })?;
+        Ok(())
+    }
+
+    /// A string that was counted is replaced.
+    pub(super) fn give_back(&mut self, bytes: usize) {
+        self.left += bytes + OVERHEAD_BYTES;
+    }
+}

@@ -1,0 +1,72 @@
+//! The first asking of a program that was started a moment ago.
+//!
+//! Kubernetes' kubelet learns that a container runs when it lists the runtime's containers again, up to a second later;
+//! by then most servers listen. Here it is known at once. So what goes wrong within that second says nothing: the
+//! program is asked again at short intervals, until it answers well or the second is over.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Probe;
+
+use super::ProbeOutcome;
+use crate::base::clock::Clock;
+
+/// How soon a program that does not answer yet is asked again.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Asks until it goes well, or once more at the earliest after `blameless_until`. A command is asked once: it may do
+/// more than look.
+pub(in crate::kubelet) async fn ask<Answer: Future<Output = ProbeOutcome>>(
+    clock: &Clock,
+    probe: &Probe,
+    blameless_until: Timestamp,
+    mut ask: impl FnMut() -> Answer,
+) -> ProbeOutcome {
+    loop {
+        let outcome = ask().await;
+        let last = probe.exec.is_some() || clock.now() >= blameless_until;
+        if last || !matches!(outcome, ProbeOutcome::Failure(_)) {
+            return outcome;
+        }
+        clock.sleep(AGAIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// API-FOUND 29, POD-5: a server that listens a moment after its start is ready then, without a warning.
+    #[tokio::test(start_paused = true)]
+    async fn a_program_is_not_blamed_for_the_moment_it_takes_to_listen() {
+        let http = json!({"httpGet": {"port": 80}});
+        for (probe, listens_after, started, expect, asked) in [
+            (&http, 120, 0, ProbeOutcome::Success, 4),
+            (&http, 0, 0, ProbeOutcome::Success, 1),
+            (&http, 5000, 0, ProbeOutcome::Failure("refused".into()), 21),
+            // One that started long ago is taken at its word.
+            (&http, 120, -2000, ProbeOutcome::Failure("refused".into()), 1),
+            (&json!({"exec": {"command": ["x"]}}), 120, 0, ProbeOutcome::Failure("refused".into()), 1),
+        ] {
+            let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+            let begin = clock.now();
+            let at = |millis: i64| begin + jiff::SignedDuration::from_millis(millis);
+            let probe: Probe = serde_json::from_value(probe.clone()).unwrap();
+            let mut count = 0;
+            let answer = ask(&clock, &probe, at(started + 1000), || {
+                count += 1;
+                let listens = clock.now() >= at(listens_after);
+                std::future::ready(if listens {
+                    ProbeOutcome::Success
+                } else {
+                    ProbeOutcome::Failure("refused".into())
+                })
+            });
+            assert_eq!(answer.await, expect, "{listens_after} {started}");
+            assert_eq!(count, asked, "{listens_after} {started}");
+        }
+    }
+}

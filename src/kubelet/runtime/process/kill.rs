@@ -1,0 +1,82 @@
+//! The end of a host: waited for where it ends by itself, by force where it does not.
+//!
+//! Signals reach a process that is stopped or hangs all the same, so that nothing here asks the host anything.
+
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::super::RuntimeError;
+use super::connection::Shared;
+use super::host_error;
+
+/// A host that has said that it ends gets this long.
+const TO_END: Duration = Duration::from_secs(5);
+
+/// Processes that were killed are gone within this time unless the kernel holds them (a device that does not answer).
+const TO_DIE: Duration = Duration::from_secs(10);
+
+impl Shared {
+    /// Waits until a host that has hung up has ended; one that does not by itself has lost its mind.
+    pub(super) fn wait_for_end(&self) -> Result<(), RuntimeError> {
+        let (host, child) = (self.host.lock().take(), self.child.lock().take());
+        // One that an earlier control plane started has another parent: it is only seen to end.
+        if let Some(host) = host
+            && !has_ended(&host.handle, TO_END).map_err(host_error)?
+        {
+            kill_and_wait(&host.handle)?;
+        }
+        child.map_or(Ok(()), reap)
+    }
+
+    /// Kills the host and everything it holds. Its keepers see its end and kill what is below them; what they do not
+    /// reach is killed by its handle and by its mark.
+    pub(super) fn kill(&self) -> Result<(), RuntimeError> {
+        let (host, child) = (self.host.lock().take(), self.child.lock().take());
+        let dir = &self.config.state_dir;
+        let held =
+            super::super::host::Held::of(dir, child.as_ref().map(Child::id).or(host.as_ref().map(|h| h.pid)));
+        if let Some(host) = &host {
+            kill_and_wait(&host.handle)?;
+        }
+        child.map_or(Ok(()), |mut child| {
+            // It may be dead by now.
+            let _ = child.kill();
+            reap(child)
+        })?;
+        held.bury(TO_DIE).map_err(host_error)
+    }
+}
+
+fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {
+    // It may be dead by now.
+    let _ = pidfd_send_signal(host, Signal::KILL);
+    if has_ended(host, TO_DIE).map_err(host_error)? {
+        Ok(())
+    } else {
+        Err(host_error("it was killed and does not die"))
+    }
+}
+
+/// Whether the process behind a handle ends within `patience`.
+fn has_ended(process: &OwnedFd, patience: Duration) -> std::io::Result<bool> {
+    let patience = Timespec::try_from(patience).map_err(std::io::Error::other)?;
+    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&patience)))?;
+    Ok(ready > 0)
+}
+
+/// Waits for a child that ends, and kills one that does not.
+fn reap(mut child: Child) -> Result<(), RuntimeError> {
+    for _ in 0..1000 {
+        if child.try_wait().map_err(host_error)?.is_some() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().map_err(host_error)?;
+    child.wait().map(drop).map_err(host_error)
+}

@@ -1,0 +1,99 @@
+//! Runtimes that do not answer, and actions that fail.
+
+use super::*;
+
+fn ready(scene: &Scene) -> (String, String, String) {
+    let node = scene.api.get_as::<NodeObject>(&Key::new("", "n1")).unwrap();
+    let ready =
+        node.status.as_ref().unwrap().conditions.iter().flatten().find(|c| c.type_ == "Ready").unwrap();
+    (ready.status.clone(), ready.reason.clone().unwrap(), ready.message.clone().unwrap())
+}
+
+/// RELIABILITY-FOUND 7, NODE-2: Kubernetes' PLEG, three minutes.
+#[tokio::test(start_paused = true)]
+async fn a_runtime_that_falls_silent_makes_its_node_not_ready_until_it_answers() {
+    let scene = Scene::new().await;
+    let key = scene.create(json!({"containers": [{"name": "a"}]}));
+    scene.until(&key, "ready", is_ready).await;
+    scene.runtime.set_answering(false);
+    tokio::time::sleep(Duration::from_secs(170)).await;
+    assert_eq!(ready(&scene).0, "True", "it has three minutes");
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    let (status, reason, message) = ready(&scene);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "KubeletNotReady"));
+    assert!(message.starts_with("PLEG is not healthy: pleg was last seen active 3m"), "{message}");
+    assert!(message.ends_with("ago; threshold is 3m0s"), "{message}");
+    let told = |scene: &Scene| -> Vec<String> {
+        let events = scene.api.list_as::<Event>(None);
+        let about_node = events.iter().filter(|e| e.involved_object.kind.as_deref() == Some("Node"));
+        about_node.map(|e| e.reason.clone().unwrap_or_default()).collect()
+    };
+    assert!(told(&scene).contains(&"NodeNotReady".to_string()), "{:?}", told(&scene));
+
+    // A pod that is deleted meanwhile waits, and goes when the runtime is back.
+    scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(scene.api.get(Kind::Pod, &key).is_ok(), "nobody knows that its processes are dead");
+    scene.runtime.set_answering(true);
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(ready(&scene).0, "True");
+    assert!(told(&scene).contains(&"NodeReady".to_string()), "{:?}", told(&scene));
+    scene.until_gone(&key).await;
+    scene.tasks.stop().await;
+}
+
+/// RELIABILITY-FOUND 7, CLI-5: a stop gives up a runtime that does not answer once the graces are over.
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_a_runtime_that_does_not_answer() {
+    let scene = Scene::new().await;
+    let key = scene.create(json!({"containers": [{"name": "a"}], "terminationGracePeriodSeconds": 20}));
+    scene.until(&key, "ready", is_ready).await;
+    scene.runtime.set_answering(false);
+    let from = scene.seconds();
+    let stopping = tokio::time::timeout(Duration::from_hours(1), scene.kubelet.shutdown(|_| {}));
+    assert!(!stopping.await.expect("the node ends"), "its host has to be killed");
+    assert_eq!(scene.seconds() - from, 30, "the grace, and the time to answer");
+    scene.tasks.stop().await;
+}
+
+/// RELIABILITY-FOUND 24, CLI-5: the first request to stop ends, whatever graces pods were given.
+#[tokio::test(start_paused = true)]
+async fn a_stop_cuts_graces_at_its_limit() {
+    let scene = Scene::new().await;
+    let hook = json!({"preStop": {"sleep": {"seconds": 100_000}}});
+    let container = json!({"name": "a", "lifecycle": hook});
+    let spec = json!({"containers": [container], "terminationGracePeriodSeconds": i64::MAX});
+    let (kept, deleted) = (scene.create_named("kept", spec.clone()), scene.create_named("deleted", spec));
+    scene.until(&kept, "ready", is_ready).await;
+    scene.until(&deleted, "ready", is_ready).await;
+    scene.api.delete(Kind::Pod, &deleted, &DeleteOptions::default()).unwrap();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let from = scene.seconds();
+    let stopping = tokio::time::timeout(Duration::from_hours(24), scene.kubelet.shutdown(|_| {}));
+    assert!(stopping.await.expect("the node ends"), "by itself");
+    let took = scene.seconds() - from;
+    assert!((600..=610).contains(&took), "{took} s: ten minutes, and the moment to obey");
+    scene.tasks.stop().await;
+}
+
+/// RELIABILITY-FOUND 11: 3 400 tries a second while a file could not be removed.
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_removed_is_tried_again_later_and_later_whatever_happens_meanwhile() {
+    let scene = Scene::new().await;
+    let key = scene.create(json!({"containers": [{"name": "a"}]}));
+    scene.until(&key, "ready", is_ready).await;
+    let uid = scene.pod(&key).uid().to_string();
+    scene.runtime.refuse_removals(Some("Operation not permitted"));
+    scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
+    // As a host tells of each of its tries.
+    for _ in 0..600 {
+        scene.kubelets.engine.note(&uid, Note::Look);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let tries = scene.runtime.refused_removals();
+    // 1 + 2 + 4 … 64 s, then every two minutes.
+    assert!((10..=12).contains(&tries), "{tries} tries in ten minutes");
+    scene.runtime.refuse_removals(None);
+    scene.until_gone(&key).await;
+    scene.tasks.stop().await;
+}

@@ -1,0 +1,218 @@
+//! Host ports: the places on its node that a pod is served at (`containers[].ports[].hostPort`), what the portmap
+//! plugin is elsewhere.
+//!
+//! A pod without a `hostIP` is served at its node's address, and at 127.0.0.1 unless another pod is served there: all
+//! nodes share this machine, so that pods of several nodes may have the same port. Which pods changed is remembered
+//! here, as [`Follower`](crate::network::follow::Follower) does it for services; what they want is pure.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ContainerPort, Pod};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::table::{Backend, Balance, Listener, Place, Protocol};
+use crate::api::{Change, ChangeKind};
+use crate::network::machine::Machine;
+use crate::object::low_ports::LowPorts;
+use crate::object::readiness::is_terminal;
+use crate::object::{Key, Kind, Shared, host_ports};
+use crate::reconcile::Caches;
+
+/// Follows the pods with host ports.
+pub(super) struct HostPorts {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    pods: HashMap<Key, Shared<Pod>>,
+    dirty: HashSet<Key>,
+}
+
+impl HostPorts {
+    /// Starts following; every pod with host ports counts as changed.
+    pub(super) fn start(caches: &Caches) -> Arc<Self> {
+        let follower = Arc::new(Self { state: Mutex::default(), changed: Notify::new() });
+        let weak = Arc::downgrade(&follower);
+        caches.on_any_change(Kind::Pod, move |change| {
+            if let Some(follower) = weak.upgrade() {
+                follower.apply(change);
+            }
+        });
+        follower
+    }
+
+    /// Waits for changes and takes all of them: each changed pod as it is now, none for one that is gone.
+    pub(super) async fn take(&self) -> Vec<(Key, Option<Shared<Pod>>)> {
+        loop {
+            let changed = self.changed.notified();
+            let taken: Vec<_> = {
+                let mut state = self.state.lock();
+                let dirty = std::mem::take(&mut state.dirty);
+                dirty.into_iter().map(|key| (key.clone(), state.pods.get(&key).cloned())).collect()
+            };
+            if !taken.is_empty() {
+                return taken;
+            }
+            changed.await;
+        }
+    }
+
+    /// Marks pods for another look.
+    pub(super) fn mark(&self, keys: impl IntoIterator<Item = Key>) {
+        self.state.lock().dirty.extend(keys);
+        self.changed.notify_one();
+    }
+
+    /// Marks every pod with host ports for another look.
+    pub(super) fn mark_all(&self) {
+        {
+            let mut state = self.state.lock();
+            let State { pods, dirty } = &mut *state;
+            dirty.extend(pods.keys().cloned());
+        }
+        self.changed.notify_one();
+    }
+
+    fn apply(&self, change: &Change) {
+        let key = change.object.key();
+        let now = (change.kind != ChangeKind::Deleted).then(|| Shared::from_object(&change.object)).flatten();
+        let now = now.filter(|pod: &Shared<Pod>| has_host_ports(pod));
+        let mut state = self.state.lock();
+        let touched = match now {
+            Some(pod) => {
+                state.pods.insert(key.clone(), pod);
+                true
+            }
+            None => state.pods.remove(&key).is_some(),
+        };
+        if touched {
+            state.dirty.insert(key);
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+}
+
+/// Whether anybody else has to listen for the pod; one in the machine's own network does it itself.
+fn has_host_ports(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.host_network != Some(true))
+        && host_ports::ports(pod).next().is_some()
+}
+
+/// Every place where a pod must be served now, and what of its host ports cannot be.
+pub(super) fn listeners(pod: &Pod, machine: &Machine, low_ports: LowPorts) -> (Vec<Listener>, Vec<String>) {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let own = pod.status.as_ref().and_then(|status| status.pod_ip.as_ref()?.parse().ok());
+    let facts = node.and_then(|node| machine.nodes.get(node));
+    // A pod of a hollow node, or of another machine's: nobody of ours listens there.
+    let (Some(own), Some(node_ip)) = (own.filter(Ipv4Addr::is_loopback), facts.and_then(|facts| facts.ip))
+    else {
+        return (Vec::new(), Vec::new());
+    };
+    if is_terminal(pod) {
+        return (Vec::new(), Vec::new());
+    }
+    let (mut all, mut refused) = (Vec::new(), Vec::new());
+    for port in host_ports::ports(pod) {
+        let numbers = (number(port.host_port), number(Some(port.container_port)));
+        let (Some(declared), Some(inside)) = numbers else { continue };
+        let Some(protocol) = Protocol::of(port.protocol.as_deref()) else {
+            refused.push(format!("host port {declared}: SCTP is not offered"));
+            continue;
+        };
+        let Some(addresses) = addresses(port, node_ip) else {
+            let address = port.host_ip.as_deref().unwrap_or_default();
+            refused.push(format!("host port {declared}: {address} is not of this machine's 127.0.0.0/8"));
+            continue;
+        };
+        let address = SocketAddr::new(own.into(), machine.served(node, inside));
+        let ready = vec![Backend { address, node: node.map(str::to_owned) }];
+        let balance = Balance { ready, ..Balance::default() };
+        for (ip, spare) in addresses {
+            let address = SocketAddr::new(ip.into(), low_ports.served(declared));
+            let place = Place { address, protocol };
+            all.push(Listener { place, declared, balance: balance.clone(), program_first: true, spare });
+        }
+    }
+    all.sort_by_key(|listener| listener.declared != listener.place.address.port());
+    (all, refused)
+}
+
+fn number(port: Option<i32>) -> Option<u16> {
+    port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)
+}
+
+/// Where a host port is served, and which of the places another pod may have as well; none when it is nowhere here.
+fn addresses(port: &ContainerPort, node: Ipv4Addr) -> Option<Vec<(Ipv4Addr, bool)>> {
+    let everywhere = vec![(node, false), (Ipv4Addr::LOCALHOST, true)];
+    match port.host_ip.as_deref().filter(|text| !text.is_empty()).map(str::parse::<IpAddr>) {
+        None => Some(everywhere),
+        Some(Ok(ip)) if ip.is_unspecified() => Some(everywhere),
+        Some(Ok(IpAddr::V4(ip))) if ip.is_loopback() => Some(vec![(ip, false)]),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::AddressRange;
+    use crate::network::machine::NodeFacts;
+
+    fn told(ports: &Value, status: &Value, low_ports: LowPorts) -> (Vec<String>, Vec<String>) {
+        let node = NodeFacts { ip: Some([127, 16, 0, 1].into()), pods: None, low_ports };
+        let services = AddressRange { base: [127, 32, 0, 0].into(), bits: 16 };
+        let machine = Machine { nodes: [("n1".to_owned(), node)].into(), services };
+        let pod: Pod = serde_json::from_value(json!({"spec": {"nodeName": "n1",
+            "containers": [{"name": "c", "ports": ports}]}, "status": status}))
+        .unwrap();
+        let (listeners, refused) = listeners(&pod, &machine, low_ports);
+        let line = |l: Listener| {
+            let spare = if l.spare { " (spare)" } else { "" };
+            format!("{} -> {}{spare}", l.place, l.balance.ready[0].address)
+        };
+        (listeners.into_iter().map(line).collect(), refused)
+    }
+
+    /// CONFORMANCE-FOUND "no conflict between pods with same hostPort but different hostIP and protocol", NET-2.
+    #[test]
+    fn a_host_port_is_served_at_its_address_or_its_nodes() {
+        let runs = json!({"phase": "Running", "podIP": "127.64.1.7"});
+        let of = |ports: Value, status: &Value| told(&ports, status, LowPorts::default());
+        let plain = json!([{"containerPort": 80, "hostPort": 8080}]);
+        assert_eq!(
+            of(plain.clone(), &runs).0,
+            ["127.16.0.1:8080/TCP -> 127.64.1.7:80", "127.0.0.1:8080/TCP -> 127.64.1.7:80 (spare)"]
+        );
+        let places = json!([{"containerPort": 80, "hostPort": 8080, "hostIP": "127.0.0.1", "protocol": "UDP"},
+            {"containerPort": 81}, {"containerPort": 82, "hostPort": 0}]);
+        assert_eq!(of(places, &runs).0, ["127.0.0.1:8080/UDP -> 127.64.1.7:80"]);
+        let elsewhere = json!([{"containerPort": 80, "hostPort": 80, "hostIP": "192.0.2.1"},
+            {"containerPort": 80, "hostPort": 81, "protocol": "SCTP"}]);
+        let (served, refused) = of(elsewhere, &runs);
+        assert!(served.is_empty());
+        assert_eq!(
+            refused,
+            [
+                "host port 80: 192.0.2.1 is not of this machine's 127.0.0.0/8",
+                "host port 81: SCTP is not offered"
+            ]
+        );
+        for status in [
+            json!({"phase": "Pending"}),
+            json!({"phase": "Succeeded", "podIP": "127.64.1.7"}),
+            json!({"phase": "Running", "podIP": "10.0.0.7"}),
+        ] {
+            assert_eq!(of(plain.clone(), &status).0, [""; 0], "{status}");
+        }
+        let low = told(&json!([{"containerPort": 80, "hostPort": 81}]), &runs, LowPorts::below(1024));
+        assert_eq!(low.0[0], "127.16.0.1:8081/TCP -> 127.64.1.7:8080");
+    }
+}

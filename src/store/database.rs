@@ -1,0 +1,187 @@
+//! The embedded database: what lies where in it, and how a group of writes is committed.
+
+use std::path::Path;
+
+use fjall::{Keyspace, KeyspaceCreateOptions, PersistMode};
+
+use super::{Change, ChangeKind};
+use crate::object::{Key, Kind, Object, Revision};
+
+/// Writes the database keeps in memory before it sorts them into a file: little, since everything that is
+/// read is in memory already, and not too little, since each file costs the writers a pause.
+const MEMTABLE: u64 = 16 * 1024 * 1024;
+/// What the database caches of its files: they are read at the start only.
+const CACHE: u64 = 1024 * 1024;
+/// Where the revision of the last durable write is kept.
+const REVISION_KEY: &str = "revision";
+
+/// An open database.
+pub(super) struct Database {
+    database: fjall::Database,
+    objects: Keyspace,
+    meta: Keyspace,
+}
+
+/// What a database holds.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    /// Of the last write.
+    pub(super) revision: Revision,
+    /// Each with the size of its record in bytes.
+    pub(super) objects: Vec<(Object, usize)>,
+    /// What cannot be read.
+    pub(super) unreadable: Vec<String>,
+}
+
+/// A database does not open.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The operating system refuses.
+    Refused(String),
+    /// The files are not what they were.
+    Damaged(String),
+}
+
+impl Failure {
+    pub(super) fn reason(self) -> String {
+        match self {
+            Self::Refused(reason) | Self::Damaged(reason) => reason,
+        }
+    }
+}
+
+impl Database {
+    /// Opens the database in a directory, or makes a new one.
+    pub(super) fn open(directory: &Path) -> Result<Self, Failure> {
+        // Files that no version of it has written make the database panic in places.
+        let opened = std::panic::catch_unwind(|| Self::try_open(directory));
+        match opened {
+            Ok(opened) => opened.map_err(failure),
+            Err(panic) => Err(Failure::Damaged(crate::base::task::panic_text(panic.as_ref()))),
+        }
+    }
+
+    fn try_open(directory: &Path) -> fjall::Result<Self> {
+        let database = fjall::Database::builder(directory).cache_size(CACHE).open()?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE);
+        let (objects, meta) = (database.keyspace("objects", options)?, database.keyspace("meta", options)?);
+        Ok(Self { database, objects, meta })
+    }
+
+    /// Everything that can be read.
+    pub(super) fn read(&self) -> Content {
+        let mut content = Content::default();
+        match self.meta.get(REVISION_KEY) {
+            Ok(None) => {}
+            Ok(Some(bytes)) => match bytes.as_ref().try_into() {
+                Ok(bytes) => content.revision = Revision(u64::from_be_bytes(bytes)),
+                Err(_) => content.unreadable.push(format!("the record {REVISION_KEY}: not 8 bytes")),
+            },
+            Err(error) => content.unreadable.push(explained(&error)),
+        }
+        for record in self.objects.iter() {
+            let (key, value) = match record.into_inner() {
+                Ok(record) => record,
+                Err(error) => {
+                    content.unreadable.push(explained(&error));
+                    break;
+                }
+            };
+            match decode(&value) {
+                Ok(object) => {
+                    content.revision = content.revision.max(object.revision());
+                    content.objects.push((object, value.len()));
+                }
+                Err(reason) => {
+                    let key = String::from_utf8_lossy(&key).replace('\0', " ");
+                    content.unreadable.push(format!("the record {key}: {reason}"));
+                }
+            }
+        }
+        content
+    }
+
+    /// Writes a group and syncs it; the same group again after a failure is harmless.
+    pub(super) fn commit(&self, group: &[Change]) -> Result<(), String> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        let mut text = Vec::new();
+        for change in group {
+            let key = record_key(change.object.kind(), &change.object.key());
+            if change.kind == ChangeKind::Deleted {
+                batch.remove(&self.objects, key);
+            } else {
+                text.clear();
+                change.object.write_json(&mut text);
+                batch.insert(&self.objects, key, text.as_slice());
+            }
+        }
+        if let Some(last) = group.last() {
+            batch.insert(&self.meta, REVISION_KEY, last.revision.0.to_be_bytes());
+        }
+        batch.commit().map_err(|e| told(&e))
+    }
+
+    /// Writes a whole state and syncs it.
+    pub(super) fn fill(&self, revision: Revision, objects: &[(Object, usize)]) -> Result<(), Failure> {
+        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        for (object, _) in objects {
+            let mut text = Vec::new();
+            object.write_json(&mut text);
+            batch.insert(&self.objects, record_key(object.kind(), &object.key()), text);
+        }
+        batch.insert(&self.meta, REVISION_KEY, revision.0.to_be_bytes());
+        batch.commit().map_err(failure)
+    }
+}
+
+fn decode(value: &[u8]) -> Result<Object, String> {
+    let value = serde_json::from_slice(value).map_err(|e| e.to_string())?;
+    Object::from_any_value(value).map_err(|e| e.to_string())
+}
+
+/// `pods.v1\0namespace\0name`: NUL sorts below everything that names may hold.
+pub(super) fn record_key(kind: Kind, key: &Key) -> String {
+    let info = kind.info();
+    format!("{}.{}\0{}\0{}", info.qualified_plural(), info.version, key.namespace, key.name)
+}
+
+/// The operating system's own words where it is the one that refuses.
+fn told(error: &fjall::Error) -> String {
+    match io_error(error) {
+        Some(error) => error.to_string(),
+        None => error.to_string(),
+    }
+}
+
+fn io_error(error: &fjall::Error) -> Option<&std::io::Error> {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref() {
+            return Some(error);
+        }
+        next = error.source();
+    }
+    None
+}
+
+fn failure(error: fjall::Error) -> Failure {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, NotFound, Other, UnexpectedEof};
+    let refused = match io_error(&error) {
+        Some(io) => !matches!(io.kind(), InvalidData | InvalidInput | NotFound | Other | UnexpectedEof),
+        None => matches!(error, fjall::Error::Locked | fjall::Error::Poisoned),
+    };
+    if refused { Failure::Refused(told(&error)) } else { Failure::Damaged(explained(&error)) }
+}
+
+/// What the database's own words mean.
+fn explained(error: &fjall::Error) -> String {
+    let what = match error {
+        fjall::Error::JournalRecovery(_) | fjall::Error::InvalidTag(_) | fjall::Error::InvalidTrailer => {
+            "its journal (*.jnl) holds writes that are not as they were written"
+        }
+        fjall::Error::Storage(_) => "one of its tables (keyspaces/) is missing or not as it was written",
+        fjall::Error::InvalidVersion(_) => "its version file is damaged, or it is of another version",
+        _ => "one of its files is missing or damaged",
+    };
+    format!("{what} ({error})")
+}

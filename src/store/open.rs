@@ -1,0 +1,423 @@
+//! Opening a state: nothing that was acknowledged may be missing without a word.
+//!
+//! What is read is compared with what was written down as durable ([`Checkpoint`]). A state that has lost something
+//! is not opened unless whoever starts accepts the loss, and a start that refuses leaves every file as it was.
+
+use std::path::Path;
+
+use super::StoreError;
+use super::checkpoint::{Checkpoint, Record, Recorded};
+use super::database::{Content, Database, Failure};
+use super::original::Original;
+use super::reserve::Reserve;
+use super::state::State;
+use crate::object::Revision;
+
+/// What becomes of a state that has lost something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It is not opened.
+    Refused,
+    /// What can be read of it is.
+    Accepted,
+}
+
+/// How far revisions go ahead after a loss: whoever follows a revision that is lost must learn that it is gone, and
+/// none may be given out again. Nobody has seen so many beyond the last that was written down.
+const REVISIONS_SKIPPED: u64 = 1_000_000;
+
+/// A state that is open.
+pub(super) struct Open {
+    pub(super) database: Database,
+    pub(super) state: State,
+    pub(super) record: Record,
+    pub(super) checkpoint: Checkpoint,
+}
+
+/// Opens the database in `directory`, made when it is not there, and reads the state it holds.
+pub(super) fn open(directory: &Path, loss: Loss) -> Result<Open, StoreError> {
+    let record = Record::beside(directory);
+    let recorded = record.read();
+    let original = Original::keep(directory);
+    match read(directory, recorded) {
+        Ok((database, content)) => {
+            original.forget();
+            Ok(opened(database, record, content))
+        }
+        Err(Broken::Refused(reason)) => {
+            original.forget();
+            Err(StoreError::Disk(reason))
+        }
+        // What is there now is what an earlier start made of it.
+        Err(Broken::Damaged { .. }) if original.is_older => {
+            original.put_back().map_err(|error| StoreError::Disk(error.to_string()))?;
+            open(directory, loss)
+        }
+        Err(Broken::Damaged { what, readable }) => match loss {
+            Loss::Refused => {
+                let told = told(directory, &record, recorded, &what, readable);
+                original.put_back().map_err(|error| StoreError::Disk(error.to_string()))?;
+                Err(StoreError::Damaged(told))
+            }
+            Loss::Accepted => {
+                tracing::warn!("{}: {what}: going on with what can be read", directory.display());
+                rescue(directory, record, recorded, original)
+            }
+        },
+    }
+}
+
+fn opened(database: Database, mut record: Record, content: Content) -> Open {
+    let checkpoint = checkpoint_of(&content);
+    record.write(&checkpoint);
+    Open { database, state: State::restore(content.revision, content.objects), record, checkpoint }
+}
+
+fn checkpoint_of(content: &Content) -> Checkpoint {
+    Checkpoint::of(content.revision, content.objects.iter().map(|(object, _)| object))
+}
+
+/// Why a database is not taken as it is.
+enum Broken {
+    Refused(String),
+    Damaged {
+        what: String,
+        /// As far as it can be read.
+        readable: Option<Checkpoint>,
+    },
+}
+
+fn read(directory: &Path, recorded: Recorded) -> Result<(Database, Content), Broken> {
+    let opened = match Database::open(directory) {
+        // On a full disk it may be the room held back that is missing.
+        Err(Failure::Refused(_)) if Reserve::beside(directory).give_up() => Database::open(directory),
+        opened => opened,
+    };
+    let database = opened.map_err(|failure| match failure {
+        Failure::Refused(reason) => Broken::Refused(reason),
+        Failure::Damaged(what) => Broken::Damaged { what, readable: None },
+    })?;
+    let content = database.read();
+    let readable = checkpoint_of(&content);
+    let what = match (content.unreadable.first(), recorded) {
+        (Some(what), _) => what.clone(),
+        (None, Recorded::Known(known)) if known.may_become(&readable) => return Ok((database, content)),
+        (None, Recorded::Known(known)) if readable.revision < known.revision => "its end is missing".into(),
+        (None, Recorded::Known(_)) => "objects are missing or older than they were".into(),
+        // Only one of the two can be damaged by one accident, unless the state is gone.
+        (None, Recorded::Unreadable) if readable.revision == Revision(0) => "it is empty".into(),
+        (None, Recorded::Unreadable | Recorded::Nothing) => return Ok((database, content)),
+    };
+    Err(Broken::Damaged { what, readable: Some(readable) })
+}
+
+/// What is lost, and how to go on.
+fn told(
+    directory: &Path,
+    record: &Record,
+    recorded: Recorded,
+    what: &str,
+    readable: Option<Checkpoint>,
+) -> String {
+    let shown = directory.display();
+    let was = match recorded {
+        Recorded::Known(known) => format!(
+            "{} says that it held {} objects at revision {}",
+            record.path().display(),
+            known.objects,
+            known.revision
+        ),
+        Recorded::Unreadable => format!("{} cannot be read either", record.path().display()),
+        Recorded::Nothing => "what it held is not written down".into(),
+    };
+    let is = match (readable, recorded) {
+        (Some(readable), Recorded::Known(known)) if readable.revision < known.revision => format!(
+            "{} objects at revision {} can be read: every change after that is lost",
+            readable.objects, readable.revision
+        ),
+        (Some(readable), _) => {
+            format!("{} objects at revision {} can be read", readable.objects, readable.revision)
+        }
+        (None, _) => "how much of it can be read is found out by trying".into(),
+    };
+    format!(
+        "the state in {shown} is damaged: {what}; {was}, and {is}. Nothing has been changed. Put {shown} back from a \
+         backup, or start once with --accept-data-loss: that goes on with what can be read, and keeps what is there now \
+         as {shown}.damaged-N"
+    )
+}
+
+/// Goes on with what can be read.
+fn rescue(
+    directory: &Path,
+    record: Record,
+    recorded: Recorded,
+    original: Original,
+) -> Result<Open, StoreError> {
+    let refused = |failure: Failure| StoreError::Disk(failure.reason());
+    if !original.is_kept() {
+        let reason = "there is no room to keep what is there now beside it";
+        return Err(StoreError::Disk(reason.into()));
+    }
+    let mut content = Content::default();
+    let mut database = open_as_far_as_possible(directory, &original).map_err(refused)?;
+    if let Some(readable) = &database {
+        content = readable.read();
+    }
+    if database.is_none() || !content.unreadable.is_empty() {
+        for what in &content.unreadable {
+            tracing::warn!("{}: lost: {what}", directory.display());
+        }
+        // Nothing that is damaged is written on.
+        drop(database.take());
+        std::fs::remove_dir_all(directory)
+            .and_then(|()| std::fs::create_dir(directory))
+            .map_err(|error| StoreError::Disk(error.to_string()))?;
+    }
+    let database = match database {
+        Some(database) => database,
+        None => Database::open(directory).map_err(refused)?,
+    };
+    let known = match recorded {
+        Recorded::Known(known) => known.revision,
+        Recorded::Unreadable | Recorded::Nothing => Revision(0),
+    };
+    content.revision = Revision(content.revision.max(known).0 + REVISIONS_SKIPPED);
+    database.fill(content.revision, &content.objects).map_err(refused)?;
+    let kept = original.keep_for_good();
+    tracing::warn!(
+        "{}: {} objects are left; what was found is kept as {}",
+        directory.display(),
+        content.objects.len(),
+        kept.map_or("nothing: there was no room".into(), |place| place.display().to_string())
+    );
+    Ok(opened(database, record, content))
+}
+
+/// Opens with as much of the journals, from their beginning, as can be read; none when nothing can.
+fn open_as_far_as_possible(directory: &Path, original: &Original) -> Result<Option<Database>, Failure> {
+    let opens = |journal_bytes| {
+        original.cut(journal_bytes).map_err(|error| Failure::Refused(error.to_string()))?;
+        match Database::open(directory) {
+            Ok(database) => Ok(Some(database)),
+            Err(Failure::Damaged(_)) => Ok(None),
+            Err(refused) => Err(refused),
+        }
+    };
+    let all = original.journal_bytes();
+    if let Some(database) = opens(all)? {
+        return Ok(Some(database));
+    }
+    if opens(0)?.is_none() {
+        return Ok(None);
+    }
+    // Every beginning of what can be read can be read.
+    let (mut good, mut bad) = (0, all);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if opens(middle)?.is_some() {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    opens(good)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::PathBuf;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::object::{Kind, Object};
+    use crate::store::Store;
+
+    fn config_map(name: &str) -> Object {
+        let mut object = Object::new(ConfigMap::default());
+        object.meta_mut().name = Some(name.into());
+        object
+    }
+
+    /// A state of 300 objects at revision 330, as a clean stop leaves it.
+    fn filled(directory: &Path) {
+        fs::create_dir(directory).unwrap();
+        let store = Store::open(directory).unwrap();
+        for n in 0..315 {
+            let stored = store.create(config_map(&n.to_string())).unwrap();
+            // Many groups of writes.
+            if n % 10 == 0 {
+                futures::executor::block_on(store.durable(stored.revision())).unwrap();
+            }
+        }
+        for object in store.list(Kind::ConfigMap, None).objects.iter().take(15) {
+            store.remove(Kind::ConfigMap, &object.key(), object.revision()).unwrap();
+        }
+        store.close();
+    }
+
+    fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        let mut directories = vec![directory.to_path_buf()];
+        while let Some(next) = directories.pop() {
+            for entry in fs::read_dir(next).unwrap().flatten() {
+                if entry.file_type().unwrap().is_dir() {
+                    directories.push(entry.path());
+                } else {
+                    files.insert(entry.path(), fs::read(entry.path()).unwrap());
+                }
+            }
+        }
+        files
+    }
+
+    fn journal(state: &Path) -> PathBuf {
+        fs::read_dir(state)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| path.extension().is_some_and(|e| e == "jnl"))
+            .unwrap()
+    }
+
+    fn flip(path: &Path, place: impl FnOnce(usize) -> usize) {
+        let mut bytes = fs::read(path).unwrap();
+        let place = place(bytes.len());
+        bytes[place] ^= 0x55;
+        fs::write(path, bytes).unwrap();
+    }
+
+    fn cut(path: &Path, bytes: u64) {
+        fs::File::options().write(true).open(path).unwrap().set_len(bytes).unwrap();
+    }
+
+    /// Where the writes in a journal end: it may be longer.
+    fn end_of_writes(state: &Path) -> usize {
+        let bytes = fs::read(journal(state)).unwrap();
+        bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1
+    }
+
+    /// RELIABILITY-FOUND 9, SAFE-2: what is lost is told, nothing is changed, and only whoever says so goes on.
+    #[test]
+    fn a_damaged_state_is_refused_with_what_is_lost_until_the_loss_is_accepted() {
+        type Damage = (&'static str, fn(&Path));
+        let damages: [Damage; 13] = [
+            ("journal truncated to nothing", |state| cut(&journal(state), 0)),
+            ("journal truncated to 100 bytes", |state| cut(&journal(state), 100)),
+            ("journal without its last writes", |state| {
+                cut(&journal(state), end_of_writes(state) as u64 - 200)
+            }),
+            ("journal flipped at the start", |state| flip(&journal(state), |_| 10)),
+            ("journal flipped in the middle", |state| {
+                let end = end_of_writes(state);
+                flip(&journal(state), |_| end / 2);
+            }),
+            ("journal flipped near the end", |state| {
+                let end = end_of_writes(state);
+                flip(&journal(state), |_| end - 300);
+            }),
+            ("journal removed", |state| fs::remove_file(journal(state)).unwrap()),
+            ("keyspaces removed", |state| fs::remove_dir_all(state.join("keyspaces")).unwrap()),
+            ("first keyspace removed", |state| fs::remove_dir_all(state.join("keyspaces/0")).unwrap()),
+            ("second keyspace removed", |state| fs::remove_dir_all(state.join("keyspaces/1")).unwrap()),
+            ("version removed", |state| fs::remove_file(state.join("version")).unwrap()),
+            ("everything removed", |state| {
+                fs::remove_dir_all(state).unwrap();
+                fs::create_dir(state).unwrap();
+            }),
+            ("everything removed and the record damaged", |state| {
+                fs::remove_dir_all(state).unwrap();
+                fs::create_dir(state).unwrap();
+                flip(&state.with_extension("checkpoint"), |length| length / 2);
+            }),
+        ];
+        for (what, damage) in damages {
+            let parent = tempfile::tempdir().unwrap();
+            let state = parent.path().join("state");
+            filled(&state);
+            damage(&state);
+            let damaged = tree(&state);
+            for _ in 0..2 {
+                let error = Store::open(&state).err().unwrap_or_else(|| panic!("{what}: it is opened"));
+                let error = error.to_string();
+                assert!(error.contains("--accept-data-loss"), "{what}: {error}");
+                if !what.ends_with("record damaged") {
+                    assert!(error.contains("300 objects at revision 330"), "{what}: {error}");
+                }
+                assert!(tree(&state) == damaged, "{what}: a refused start changes nothing");
+            }
+            let store = Store::open_with(&state, Loss::Accepted).unwrap();
+            let left = store.count(Kind::ConfigMap);
+            assert!(left <= 315, "{what}");
+            if what.contains("middle") || what.contains("end") || what.contains("last") {
+                assert!(left > 100, "{what}: {left} are left");
+            }
+            assert!(store.revision().0 >= 1_000_000, "{what}: no revision is given out again");
+            assert!(tree(&state.with_extension("damaged-1")).len() == damaged.len(), "{what}");
+            store.create(config_map("new")).unwrap();
+            store.close();
+            let again = Store::open(&state).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(again.count(Kind::ConfigMap), left + 1, "{what}");
+        }
+    }
+
+    /// SAFE-2: a crash leaves the beginning of a write that nobody was told of.
+    #[test]
+    fn the_torn_end_of_a_journal_is_no_damage() {
+        for tear in [1, 7, 40, 200] {
+            let parent = tempfile::tempdir().unwrap();
+            let state = parent.path().join("state");
+            filled(&state);
+            let journal = journal(&state);
+            let mut bytes = fs::read(&journal).unwrap();
+            let end = end_of_writes(&state);
+            bytes.truncate(end);
+            // The beginning of a write that looks as the first one did.
+            let torn = bytes[..tear.min(bytes.len() / 2)].to_vec();
+            bytes.extend(torn);
+            fs::write(&journal, bytes).unwrap();
+            let store = Store::open(&state).unwrap();
+            assert_eq!((store.count(Kind::ConfigMap), store.revision()), (300, Revision(330)), "{tear}");
+        }
+    }
+
+    /// A state of a version that wrote nothing down, a record that is damaged alone, and one that a crash left behind.
+    #[test]
+    fn a_whole_state_is_opened_whatever_the_record_says_of_less() {
+        let parent = tempfile::tempdir().unwrap();
+        let state = parent.path().join("state");
+        filled(&state);
+        let record = state.with_extension("checkpoint");
+        let behind = {
+            let other = parent.path().join("other");
+            fs::create_dir(&other).unwrap();
+            let store = Store::open(&other).unwrap();
+            store.create(config_map("0")).unwrap();
+            store.close();
+            fs::read(other.with_extension("checkpoint")).unwrap()
+        };
+        for text in [None, Some(b"nonsense".to_vec()), Some(behind)] {
+            match text {
+                None => fs::remove_file(&record).unwrap(),
+                Some(text) => fs::write(&record, text).unwrap(),
+            }
+            let store = Store::open(&state).unwrap();
+            assert_eq!(store.count(Kind::ConfigMap), 300);
+            store.close();
+        }
+        assert!(!state.with_extension("opening").exists() && !state.with_extension("opening.old").exists());
+    }
+
+    /// A start that was killed while it opened a damaged state left the files as they were found beside it.
+    #[test]
+    fn what_an_unfinished_start_has_set_aside_is_brought_back() {
+        let parent = tempfile::tempdir().unwrap();
+        let state = parent.path().join("state");
+        filled(&state);
+        fs::rename(&state, state.with_extension("opening")).unwrap();
+        fs::create_dir(&state).unwrap();
+        assert_eq!(Store::open(&state).unwrap().count(Kind::ConfigMap), 300);
+    }
+}

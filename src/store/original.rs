@@ -1,0 +1,137 @@
+//! A database's files as they were found, kept until it has opened well.
+//!
+//! Opening changes files: it cuts journals and removes what it does not know. A start that refuses a damaged
+//! database puts everything back, so that whoever comes next, a person with better means too, finds what was there.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Directories of files that are never changed once written: a link is as good as a copy.
+const UNCHANGING: [&str; 2] = ["tables", "blobs"];
+
+/// The files of one database.
+pub(super) struct Original {
+    directory: PathBuf,
+    /// None where there is no room for a copy.
+    copy: Option<PathBuf>,
+    /// Whether an earlier start left the copy, which did not come to its end.
+    pub(super) is_older: bool,
+}
+
+impl Original {
+    /// Copies the files of the database in `directory`, beside it.
+    pub(super) fn keep(directory: &Path) -> Self {
+        let name = |suffix: &str| directory.with_extension(suffix);
+        let (copy, part) = (name("opening"), name("opening.part"));
+        let directory = directory.to_path_buf();
+        if copy.exists() {
+            return Self { directory, copy: Some(copy), is_older: true };
+        }
+        let kept = clear(&part)
+            .and_then(|()| copy_tree(&directory, &part, u64::MAX).map(drop))
+            .and_then(|()| fs::rename(&part, &copy));
+        if let Err(error) = &kept {
+            tracing::debug!("{}: not copied before it is opened: {error}", directory.display());
+            let _ = clear(&part);
+        }
+        Self { directory, copy: kept.is_ok().then_some(copy), is_older: false }
+    }
+
+    /// Whether there was room for a copy.
+    pub(super) fn is_kept(&self) -> bool {
+        self.copy.is_some()
+    }
+
+    /// All is well: the copy goes.
+    pub(super) fn forget(self) {
+        let Some(copy) = self.copy else { return };
+        // In one step, so that no half of it is ever taken for the whole.
+        let old = self.directory.with_extension("opening.old");
+        let _ = clear(&old);
+        if let Err(error) = fs::rename(&copy, &old).and_then(|()| clear(&old)) {
+            tracing::warn!("{}: {error}", copy.display());
+        }
+    }
+
+    /// Brings the files back as they were found.
+    pub(super) fn put_back(self) -> io::Result<()> {
+        let Some(copy) = self.copy else { return Ok(()) };
+        clear(&self.directory)?;
+        fs::rename(copy, &self.directory)
+    }
+
+    /// Keeps the copy for good; returns where.
+    pub(super) fn keep_for_good(self) -> Option<PathBuf> {
+        let copy = self.copy?;
+        let place = |number: u32| self.directory.with_extension(format!("damaged-{number}"));
+        let free = (1..).map(place).find(|place| !place.exists())?;
+        fs::rename(&copy, &free).is_ok().then_some(free)
+    }
+
+    /// How many bytes its journals have.
+    pub(super) fn journal_bytes(&self) -> u64 {
+        let Some(copy) = &self.copy else { return 0 };
+        journals(copy).iter().map(|(_, _, bytes)| bytes).sum()
+    }
+
+    /// Makes the directory anew with only the first so many bytes of its journals, in their order.
+    pub(super) fn cut(&self, journal_bytes: u64) -> io::Result<()> {
+        let Some(copy) = &self.copy else { return Err(io::ErrorKind::NotFound.into()) };
+        clear(&self.directory)?;
+        copy_tree(copy, &self.directory, journal_bytes)
+    }
+}
+
+/// A database's journals, oldest first: number, file, bytes.
+fn journals(directory: &Path) -> Vec<(u64, PathBuf, u64)> {
+    let number = |path: &Path| {
+        let is_journal = path.extension() == Some(OsStr::new("jnl"));
+        path.file_stem().filter(|_| is_journal)?.to_str()?.parse().ok()
+    };
+    let paths = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut found: Vec<(u64, PathBuf, u64)> =
+        paths.filter_map(|path| Some((number(&path)?, path.clone(), path.metadata().ok()?.len()))).collect();
+    found.sort();
+    found
+}
+
+fn copy_tree(from: &Path, to: &Path, journal_bytes: u64) -> io::Result<()> {
+    copy_directory(from, to)?;
+    let mut left = journal_bytes;
+    for (_, path, bytes) in journals(from) {
+        let Some(name) = path.file_name() else { continue };
+        let copy = to.join(name);
+        if left == 0 && bytes > 0 {
+            fs::remove_file(copy)?;
+        } else if left < bytes {
+            fs::File::options().write(true).open(copy)?.set_len(left)?;
+        }
+        left = left.saturating_sub(bytes);
+    }
+    Ok(())
+}
+
+fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    let unchanging = from.file_name().is_some_and(|name| UNCHANGING.iter().any(|known| name == *known));
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, copy) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_directory(&entry.path(), &copy)?;
+        } else if kind.is_file() && !(unchanging && fs::hard_link(entry.path(), &copy).is_ok()) {
+            fs::copy(entry.path(), &copy)?;
+        }
+    }
+    Ok(())
+}
+
+fn clear(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

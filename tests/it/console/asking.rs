@@ -1,0 +1,193 @@
+//! Dialogs: what is typed into them goes nowhere else, and what cannot be meant is asked about again.
+
+use podium::console::message::Message;
+use podium::console::model::Job;
+use podium::console::store::{Change, Delta};
+use serde_json::{Value, json};
+
+use super::stage::{Stage, cluster, deployment, objects};
+use super::{acted, shows};
+
+fn shop() -> Stage {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage
+}
+
+/// CONSOLE-FOUND 3: whatever the name is made of, it lands in the field that asks for it.
+#[test]
+fn con_6_a_name_that_is_asked_for_takes_every_letter() {
+    let mut stage = shop();
+    stage.press("n ctrl-d");
+    let jobs = stage.press("\"nqyc-hl_j\"");
+    assert!(jobs.is_empty());
+    shows(&stage.screen(), &["Remove Node node-1", "▸ name nqyc-hl j▏ type node-1"]);
+    // On a button, too: no letter is an answer while there is a text to type.
+    for button in ["tab", "tab tab"] {
+        stage.press(&format!("esc ctrl-d {button}"));
+        assert!(stage.press("\"nqy\"").is_empty());
+        shows(&stage.screen(), &["Remove Node node-1", "▸ name nqy▏"]);
+    }
+    let jobs = stage.press("ctrl-u \"node-1\" enter");
+    assert_eq!(acted(&jobs), ["kubectl delete node/node-1"]);
+}
+
+/// CONSOLE-FOUND 3: `nc` at a dialog that `n` closes does not cordon what lies behind it.
+#[test]
+fn con_6_what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it() {
+    for (open, script) in [
+        ("p ctrl-d", "n d c s"),
+        ("n L", "\"a=b\" enter c c r"),
+        ("n L", "esc c"),
+        ("d s", "9 enter r enter s enter"),
+    ] {
+        let mut stage = shop();
+        stage.press(open);
+        stage.screen();
+        let before = stage.model.screens.len();
+        let jobs = stage.burst(script);
+        assert!(
+            jobs.iter().all(|job| matches!(job, Job::Act(action) if action.kubectl.contains("label")
+            || action.kubectl.contains("scale"))),
+            "{open} {script}: {jobs:?}"
+        );
+        assert_eq!(
+            (stage.model.screens.len(), stage.model.dialog.is_none()),
+            (before, true),
+            "{open} {script}"
+        );
+        stage.send(Message::Paste("ra".into()));
+        assert_eq!(stage.model.screens.len(), before, "what is pasted is of the same burst");
+    }
+    // Leaving and moving do no harm; after a moment everything works.
+    let mut stage = shop();
+    stage.press("n ctrl-d");
+    stage.burst("esc down up");
+    assert_eq!(acted(&stage.press("c")), ["kubectl cordon node-1"]);
+    // However long the burst is, all of it goes nowhere; the pause after it ends that.
+    stage.press("ctrl-d");
+    stage.burst("esc");
+    for _ in 0..10 {
+        for key in ["n", "o", "d", "c", "r"] {
+            stage.now += std::time::Duration::from_millis(200);
+            assert!(stage.burst(key).is_empty());
+        }
+    }
+    assert_eq!((stage.model.dialog.is_none(), stage.model.screens.len()), (true, 2));
+    // Nor does a key that is held down lock the keyboard.
+    for _ in 0..8 {
+        stage.now += std::time::Duration::from_millis(40);
+        stage.burst("j");
+    }
+    assert_eq!(acted(&stage.burst("c")), ["kubectl cordon node-10"]);
+}
+
+/// CONSOLE-FOUND 2: digits are refused, never dropped.
+#[test]
+fn con_6_a_number_that_is_too_large_is_refused_as_it_was_typed() {
+    let mut stage = shop();
+    stage.press("d \"/web\" enter s");
+    stage.press("ctrl-u \"99999999999\"");
+    shows(
+        &stage.screen(),
+        &["▸ replicas 99999999999▏ now 4", "⚠ replicas: 99999999999 is more than 2 147 483 647"],
+    );
+    assert!(stage.press("enter").is_empty());
+    let screen = stage.screen();
+    shows(&screen, &["▸ replicas 99999999999▏", "✖ replicas: 99999999999 is more than 2 147 483 647"]);
+    assert_eq!(screen.matches("is more than").count(), 1, "said once: {screen}");
+    for _ in 0..4 {
+        stage.press("\"0123456789\"");
+    }
+    assert!(stage.press("+ enter").is_empty(), "nor by other keys");
+    shows(&stage.screen(), &["✖ replicas: 99999999999"]);
+    stage.press("ctrl-u");
+    stage.send(Message::Paste("5\n".into()));
+    shows(&stage.screen(), &["▸ replicas 5▏"]);
+    stage.send(Message::Paste("x7".into()));
+    assert_eq!(acted(&stage.press("enter")), ["kubectl scale deployment/web -n default --replicas=5"]);
+}
+
+/// CONSOLE-FOUND 2: more than ten times, or more than the nodes hold, is asked about once more.
+#[test]
+fn con_6_a_count_beyond_reason_is_asked_about_again() {
+    let mut stage = shop();
+    stage.press("d \"/web\" enter s");
+    // Only node-1 is ready and open: 4 CPUs, less what others ask for there, in quarters.
+    shows(&stage.screen(), &["now 4 · fits: "]);
+    for (count, doubts) in [
+        ("41", vec!["⚠ web to 41: 10 times the 4 now"]),
+        ("999999999", vec!["⚠ web to 999 999 999: 249 999 999 times the 4 now", "the ready nodes hold "]),
+    ] {
+        stage.press("esc s");
+        assert!(
+            stage.burst(&format!("\"{count}\" enter enter")).is_empty(),
+            "the second Enter is of the same burst"
+        );
+        shows(&stage.screen(), &["So many?"]);
+        shows(&stage.screen(), &doubts);
+        shows(&stage.screen(), &["▸ Cancel Scale"]);
+        assert!(stage.press("enter").is_empty(), "Cancel comes first");
+        stage.press("s");
+        stage.press(&format!("\"{count}\" enter"));
+        let jobs = stage.press("right enter");
+        assert_eq!(acted(&jobs), [format!("kubectl scale deployment/web -n default --replicas={count}")]);
+        stage.press("s");
+    }
+    stage.press("esc s");
+    assert_eq!(acted(&stage.press("2 enter")).len(), 1, "fewer is never too many");
+}
+
+/// HOUSE 3: two marked workloads of one name have each their own field.
+#[test]
+fn con_6_workloads_of_one_name_in_two_namespaces_are_scaled_apart() {
+    let mut stage = shop();
+    let web = |namespace: &str, count: i32| -> Value {
+        let mut web = deployment("web", count, count, count, count);
+        web["metadata"]["namespace"] = json!(namespace);
+        web["metadata"]["uid"] = json!(format!("web-{namespace}"));
+        web
+    };
+    stage.feed(vec![Delta::Deployments(vec![Change::Reset(objects([web("default", 3), web("prod", 10)]))])]);
+    stage.press("d space space s");
+    shows(&stage.screen(), &["Scale 2 workloads", "▸ default/web 3▏ now 3", "prod/web 10 now 10"]);
+    let jobs = stage.press("enter enter");
+    assert!(acted(&jobs).is_empty(), "nothing was changed: {jobs:?}");
+    stage.press("s tab");
+    let jobs = stage.press("9 enter");
+    assert_eq!(acted(&jobs), ["kubectl scale deployment/web -n prod --replicas=9"]);
+}
+
+/// HOUSE 3: one restart, wherever it is asked for.
+#[test]
+fn con_5_a_paused_deployment_is_restarted_from_nowhere_and_all_restarts_write_one_stamp() {
+    let mut stage = shop();
+    let mut paused = deployment("web", 4, 4, 4, 4);
+    paused["spec"]["paused"] = json!(true);
+    let list = [paused, deployment("api", 2, 2, 2, 2)];
+    stage.feed(vec![Delta::Deployments(vec![Change::Reset(objects(list))])]);
+    for keys in ["d \"/web\" enter r", "~ d \"/web\" enter R r", "~ d space space r"] {
+        assert!(acted(&stage.press(keys)).is_empty());
+        assert!(stage.model.dialog.is_none(), "{keys}");
+        shows(&stage.screen(), &["web: can't restart paused deployment"]);
+        stage.press("esc");
+    }
+    let stamp = |jobs: &[Job]| match jobs {
+        [Job::Act(action)] => match &action.mutation {
+            podium::console::action::Mutation::Patch { body, .. } => body.clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let annotation = "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt";
+    for keys in ["~ d \"/api\" enter r", "~ d \"/api\" enter R r"] {
+        stage.press(keys);
+        shows(
+            &stage.screen(),
+            &["Restart Deployment default/api", "Its 2 pods are replaced", "▸ Cancel Restart"],
+        );
+        let body = stamp(&stage.press("right enter"));
+        let stamp = body.pointer(annotation).and_then(Value::as_str).expect("the annotation");
+        assert!(stamp.ends_with('Z') && !stamp.contains('.'), "{stamp}: to the second, as kubectl's");
+    }
+}

@@ -1,0 +1,177 @@
+//! What is shown while the server does not answer, or will not (CON-18).
+
+use std::process::Command;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use podium::base::clock::Clock;
+use podium::console::feed::{Feed, pace};
+use podium::console::links::{Link, Refusal};
+use podium::console::message::Message;
+use podium::console::resource::Watched;
+use podium::console::store::{Change, Delta};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::stage::{Stage, cluster, objects};
+use super::{acted, shows};
+use crate::instance::{Home, PATIENCE};
+
+const WHY: &str =
+    "ServiceError: client error (Connect): tcp connect error: Connection refused (os error 111)";
+
+fn down(stage: &mut Stage, kind: Watched, wait: i64) {
+    let retry_at = stage.now + SignedDuration::from_secs(wait);
+    stage.send(Message::Link(Link::Down { kind, why: WHY.to_owned(), retry_at }));
+}
+
+fn pass(stage: &mut Stage, seconds: i64) {
+    stage.now += SignedDuration::from_secs(seconds);
+    stage.send(Message::Tick);
+}
+
+/// CONSOLE-FOUND 4: nobody takes what was true twelve seconds ago for what is true now.
+#[test]
+fn con_18_while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on() {
+    for (width, height) in [(120, 36), (80, 24)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        stage.press("p");
+        let before = stage.screen();
+        for kind in Watched::ALL {
+            down(&mut stage, kind, 1);
+        }
+        assert_eq!(stage.screen(), before, "a stumble is nobody's business");
+        let wake = stage.model.shared.wake.get().expect("it is told when it is more");
+        assert_eq!(wake.duration_since(stage.now), SignedDuration::from_secs(1));
+        pass(&mut stage, 12);
+        for kind in Watched::ALL {
+            down(&mut stage, kind, 4);
+        }
+        let screen = stage.screen();
+        shows(&screen, &["✖ no answer for 12s, again in 4 s, ctrl-r now · "]);
+        let banner = screen.lines().nth(1).expect("a banner under the header");
+        assert!(banner.contains("refused (os error 111)"), "the end of the reason: {banner}");
+        let ages = |screen: &str| {
+            screen.lines().filter(|line| line.contains("node-")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(ages(&screen)[..5], ages(&before)[..5], "no age goes on");
+        assert!(stage.is_dim("Running"), "{screen}");
+        pass(&mut stage, 4);
+        shows(&stage.screen(), &["✖ no answer for 16s, trying again, ctrl-r now"]);
+        // What is answered again is live again.
+        for kind in Watched::ALL {
+            stage.send(Message::Link(Link::Up(kind)));
+        }
+        let screen = stage.screen();
+        assert!(!screen.contains("no answer") && !stage.is_dim("Running"), "{screen}");
+        assert_ne!(ages(&screen), ages(&before), "time goes on");
+    }
+}
+
+/// CONSOLE-FOUND 4: one kind that is not answered does not make the others stale.
+#[test]
+fn con_18_one_kind_without_an_answer_is_named_and_the_others_stay_live() {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage.press("p");
+    down(&mut stage, Watched::Services, 30);
+    pass(&mut stage, 5);
+    shows(&stage.screen(), &["✖ services: no answer for 5s, again in 25 s, ctrl-r now · "]);
+    assert!(!stage.is_dim("Running"));
+    stage.press("~ s");
+    assert!(stage.is_dim("Services"));
+    // An answer is an answer, also without a word about the connection.
+    stage.feed(vec![Delta::Services(vec![Change::Reset(objects([]))])]);
+    assert!(!stage.screen().contains("no answer"));
+}
+
+/// CONSOLE-FOUND 11: what the user may not see is said where it would be, and nowhere else.
+#[test]
+fn con_18_a_kind_that_is_not_allowed_is_said_once_and_quietly() {
+    let mut stage = Stage::new(120, 36);
+    let all = cluster().into_iter().filter(|delta| !matches!(delta, Delta::Nodes(_) | Delta::Namespaces(_)));
+    stage.feed(all.collect());
+    shows(&stage.screen(), &["connecting…", "waiting for the first list…"]);
+    for kind in [Watched::Nodes, Watched::Namespaces] {
+        let why = format!("{} is forbidden: User \"dev\" cannot list", kind.kind().plural);
+        stage.send(Message::Link(Link::Refused(kind, Refusal::NotAllowed(why))));
+    }
+    let screen = stage.screen();
+    shows(&screen, &["nodes not allowed 10 pods ● 5", "│ not allowed"]);
+    for word in ["connecting", "waiting for the first", "✖ nodes", "forbidden", "no answer"] {
+        assert!(!screen.contains(word), "{word} is in\n{screen}");
+    }
+    stage.press("n");
+    shows(&stage.screen(), &["not allowed", "not allowed: nodes is forbidden: User \"dev\" cannot list"]);
+    stage.press("~ : \"ns\" enter");
+    shows(&stage.screen(), &["not allowed: namespaces is forbidden"]);
+    assert!(acted(&stage.press("ctrl-d")).is_empty());
+    // Allowed after all: a list comes, and all is as usual.
+    stage.feed(cluster());
+    stage.press("~");
+    shows(&stage.screen(), &["3 nodes ● 2 ✖ 1"]);
+    // A kind the server has not got is no question of rights.
+    stage.send(Message::Link(Link::Refused(Watched::Budgets, Refusal::Absent)));
+    stage.press(": \"pdb\" enter");
+    shows(&stage.screen(), &["not on this server"]);
+}
+
+/// Takes messages in until the screen is as wanted.
+async fn until(
+    stage: &mut Stage,
+    clock: &Clock,
+    inbox: &mut mpsc::Receiver<Message>,
+    what: &str,
+    wanted: impl Fn(&str) -> bool,
+) {
+    let look = async {
+        loop {
+            stage.now = clock.now();
+            if wanted(&stage.screen()) {
+                return;
+            }
+            tokio::select! {
+                message = inbox.recv() => drop(stage.send(message.expect("the feed goes on"))),
+                () = clock.sleep(Duration::from_millis(100)) => drop(stage.send(Message::Tick)),
+            }
+        }
+    };
+    if tokio::time::timeout(PATIENCE, look).await.is_err() {
+        panic!("waited in vain: {what}\n{}", stage.screen());
+    }
+}
+
+/// CONSOLE-FOUND 4, CON-18: the server is killed and comes back on the same port; nothing changes in the cluster,
+/// and yet the banner goes.
+#[tokio::test(flavor = "multi_thread")]
+async fn con_18_a_server_that_goes_away_and_comes_back_is_told_both_times() {
+    let home = Home::new();
+    let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
+    let address = server.ready_line.split("https://").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let address = address.expect("an address").to_owned();
+    let (sender, mut inbox) = mpsc::channel(1024);
+    let clock = Clock::machine();
+    let mut stage = Stage::new(120, 36);
+    let client = server.impatient_client().await;
+    let mut feed = Feed::start(&client, "default", &sender, &clock, pace(&address));
+    until(&mut stage, &clock, &mut inbox, "the first lists", |screen| screen.contains("1 nodes ● 1")).await;
+
+    server.crash();
+    until(&mut stage, &clock, &mut inbox, "the banner", |screen| screen.contains("✖ no answer for")).await;
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command
+        .args(["serve", "--listen", &address, "--nodes", "0", "--hollow-nodes", "1", "--data-dir"])
+        .arg(home.data_dir());
+    let server = Home::start_command(&mut command, &home.data_dir().join("kubeconfig"));
+    feed.retry();
+    until(&mut stage, &clock, &mut inbox, "the banner to go", |screen| !screen.contains("no answer")).await;
+    assert!(Watched::ALL.iter().all(|kind| stage.model.shared.links.down(*kind).is_none()));
+    let created = server.kubectl(&["create", "namespace", "after"]);
+    assert!(created.contains("created"), "{}", json!(created));
+    until(&mut stage, &clock, &mut inbox, "news", |_| true).await;
+    stage.press(": \"ns\" enter");
+    until(&mut stage, &clock, &mut inbox, "what came after", |screen| screen.contains("after")).await;
+    server.stop();
+}

@@ -1,0 +1,246 @@
+//! The `:` and `/` lines, and what the screen offers: each says what it did not understand, and nothing is
+//! offered that cannot work.
+
+use podium::console::catalogue::Catalogue;
+use podium::console::effect::Scope;
+use podium::console::message::{Data, Message};
+use podium::console::model::Job;
+use podium::console::resource::{Kind, KindFacts, Watched};
+use podium::console::rows::server_table::ServerTable;
+use podium::console::screen::drain::Loaded as Drained;
+use podium::console::screen::table::Loaded;
+use podium::console::store::Used;
+use serde_json::json;
+
+use super::stage::{Stage, cluster};
+use super::{acted, shows};
+
+fn shop() -> Stage {
+    let mut stage = Stage::new(120, 36);
+    stage.feed(cluster());
+    stage
+}
+
+/// A server with the kinds of `apps` and `batch` that the console keeps no store of.
+fn apps() -> Stage {
+    let mut stage = shop();
+    let mut kinds: Vec<Kind> = Watched::ALL.into_iter().map(Watched::kind).collect();
+    for (group, kind, scalable) in [
+        ("apps", "StatefulSet", true),
+        ("apps", "DaemonSet", false),
+        ("batch", "Job", false),
+        ("example.com", "Widget", true),
+    ] {
+        let singular = kind.to_lowercase();
+        kinds.push(Kind::new(KindFacts {
+            group: group.into(),
+            version: "v1".into(),
+            kind: kind.into(),
+            plural: format!("{singular}s"),
+            singular,
+            namespaced: true,
+            short_names: Vec::new(),
+            scalable,
+            watched: None,
+        }));
+    }
+    stage.send(Message::Catalogue(Catalogue::of(kinds)));
+    stage
+}
+
+/// One object in the table that is on the screen.
+fn list_one(stage: &mut Stage) {
+    let table: ServerTable = serde_json::from_value(json!({
+        "kind": "Table", "columnDefinitions": [{"name": "Name", "type": "string", "format": "name", "priority": 0}],
+        "rows": [{"cells": ["one"], "object": {"metadata": {"name": "one", "namespace": "default", "uid": "one"}}}],
+    }))
+    .expect("a table");
+    let table = table.as_table();
+    let id = stage.model.top().0;
+    stage.send(Message::Data(id, Data::Table(Loaded::List(table.column_definitions, table.rows))));
+}
+
+/// CONSOLE-FOUND 12: what is typed as for kubectl or k9s means the same here, or it is said that it does not.
+#[test]
+fn con_3_what_follows_a_kind_is_understood_or_told() {
+    for (typed, wanted) in [
+        ("pods_-n_shop", "Pods shop 3"),
+        ("pods_--namespace=shop", "Pods shop 3"),
+        ("pods_-n_shop_-l_app=crash", "Pods shop 1 of 3"),
+        ("pods_-l_app=crash_-n_shop", "Pods shop 1 of 3"),
+        ("pods_app=web", "Pods all 4 of 10"),
+        ("pods_-lapp=web", "Pods all 4 of 10"),
+        ("pods_-A", "Pods all 10"),
+        ("pods_shop_/cra", "Pods shop 1 of 3 /cra"),
+        ("pods_-n", "✖ -n: which namespace?"),
+        ("pods_-x", "✖ -x is not understood; there are -n NAMESPACE, -A,"),
+        ("pods_@prod", "✖ one console, one cluster: podium console --context prod"),
+        ("pods_wobble", "✖ no namespace \"wobble\"; /wobble filters"),
+        ("top", "✖ no kind or command \"top\""),
+        ("logs", "✖ logs works in \"Pods\"; :logs NAME works everywhere"),
+        ("restart", "✖ restart works in \"Deployments, replica sets\"; :restart NAME"),
+        ("drain-start", "✖ drain-start works in \"Drain\""),
+        ("drain_node-2", "Drain node-2"),
+        ("drain_node-7", "✖ no node \"node-7\""),
+        ("cordon_a_b", "✖ cordon: \"b\" is more than a name"),
+        ("scale_web_3", "▸ replicas 3▏ now 4"),
+        ("scale_web_x", "✖ x: how many?"),
+        ("scale_api-1", "Scale ReplicaSet default/api-1"),
+        ("restart_api-1", "✖ ReplicaSets cannot be restarted"),
+        ("rollout_default/web", "Deployment web"),
+        ("rollout_shop/web", "✖ no deployment \"web\" in shop"),
+        ("describe_web", "✖ describe takes no name; it is a key in \"Any table\""),
+    ] {
+        let mut stage = shop();
+        let jobs = stage.press(&format!(": \"{typed}\" enter"));
+        assert!(acted(&jobs).is_empty(), "{typed}");
+        shows(&stage.screen(), &[wanted]);
+    }
+    // A word that is not whole never changes anything: `:d` on pods is not debug.
+    let mut stage = shop();
+    stage.press("p : \"d\" enter");
+    shows(&stage.screen(), &["describe · Pod default/api-1-a"]);
+    stage.press("~ p : \"ki\" enter");
+    shows(&stage.screen(), &["✖ no kind or command \"ki\""]);
+    // And what was not understood is not the beginning of the next command.
+    stage.press(": \"po\" enter");
+    shows(&stage.screen(), &["Pods all 10"]);
+    stage.press("/ \"web\" enter / \"crash\" enter");
+    shows(&stage.screen(), &["Pods all 1 of 10 /crash"]);
+    let mut stage = Stage::with(120, 36, Scope::All, true);
+    stage.feed(cluster());
+    assert!(acted(&stage.press(": \"cordon_node-1\" enter")).is_empty());
+    shows(&stage.screen(), &["✖ read-only: cordon changes the cluster"]);
+}
+
+/// CONSOLE-FOUND 20: what cannot work on a kind is neither offered nor asked about.
+#[test]
+fn con_18_an_action_is_offered_only_where_it_can_work() {
+    for (kind, offered, refused) in [
+        ("statefulsets", vec!["<s>scale", "<r>restart"], vec![("i", "are set by editing them")]),
+        (
+            "daemonsets",
+            vec!["<r>restart"],
+            vec![("s", "DaemonSets have no count to scale"), ("i", "by editing")],
+        ),
+        ("jobs", vec!["<l>logs"], vec![("s", "Jobs have no count"), ("r", "Jobs cannot be restarted")]),
+        ("widgets", vec!["<s>scale"], vec![("r", "Widgets cannot be restarted")]),
+    ] {
+        let mut stage = apps();
+        stage.press(&format!(": \"{kind}\" enter"));
+        list_one(&mut stage);
+        let screen = stage.screen();
+        shows(&screen, &["▸ default one"]);
+        let footer = screen.lines().last().unwrap_or_default().to_owned();
+        for key in offered {
+            assert!(footer.contains(key), "{kind}: {key} is not in {footer}");
+        }
+        for (key, why) in refused {
+            assert!(!footer.contains(&format!("<{key}>")), "{kind}: {footer}");
+            assert!(stage.press(key).is_empty());
+            assert!(stage.model.dialog.is_none());
+            shows(&stage.screen(), &[why]);
+        }
+    }
+    let mut stage = shop();
+    stage.press("d space space i");
+    assert!(stage.model.dialog.is_none());
+    shows(&stage.screen(), &["images are set one by one; 2 are marked"]);
+    stage.press("~ d z r");
+    shows(&stage.screen(), &["ReplicaSets cannot be restarted"]);
+}
+
+/// CONSOLE-FOUND 31: in read-only mode nothing is shown as if it worked.
+#[test]
+fn con_3_read_only_offers_only_looking() {
+    let mut stage = Stage::with(120, 40, Scope::All, true);
+    stage.feed(cluster());
+    stage.press("p");
+    let screen = stage.screen();
+    let footer = screen.lines().last().unwrap_or_default();
+    assert!(footer.contains("<l>logs") && footer.contains("<d>describe"), "{footer}");
+    for word in ["shell", "delete", "edit", "debug"] {
+        assert!(!footer.contains(word), "{footer}");
+    }
+    stage.press("?");
+    let screen = stage.screen();
+    shows(&screen, &["read-only: what changes the cluster is left out"]);
+    for about in ["Delete, after asking", "Edit as YAML", "A shell in a container"] {
+        assert!(!screen.contains(about), "{about} is in\n{screen}");
+    }
+}
+
+/// CONSOLE-FOUND 7: every line of the help says what it is for, however long a key is.
+#[test]
+fn con_3_the_help_is_read_at_every_width() {
+    for (width, height) in [(80, 200), (120, 120), (200, 120)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        stage.press("?");
+        let screen = stage.screen();
+        let words =
+            screen.replace(['│', '╭', '╮', '─'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        for about in [
+            ":KIND A table of any kind: :po, :deploy, :cm",
+            "Use a theme, now and in the next run",
+            "Add a node, or ask what it is to be",
+            "Bring back drains that go on, and their results",
+        ] {
+            // In two columns the words of a wrapped line stand beside those of another.
+            let there = words.contains(about) || about.split(' ').all(|word| words.contains(word));
+            assert!(there, "{width}: {about:?} is not in\n{screen}");
+        }
+        shows(&screen, &["One namespace"].map(|_| ":KIND A table of any kind"));
+        let cut = |line: &str| line.trim_end_matches(['│', ' ']).ends_with('…');
+        assert!(!screen.lines().any(cut), "{width}: nothing is cut\n{screen}");
+    }
+}
+
+/// CONSOLE-FOUND 18: a drain that runs below in the stack runs in the background, too.
+#[test]
+fn con_6_a_drain_below_what_is_looked_at_is_found_again() {
+    let mut stage = shop();
+    stage.press("n j r D");
+    let drain = stage.model.top().0;
+    stage.send(Message::Data(drain, Data::Drain(Drained::Began { node: 0, rows: Vec::new() })));
+    assert!(!stage.screen().contains("⧗"), "it is looked at");
+    stage.press(": \"deploy\" enter");
+    shows(&stage.screen(), &["⧗ drain node-2 0/0"]);
+    stage.press("ctrl-c");
+    shows(&stage.screen(), &["1 under way in the background will be stopped."]);
+    stage.press("esc : \"background\" enter");
+    assert_eq!(stage.model.top().0, drain);
+    shows(&stage.screen(), &["Drain node-2"]);
+    // Quitting from the drain itself stops it no less.
+    stage.press("ctrl-c");
+    shows(&stage.screen(), &["1 under way in the background will be stopped."]);
+    assert!(matches!(&stage.press("enter")[..], [Job::Quit]));
+}
+
+/// CONSOLE-FOUND 6: what pods ask for is called so, and what is really used stands beside it where it is measured.
+#[test]
+fn con_4_the_table_of_nodes_tells_requests_from_use() {
+    for (width, height) in [(120, 36), (80, 24)] {
+        let mut stage = Stage::new(width, height);
+        stage.feed(cluster());
+        stage.press("n");
+        let screen = stage.screen();
+        let heads = screen.lines().find(|line| line.contains("NAME")).expect("a header").to_owned();
+        assert!(heads.contains("CPU-REQ%") && heads.contains("MEM-REQ%"), "{heads}");
+        assert!(!heads.contains(" CPU% "), "nobody measures: {heads}");
+        let used = Used { cpu_millis: 1000, memory_bytes: 4 << 30 };
+        stage.send(Message::Usage(Some([("node-1".to_owned(), used)].into())));
+        stage.resize(120, 36);
+        // node-1 has 4 CPUs and 8 Gi; six pods, one of them over, ask for a quarter each.
+        shows(
+            &stage.screen(),
+            &[
+                "PODS CPU-REQ% MEM-REQ% CPU% MEM%",
+                "node-1 ● Ready <none> 5 31 8 25 50",
+                "node-2 ◌ Ready,SchedulingDisabled <none> 3 19 5 ? ?",
+            ],
+        );
+        stage.send(Message::Usage(None));
+        assert!(!stage.screen().contains(" CPU% "));
+    }
+}

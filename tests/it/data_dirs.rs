@@ -1,0 +1,200 @@
+//! What becomes of a data directory: nothing is destroyed that a run did not make, and nothing is lost without a word.
+
+use std::process::{Command, Stdio};
+
+use http::Request;
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Api, ListParams, PostParams};
+
+use crate::instance::{Home, Instance, wait_for};
+
+fn named(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() },
+        ..ConfigMap::default()
+    }
+}
+
+async fn create(instance: &Instance, name: &str) {
+    let api: Api<ConfigMap> = Api::namespaced(instance.client().await, "default");
+    api.create(&PostParams::default(), &named(name)).await.unwrap();
+}
+
+async fn names(instance: &Instance) -> Vec<String> {
+    let api: Api<ConfigMap> = Api::namespaced(instance.client().await, "default");
+    let list = api.list(&ListParams::default()).await.unwrap();
+    list.items.into_iter().filter_map(|map| map.metadata.name).filter(|name| name.contains("mine")).collect()
+}
+
+/// Exit code and standard error of a command that ends by itself.
+fn podium(home: &Home, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(arguments).arg("--data-dir").arg(home.data_dir()).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+const SERVE: [&str; 5] = ["serve", "--nodes", "0", "--listen", "127.0.0.1:0"];
+
+/// RELIABILITY-FOUND 4, CLI-2.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ephemeral_run_takes_nothing_from_a_cluster_that_is_kept() {
+    let home = Home::new();
+    let instance = home.start(&["--nodes", "0"]);
+    create(&instance, "mine").await;
+    instance.stop();
+    let (code, _, told) = podium(&home, &[&SERVE[..], &["--ephemeral"]].concat());
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("holds a cluster that is kept"), "{told}");
+    let instance = home.start(&["--nodes", "0"]);
+    assert_eq!(names(&instance).await, ["mine"]);
+    instance.stop();
+}
+
+/// RELIABILITY-FOUND 9, SAFE-2.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
+    let home = Home::new();
+    let instance = home.start(&["--nodes", "0"]);
+    create(&instance, "mine").await;
+    instance.stop();
+    let state = home.data_dir().join("state");
+    let journals = || {
+        let files = std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|file| file.extension().is_some_and(|e| e == "jnl")).collect::<Vec<_>>()
+    };
+    for journal in journals() {
+        std::fs::File::options().write(true).open(journal).unwrap().set_len(0).unwrap();
+    }
+    let (code, _, told) = podium(&home, &SERVE);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("is damaged") && told.contains("--accept-data-loss"), "{told}");
+    let instance = home.start(&["--nodes", "0", "--accept-data-loss"]);
+    assert_eq!(names(&instance).await, [""; 0]);
+    create(&instance, "mine-again").await;
+    instance.stop();
+    let instance = home.start(&["--nodes", "0"]);
+    assert_eq!(names(&instance).await, ["mine-again"]);
+    instance.stop();
+}
+
+/// RELIABILITY-FOUND 8, SAFE-2: the disk thread's writes are held up by strace. What a client has read before a crash
+/// is there after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_read_before_kill_9_is_there_after_it() {
+    let home = Home::new();
+    let instance = home.start(&["--nodes", "0"]);
+    let Some(tracer) = slow_disk(instance.pid()) else {
+        eprintln!("skipped: strace cannot trace here");
+        instance.stop();
+        return;
+    };
+    let client = instance.client().await;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let writing = tokio::spawn(async move { maps.create(&PostParams::default(), &named("mine")).await });
+    // The answer to one of the reads comes once the write has been applied, and no sooner than it is durable.
+    let mut read = None;
+    while read.is_none() && !writing.is_finished() {
+        let path = "/api/v1/namespaces/default/configmaps/mine";
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        read = client.request::<ConfigMap>(request).await.ok();
+    }
+    instance.crash();
+    drop(tracer);
+    let acknowledged = writing.await.unwrap().is_ok();
+    let instance = home.start(&["--nodes", "0"]);
+    if read.is_some() || acknowledged {
+        assert_eq!(names(&instance).await, ["mine"]);
+    }
+    instance.stop();
+}
+
+/// Holds up each write of the disk thread by a second, for as long as it lives.
+struct Tracer(std::process::Child);
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn slow_disk(pid: u32) -> Option<Tracer> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let is_disk = |thread: &std::fs::DirEntry| {
+        std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.trim() == "podium-disk")
+    };
+    let thread = threads.into_iter().find(is_disk)?.file_name().into_string().ok()?;
+    let mut command = Command::new("strace");
+    command.args([
+        "-qq",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=write",
+        "-e",
+        "inject=write:delay_enter=1000000",
+        "-p",
+    ]);
+    let mut child = command.arg(&thread).stderr(Stdio::null()).stdin(Stdio::null()).spawn().ok()?;
+    let traced = || {
+        let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|pid| pid.trim() != "0"))
+    };
+    let attached =
+        wait_for("strace", || if traced() { Some(true) } else { child.try_wait().unwrap().map(|_| false) });
+    attached.then_some(Tracer(child))
+}
+
+/// API-FOUND 27, CLI-4.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_finds_the_instance_whose_kubeconfig_was_written_elsewhere() {
+    let home = Home::new();
+    let elsewhere = home.path("elsewhere");
+    let instance = home.start(&["--nodes", "0", "--kubeconfig", elsewhere.to_str().unwrap()]);
+    let (code, printed, told) = podium(&home, &["kubeconfig"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(printed.trim(), std::fs::read_to_string(&elsewhere).unwrap().trim());
+    let manifest = home.path("map.yaml");
+    std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine}\n").unwrap();
+    let (code, printed, told) = podium(&home, &["apply", "-f", manifest.to_str().unwrap()]);
+    assert_eq!((code, printed.as_str()), (Some(0), "configmap/mine created\n"), "{told}");
+    assert_eq!(names(&instance).await, ["mine"]);
+    instance.stop();
+}
+
+/// RELIABILITY-FOUND 17, SEC-3.
+#[test]
+fn what_a_manifest_says_does_not_drive_the_terminal() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "0"]);
+    let manifest = home.path("evil.yaml");
+    for text in [
+        "apiVersion: v1\nkind: \"Con\\e]0;PWN\\afigMap\"\nmetadata: {name: a}\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: \"x\\e]0;PWN\\a\"}\n",
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {\"\\e[2J\": b}\n",
+    ] {
+        std::fs::write(&manifest, text).unwrap();
+        for command in ["apply", "delete"] {
+            let (_, printed, told) = podium(&home, &[command, "-f", manifest.to_str().unwrap()]);
+            assert!(
+                !printed.contains(['\u{1b}', '\u{7}']) && !told.contains(['\u{1b}', '\u{7}']),
+                "{printed}{told}"
+            );
+        }
+    }
+    instance.stop();
+}
+
+/// RELIABILITY-FOUND 25: a pipe among the user's images is passed over, also by the next start.
+#[test]
+fn a_pipe_among_the_images_does_not_keep_a_cluster_from_starting() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.data_dir().join("images")).unwrap();
+    let pipe = home.data_dir().join("images/pipe.yaml");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .unwrap();
+    home.start(&["--nodes", "0"]).stop();
+}

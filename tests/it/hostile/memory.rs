@@ -1,0 +1,284 @@
+//! Whatever a manifest says, the control plane and the nodes' hosts keep within their memory (RELIABILITY-FOUND 1, 2,
+//! 3, SEC-2): random manifests below the API's limit of a request, each as large as its shape lets it be.
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+
+use crate::instance::{Home, Instance, PATIENCE, pause};
+
+/// What `podium serve` may ever have had in memory.
+const SERVE: u64 = 300 << 20;
+/// What the host of a node may.
+const HOST: u64 = 64 << 20;
+/// The API takes no longer request.
+const LONGEST: usize = 3 << 20;
+/// Manifests of one run; the same ones in each.
+const CASES: usize = 40;
+
+/// Where a manifest goes, and what it is.
+#[derive(Clone, Debug)]
+struct Manifest {
+    shape: String,
+    path: String,
+    text: String,
+}
+
+fn manifest(shape: String, path: &str, object: &Value) -> Manifest {
+    Manifest { shape, path: path.into(), text: object.to_string() }
+}
+
+/// The small pod in which one thing is large.
+fn pod_spec() -> Value {
+    json!({"terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "busybox",
+        "command": ["sleep", "3600"]}]})
+}
+
+/// How many items of this text a manifest has room for, or a part of those.
+fn items(item: &str, part: f64) -> usize {
+    let most = (LONGEST - 4096) / (item.len() + 1);
+    ((most as f64) * part) as usize
+}
+
+/// From nothing to all there is room for; most often much.
+fn part() -> impl Strategy<Value = f64> {
+    prop_oneof![3 => 0.9..1.0, 2 => 0.01..0.9, 1 => 0.0001..0.01]
+}
+
+/// Workloads of as many pods as a number says.
+fn crowds() -> impl Strategy<Value = Manifest> {
+    let workload = prop::sample::select(vec![
+        ("deployments", json!({"replicas": i32::MAX})),
+        ("replicasets", json!({"replicas": i32::MAX})),
+        (
+            "statefulsets",
+            json!({"replicas": i32::MAX, "serviceName": "s", "podManagementPolicy": "Parallel"}),
+        ),
+        (
+            "statefulsets",
+            json!({"replicas": i32::MAX, "serviceName": "s", "ordinals": {"start": 2_000_000_000}}),
+        ),
+    ]);
+    let of_apps = workload.prop_map(|(plural, mut spec)| {
+        spec["selector"] = json!({"matchLabels": {"app": "a"}});
+        spec["template"] = json!({"metadata": {"labels": {"app": "a"}}, "spec": pod_spec()});
+        let object = json!({"metadata": {"name": "m"}, "spec": spec});
+        manifest(
+            format!("{plural} {}", i32::MAX),
+            &format!("/apis/apps/v1/namespaces/default/{plural}"),
+            &object,
+        )
+    });
+    let of_batch = prop::sample::select(vec![
+        json!({"parallelism": i32::MAX, "completions": i32::MAX}),
+        json!({"parallelism": 10_000, "completions": i32::MAX, "completionMode": "Indexed"}),
+    ]);
+    let jobs = of_batch.prop_map(|mut spec| {
+        let mut pod = pod_spec();
+        pod["restartPolicy"] = json!("Never");
+        spec["template"] = json!({"spec": pod});
+        let object = json!({"metadata": {"name": "m"}, "spec": spec});
+        manifest("jobs".into(), "/apis/batch/v1/namespaces/default/jobs", &object)
+    });
+    prop_oneof![of_apps, jobs]
+}
+
+/// Pods of very many parts: each is short as text, and a struct of many fields.
+fn parts() -> impl Strategy<Value = Manifest> {
+    let place = prop::sample::select(vec![
+        ("containers", "{}"),
+        ("containers", r#"{"name":"x","image":"i"}"#),
+        ("initContainers", "{}"),
+        ("volumes", "{}"),
+        ("volumes", r#"{"name":"v","emptyDir":{}}"#),
+        ("tolerations", "{}"),
+        ("topologySpreadConstraints", "{}"),
+        ("hostAliases", "{}"),
+        ("imagePullSecrets", "{}"),
+        ("resourceClaims", "{}"),
+        ("schedulingGates", r#"{"name":"g"}"#),
+        ("readinessGates", "{}"),
+    ]);
+    (place, part()).prop_map(|((field, item), part)| {
+        let count = items(item, part);
+        let mut spec = pod_spec();
+        spec[field] = serde_json::from_str(&format!("[{}]", vec![item; count].join(","))).unwrap();
+        let object = json!({"metadata": {"name": "m"}, "spec": spec});
+        manifest(format!("{count} {field} {item}"), "/api/v1/namespaces/default/pods", &object)
+    })
+}
+
+/// Containers of very many parts.
+fn fields() -> impl Strategy<Value = Manifest> {
+    let place = prop::sample::select(vec![
+        ("env", "{}"),
+        ("env", r#"{"name":"A","value":"b"}"#),
+        ("args", r#""""#),
+        ("args", r#""aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa""#),
+        ("ports", "{}"),
+        ("volumeMounts", "{}"),
+        ("envFrom", "{}"),
+        ("volumeDevices", "{}"),
+    ]);
+    (place, part()).prop_map(|((field, item), part)| {
+        let count = items(item, part);
+        let mut spec = pod_spec();
+        spec["containers"][0][field] =
+            serde_json::from_str(&format!("[{}]", vec![item; count].join(","))).unwrap();
+        let object = json!({"metadata": {"name": "m"}, "spec": spec});
+        manifest(format!("{count} {field} {item}"), "/api/v1/namespaces/default/pods", &object)
+    })
+}
+
+/// Metadata and plain objects of very many keys, or of one that is long.
+fn keys() -> impl Strategy<Value = Manifest> {
+    let place = prop::sample::select(vec!["labels", "annotations", "data"]);
+    (place, part(), any::<bool>()).prop_map(|(field, part, long)| {
+        let map: Value = if long {
+            json!({"k": "x".repeat(items("", part))})
+        } else {
+            let count = items("\"k0000000\":\"v\"", part);
+            (0..count).map(|n| (format!("k{n:07}"), json!("v"))).collect::<serde_json::Map<_, _>>().into()
+        };
+        let object = if field == "data" {
+            json!({"metadata": {"name": "m"}, "data": map})
+        } else {
+            json!({"metadata": {"name": "m", field: map}})
+        };
+        let shape = format!("{field} {} long {long}", object.to_string().len());
+        manifest(shape, "/api/v1/namespaces/default/configmaps", &object)
+    })
+}
+
+/// Lists of other kinds.
+fn lists() -> impl Strategy<Value = Manifest> {
+    let place = prop::sample::select(vec![
+        ("/api/v1/namespaces/default/services", "/spec/ports", "{}"),
+        ("/api/v1/namespaces/default/endpoints", "/subsets", "{}"),
+        ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "/spec/rules", "{}"),
+        ("/apis/networking.k8s.io/v1/namespaces/default/networkpolicies", "/spec/ingress", "{}"),
+        ("/api/v1/namespaces/default/resourcequotas", "/spec/scopes", "\"\""),
+        ("/api/v1/namespaces/default/configmaps", "/metadata/finalizers", "\"a/b\""),
+        ("/api/v1/namespaces/default/configmaps", "/metadata/ownerReferences", "{}"),
+        ("/api/v1/namespaces/default/configmaps", "/metadata/managedFields", "{}"),
+        ("/apis/batch/v1/namespaces/default/jobs", "/spec/podFailurePolicy/rules", "{}"),
+        ("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", "/spec/metrics", "{}"),
+    ]);
+    (place, part()).prop_map(|((path, pointer, item), part)| {
+        let count = items(item, part);
+        let mut object: Value = serde_json::from_str(&format!("[{}]", vec![item; count].join(","))).unwrap();
+        for key in pointer.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
+            object = json!({key: object});
+        }
+        object["metadata"]["name"] = json!("m");
+        manifest(format!("{count} {pointer} {item}"), path, &object)
+    })
+}
+
+/// Values within values within values, in a field that is known and in one that is not.
+fn depths() -> impl Strategy<Value = Manifest> {
+    let field = prop::sample::select(vec!["data", "unknown", "spec"]);
+    (field, part(), any::<bool>()).prop_map(|(field, part, lists)| {
+        let (open, close) = if lists { ("[", "]") } else { (r#"{"a":"#, "}") };
+        let depth = items(&format!("{open}{close}"), part);
+        let deep = format!("{}0{}", open.repeat(depth), close.repeat(depth));
+        let text = format!(r#"{{"metadata":{{"name":"m"}},"{field}":{deep}}}"#);
+        Manifest {
+            shape: format!("{field} {depth} deep"),
+            path: "/api/v1/namespaces/default/configmaps".into(),
+            text,
+        }
+    })
+}
+
+fn any_manifest() -> impl Strategy<Value = Manifest> {
+    prop_oneof![2 => crowds(), 3 => parts(), 3 => fields(), 2 => keys(), 2 => lists(), 1 => depths()]
+}
+
+/// The most memory that a process ever had, in bytes; none when it is gone.
+fn peak(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}
+
+/// The hosts of the nodes below this data directory.
+fn hosts(home: &Home) -> Vec<u32> {
+    let data = home.data_dir().to_string_lossy().into_owned();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_host = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line);
+        line.contains("node-host") && line.contains(&data)
+    };
+    pids.filter(is_host).collect()
+}
+
+/// The answer's code and body.
+async fn ask(client: &kube::Client, method: &str, path: &str, body: String) -> (u16, Value) {
+    let request =
+        http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+    match client.request::<Value>(request.body(body.into_bytes()).unwrap()).await {
+        Ok(value) => (200, value),
+        Err(kube::Error::Api(status)) => (status.code, Value::Null),
+        Err(error) => panic!("{method} {path}: {error}"),
+    }
+}
+
+/// Whether somebody has looked at the object: its controller, or the kubelet of its node.
+fn is_taken_up(object: &Value) -> bool {
+    let status = &object["status"];
+    let Some(phase) = status["phase"].as_str() else {
+        return status.as_object().is_none_or(|status| !status.is_empty());
+    };
+    phase != "Pending" || status["containerStatuses"].is_array() || status["conditions"].is_array()
+}
+
+async fn case(client: &kube::Client, case: &Manifest) {
+    let (code, _) = ask(client, "POST", &case.path, case.text.clone()).await;
+    assert!(code < 500, "{}: {code}", case.shape);
+    if code >= 400 {
+        return;
+    }
+    let path = format!("{}/m", case.path);
+    let start = std::time::Instant::now();
+    while start.elapsed() < PATIENCE {
+        let (code, object) = ask(client, "GET", &path, String::new()).await;
+        if code == 404 || is_taken_up(&object) {
+            break;
+        }
+        pause();
+    }
+    let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
+    ask(client, "DELETE", &path, options.to_string()).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    ask(client, "DELETE", pods, options.to_string()).await;
+}
+
+fn check(instance: &Instance, home: &Home, after: &str) {
+    let had = peak(instance.pid()).expect("podium serve lives");
+    assert!(had <= SERVE, "podium serve had {} MiB after {after}", had >> 20);
+    for host in hosts(home) {
+        let had = peak(host).unwrap_or(0);
+        assert!(had <= HOST, "a node's host had {} MiB after {after}", had >> 20);
+    }
+}
+
+/// RELIABILITY-FOUND 1 to 3, SEC-2.
+#[tokio::test]
+async fn no_manifest_takes_more_memory_than_there_is_for_it_sec_2() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "1", "--hollow-nodes", "1"]);
+    let client = instance.impatient_client().await;
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..CASES {
+        let manifest = any_manifest().new_tree(&mut runner).unwrap().current();
+        assert!(manifest.text.len() <= LONGEST, "{}", manifest.shape);
+        case(&client, &manifest).await;
+        check(&instance, &home, &manifest.shape);
+    }
+    instance.stop();
+}

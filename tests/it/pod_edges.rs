@@ -1,0 +1,92 @@
+//! The first and the last moments of pods, and their ports of the node, with an unmodified kubectl.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+
+use crate::instance::{Home, Instance, wait_for};
+
+fn apply(home: &Home, instance: &Instance, manifest: &str) {
+    let file = home.path("manifest.yaml");
+    std::fs::write(&file, manifest).unwrap();
+    instance.kubectl(&["apply", "-f", file.to_str().unwrap()]);
+}
+
+fn field(instance: &Instance, pod: &str, path: &str) -> String {
+    instance.kubectl(&["get", "pod", pod, "-o", &format!("jsonpath={{{path}}}")])
+}
+
+/// The first line of what is served at the root.
+fn get(address: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    write!(stream, "GET / HTTP/1.0\r\nHost: x\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.lines().next().map(str::to_owned)
+}
+
+/// API-FOUND 22 and 29, CONFORMANCE-FOUND "report termination message from log output" and "same hostPort but different hostIP".
+#[test]
+fn the_edges_of_pods_are_as_on_any_cluster() {
+    let home = Home::new();
+    let instance = home.start(&["--ephemeral", "--nodes", "1"]);
+    let port = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port();
+    let manifest = format!(
+        r"
+apiVersion: v1
+kind: Pod
+metadata: {{name: web}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: nginx
+    image: nginx:1.25
+    ports: [{{containerPort: 80, hostPort: {port}}}]
+    readinessProbe: {{httpGet: {{port: 80}}, periodSeconds: 60}}
+    livenessProbe: {{tcpSocket: {{port: 80}}, periodSeconds: 60}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: says}}
+spec:
+  restartPolicy: Never
+  containers:
+  - name: c
+    image: busybox
+    command: [sh, -c, 'echo -n DONE; exit 1']
+    terminationMessagePolicy: FallbackToLogsOnError
+"
+    );
+    apply(&home, &instance, &manifest);
+    attaches(&instance);
+
+    wait_for("the end of the pod that says something", || {
+        (field(&instance, "says", ".status.phase") == "Failed").then_some(())
+    });
+    let message = ".status.containerStatuses[0].state.terminated.message";
+    assert_eq!(field(&instance, "says", message), "DONE");
+    assert_eq!(instance.kubectl(&["logs", "says"]), "DONE");
+    assert_eq!(field(&instance, "says", ".status.containerStatuses[0].lastState"), "{}");
+
+    // A period later would be far beyond the deadline.
+    instance.kubectl(&["wait", "--for=condition=Ready", "pod/web", "--timeout=30s"]);
+    let about = ["get", "events", "--field-selector", "involvedObject.name=web"];
+    let reasons = instance.kubectl(&[&about[..], &["-o", "jsonpath={.items[*].reason}"]].concat());
+    assert!(reasons.contains("Started") && !reasons.contains("Unhealthy"), "{reasons}");
+    let node = field(&instance, "web", ".status.hostIP");
+    for address in [format!("{node}:{port}"), format!("127.0.0.1:{port}")] {
+        wait_for(&address, || (get(&address)? == "HTTP/1.0 200 OK").then_some(()));
+    }
+    instance.stop();
+}
+
+/// What a program says in the moment that it lives comes once, and by attaching.
+fn attaches(instance: &Instance) {
+    for (number, script) in ["echo yo", "echo yo; sleep 0.3", "echo yo; exit 0"].iter().enumerate() {
+        let name = format!("short-{number}");
+        let run = ["run", &name, "--attach", "--rm", "--image=busybox", "--restart=Never", "--quiet"];
+        let output = instance.kubectl_output(&[&run[..], &["--", "sh", "-c", script]].concat());
+        let (said, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(said.trim(), "yo", "{script}: {told}");
+        assert!(!told.contains("couldn't attach"), "{script}: {told}");
+    }
+}

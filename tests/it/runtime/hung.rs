@@ -1,0 +1,148 @@
+//! Hosts that do not answer, and what is too much for them: nobody waits for ever.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use podium::api::session::SessionStreams;
+use podium::kubelet::images::Catalogue;
+use podium::kubelet::runtime::{
+    ContainerSpec, HostLife, ProcessConfig, ProcessRuntime, Runtime, RuntimeError,
+};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::node::{BOTH, Node, config, left_in, sandbox, shell, soon, until, words};
+
+impl Node {
+    /// A node whose host may take only so long to answer.
+    async fn impatient(namespaces: bool) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let config = ProcessConfig {
+            request_timeout: Duration::from_secs(1),
+            status_timeout: Duration::from_millis(500),
+            ..config(&directory.path().join("node"), HostLife::OfControlPlane, namespaces)
+        };
+        let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
+        let runtime = soon("host", ProcessRuntime::start(config, catalogue)).await.unwrap();
+        let events = runtime.events();
+        let node = Self { runtime, events, directory, namespaces };
+        // A slow machine may need more than one try.
+        soon("sandbox", async { while node.runtime.run_sandbox(sandbox("pod")).await.is_err() {} }).await;
+        node
+    }
+
+    fn signal_host(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.host_pid()).unwrap(), signal).unwrap();
+    }
+}
+
+fn is_silence<T: std::fmt::Debug>(answer: Result<T, RuntimeError>) -> bool {
+    match answer {
+        Err(RuntimeError::Host(text)) => text.starts_with("no answer within"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// RELIABILITY-FOUND 7: calls and sessions end with an error, and the host is found again when it goes on.
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_an_error_and_no_wait() {
+    let node = Node::impatient(true).await;
+    let container = soon("start", async {
+        loop {
+            if let Ok(record) = node.runtime.start_container(shell("main", "sleep 1000")).await {
+                return record;
+            }
+        }
+    })
+    .await;
+    node.signal_host(Signal::STOP);
+    assert!(is_silence(soon("status", node.runtime.status()).await));
+    assert!(is_silence(soon("list", node.runtime.list()).await));
+    let stop = node.runtime.terminate_container(&container.id);
+    assert!(is_silence(soon("terminate", stop).await));
+    let streams = SessionStreams { stdin: true, stdout: true, stderr: false, tty: true };
+    let exec = soon("exec", node.runtime.exec(&container.id, words(&["true"]), streams)).await;
+    assert!(matches!(exec.map(drop), Err(RuntimeError::Host(_))));
+    let attach = soon("attach", node.runtime.attach(&container.id, streams)).await;
+    assert!(matches!(attach.map(drop), Err(RuntimeError::Host(_))));
+    let command = node.runtime.exec_sync(&container.id, words(&["true"]), Duration::from_millis(100));
+    assert!(is_silence(soon("command", command).await));
+    node.signal_host(Signal::CONT);
+    soon("an answer", async { while node.runtime.list().await.is_err() {} }).await;
+    node.shutdown().await;
+}
+
+/// RELIABILITY-FOUND 7, SAFE-3: stopping does not depend on the host.
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_killed_with_all_it_holds() {
+    for namespaces in BOTH {
+        let node = Node::impatient(namespaces).await;
+        let script = "trap '' TERM; (setsid env -i sleep 1000 &); setsid sleep 1000 & sleep 1000";
+        soon("start", async { while node.runtime.start_container(shell("main", script)).await.is_err() {} })
+            .await;
+        node.signal_host(Signal::STOP);
+        soon("shutdown", node.runtime.shutdown()).await.unwrap();
+        assert_eq!(left_in(node.directory.path()), BTreeSet::new(), "namespaces: {namespaces}");
+    }
+}
+
+/// RELIABILITY-FOUND 7: a host found by a start does not hold it up, and can be ended all the same.
+#[tokio::test]
+async fn a_start_beside_a_host_that_does_not_answer_fails_and_ending_it_does_not() {
+    let node = Node::impatient(true).await;
+    node.signal_host(Signal::STOP);
+    let config = || ProcessConfig {
+        status_timeout: Duration::from_millis(500),
+        ..config(&node.directory.path().join("node"), HostLife::OfControlPlane, true)
+    };
+    let catalogue = || Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
+    let error = soon("start", ProcessRuntime::start(config(), catalogue())).await.err().unwrap().to_string();
+    assert!(error.contains("does not answer within"), "{error}");
+    assert!(error.contains(&format!("(pid {})", node.host_pid())), "{error}");
+    soon("end", ProcessRuntime::end(config(), catalogue())).await.unwrap();
+    assert_eq!(left_in(node.directory.path()), BTreeSet::new());
+}
+
+/// RELIABILITY-FOUND 2: one request that is too long took the node's connection for good.
+#[tokio::test]
+async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
+    let node = Node::new(true).await;
+    let env = vec![("A".to_owned(), "x".repeat(70 << 20))];
+    let spec = ContainerSpec { env, ..shell("main", "exit 0") };
+    let error = soon("refusal", node.runtime.start_container(spec)).await.unwrap_err();
+    assert!(error.to_string().contains("is not sent"), "{error}");
+    assert_eq!(soon("list", node.runtime.list()).await.unwrap().len(), 1);
+    node.shutdown().await;
+}
+
+/// RELIABILITY-FOUND 29: after kill -9 of the control plane the hook it had begun went on beside the next one's.
+#[tokio::test]
+async fn a_command_ends_with_the_control_plane_that_asked() {
+    for namespaces in BOTH {
+        let node = Node::with_life(HostLife::Own, namespaces).await;
+        let container = node.sh("sleep 1000").await;
+        // A number of seconds that no other test sleeps.
+        let mark = format!("{}", 7_000_000 + u64::from(std::process::id()) * 10 + 9);
+        let hook = node.runtime.exec_sync(&container.id, words(&["sleep", &mark]), Duration::from_hours(1));
+        tokio::select! {
+            _ = hook => panic!("the hook ended"),
+            () = until("the hook", || !pids_of(&mark).is_empty()) => {}
+        }
+        let Node { runtime, directory, .. } = node;
+        drop(runtime);
+        until("its end", || pids_of(&mark).is_empty()).await;
+        let next = super::node::runtime(&directory.path().join("node"), HostLife::Own, namespaces).await;
+        let record = next.inspect(&"pod".to_owned()).await.unwrap().unwrap();
+        assert!(record.containers[0].exit.is_none(), "the container itself goes on");
+        soon("shutdown", next.shutdown()).await.unwrap();
+    }
+}
+
+/// The processes one of whose words is this.
+fn pids_of(word: &str) -> BTreeSet<i32> {
+    let has = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|found| found == word.as_bytes())
+    };
+    super::node::pids().into_iter().filter(has).collect()
+}
