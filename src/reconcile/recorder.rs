@@ -114,7 +114,7 @@ impl Recorder {
         };
         let now = self.inner.api.clock().monotonic();
         let Some(mut admitted) = self.inner.correlator.lock().admit(said, now) else { return };
-        admitted.message = shortened(admitted.message);
+        admitted.message = shortened(&admitted.message);
         let again = admitted.told.as_ref().map(|key| self.count_again(key, &admitted.message));
         let outcome = match again {
             Some(Ok(())) => Ok(()),
