@@ -125,20 +125,20 @@ mod tests {
         fixture.store.set_disk(DiskMood::StandsStill);
         let durable = fixture.store.revision();
         let (nothing, get) = (json!({}), Method::GET);
-        let mut writes = fixture.ask(Method::POST, MAPS, &named("new")).boxed_local();
+        let taken = named("new");
+        let mut writes = fixture.ask(Method::POST, MAPS, &taken).boxed_local();
         assert!(futures::poll!(&mut writes).is_pending(), "a write waits, as ever");
         assert!(fixture.store.revision() > durable);
         let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
         let table = "/api/v1/namespaces/default/configmaps?limit=1";
         let watch = format!("{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+        let dry_run = format!("{new}?dryRun=All");
         let mut reads: Vec<_> =
             [new.as_str(), MAPS, table, watch.as_str(), "/api/v1/namespaces/default/configmaps/none"]
                 .into_iter()
                 .map(|path| fixture.ask(get.clone(), path, &nothing).boxed_local())
                 .collect();
-        let taken = named("new");
         reads.push(fixture.ask(Method::POST, MAPS, &taken).boxed_local());
-        let dry_run = format!("{new}?dryRun=All");
         reads.push(fixture.ask(Method::PUT, &dry_run, &taken).boxed_local());
         for _ in 0..20 {
             for read in &mut reads {
