@@ -24,7 +24,7 @@ async fn running() -> (Cluster, Shared<Pod>) {
 }
 
 /// The same pod is still there, asked to end; then its node confirms.
-async fn only_asked(cluster: Cluster, pod: Shared<Pod>, way: &str) {
+async fn only_asked(cluster: Cluster, pod: &Shared<Pod>, way: &str) {
     cluster.settle().await;
     let pods = cluster.pods();
     assert_eq!(pods.iter().map(Shared::uid).collect::<Vec<_>>(), [pod.uid()], "{way}");
@@ -84,7 +84,7 @@ async fn a_zero_grace_in_the_spec_forces_nothing_safe_1_sts_3() {
             let held = cluster.api.get_as::<Pod>(&Key::new("team", "p")).unwrap();
             assert_eq!(held.metadata.deletion_grace_period_seconds, Some(1), "{way}");
         }
-        only_asked(cluster, pod, way).await;
+        only_asked(cluster, &pod, way).await;
     }
 }
 
