@@ -124,6 +124,7 @@ impl Cluster {
             token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
             timings: config.file.timings.clone(),
             service_range: addresses.services(),
+            limits: config.file.limits.clone(),
             disabled_admission: config.disabled.clone(),
         };
         let api = Api::new(store.clone(), clock, api_config);

@@ -12,6 +12,7 @@ pub mod discovery;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) mod fuzz;
 mod list;
+mod list_options;
 mod logs;
 mod metrics;
 mod negotiate;
@@ -29,23 +30,26 @@ mod shown;
 mod spdy;
 mod strict;
 pub mod table;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod upgrade;
 mod verdicts;
 mod watch;
+mod write_options;
 
 use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
-use http::StatusCode;
 use http::header::{ACCEPT, HOST};
+use http::{Method, StatusCode};
 use tokio_util::sync::CancellationToken;
 
 use super::{Api, ApiError};
 pub use auth::{Credentials, Trusted};
-use request::{Target, Wanted};
+use request::{Target, Wanted, not_allowed};
 use respond::Answer;
 pub use tls::{CertificateAuthority, TlsError, serve_tls};
 
@@ -101,7 +105,11 @@ impl Server {
             Target::Resource(target) => {
                 shown::once_durable(self, resource::answer(self, target, request, wanted).await).await
             }
-            Target::Review(review) => review::answer(self, review, &user, request).await,
+            Target::Review(review) => review::answer(self, &review, &user, request).await,
+            Target::Bindings { namespace } => match *request.method() {
+                Method::POST => resource::bind(self, &namespace, None, request).await,
+                _ => Err(not_allowed()),
+            },
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
             Target::Document => documents(self.api(), &request),
