@@ -59,8 +59,14 @@ pub mod cli;
 pub mod cluster;
 pub mod console;
 pub mod controllers;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod kubelet;
 pub mod manifest;
+#[cfg(test)]
+#[path = "../tests/it/needs.rs"]
+#[expect(dead_code, reason = "the library's own tests need less of the machine than the others")]
+mod needs;
 pub mod network;
 pub mod object;
 pub mod reconcile;

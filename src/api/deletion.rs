@@ -19,6 +19,10 @@ pub const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 pub const ORPHAN_FINALIZER: &str = "orphan";
 /// Namespaces that every cluster has.
 pub const PERMANENT_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// What a pod gets that is asked to end and not forced to: enough for its node to hear of it first.
+const LEAST_GRACE_SECONDS: i64 = 1;
+/// Kubernetes' own for a pod that does not say.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// What a deletion did.
 #[derive(Clone, Debug)]
@@ -190,7 +194,9 @@ fn apply_propagation(object: &mut Object, propagation: Option<Propagation>) {
     }
 }
 
-/// Only pods that a node may still run get time.
+/// Only pods that a node may still run get time: at least [`LEAST_GRACE_SECONDS`], and none only when the request
+/// itself says so. A zero in the pod's spec is no force: the node has to confirm that its processes are gone before a
+/// replacement may be made (SAFE-1, STS-3).
 fn grace_seconds(object: &Object, options: &DeleteOptions) -> i64 {
     let Body::Pod(pod) = object.body() else { return 0 };
     let spec = pod.spec.as_ref();
@@ -199,8 +205,14 @@ fn grace_seconds(object: &Object, options: &DeleteOptions) -> i64 {
     if !bound || matches!(phase, Some("Succeeded" | "Failed")) {
         return 0;
     }
-    let own = spec.and_then(|s| s.termination_grace_period_seconds).unwrap_or(30);
-    options.grace_period_seconds.unwrap_or(own).max(0)
+    match options.grace_period_seconds {
+        Some(0) => 0,
+        Some(asked) => asked.max(LEAST_GRACE_SECONDS),
+        None => {
+            let own = spec.and_then(|s| s.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS);
+            own.max(LEAST_GRACE_SECONDS)
+        }
+    }
 }
 
 /// Whether nothing holds a terminating object any more.
@@ -262,6 +274,26 @@ mod tests {
         }
         let force = DeleteOptions { grace_period_seconds: Some(0), ..options };
         assert_eq!(next_step(&pod("n", "Running", &json!({})), &force, now()), Step::Remove);
+    }
+
+    /// RELIABILITY-FOUND 6, SAFE-1: a zero in the spec removed a running pod's object at once.
+    #[test]
+    fn only_the_request_itself_forces_safe_1() {
+        let with_own = |own: i64| {
+            let mut object = pod("n", "Running", &json!({}));
+            let spec = object.get_mut::<k8s_openapi::api::core::v1::Pod>().unwrap().spec.as_mut().unwrap();
+            spec.termination_grace_period_seconds = Some(own);
+            object
+        };
+        for (own, asked, expected) in
+            [(0, None, 1), (-5, None, 1), (2, None, 2), (0, Some(-1), 1), (30, Some(-1), 1), (0, Some(7), 7)]
+        {
+            let options = DeleteOptions { grace_period_seconds: asked, ..DeleteOptions::default() };
+            let (grace, _, _) = marks(&next_step(&with_own(own), &options, now()));
+            assert_eq!(grace, Some(expected), "own {own}, asked {asked:?}");
+        }
+        let force = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+        assert_eq!(next_step(&with_own(0), &force, now()), Step::Remove);
     }
 
     #[test]

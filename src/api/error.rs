@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ListMeta, Status, StatusCause, StatusDetails};
 
+use crate::base::quote::{printable, quote};
 use crate::object::{Key, Kind, Revision};
 use crate::store::{StoreError, WriteError};
 
@@ -80,6 +81,17 @@ pub enum ApiError {
         /// What the request is about.
         name: String,
         /// Every rule they break.
+        causes: Vec<Cause>,
+    },
+    /// What the request carries is no stored object and breaks its rules (422).
+    InvalidRequest {
+        /// Its kind, e.g. `Scale`.
+        what: &'static str,
+        /// Its group.
+        group: &'static str,
+        /// The object that it is about.
+        name: String,
+        /// Every rule it breaks.
         causes: Vec<Cause>,
     },
     /// The request cannot be processed as it is (422 without details).
@@ -208,6 +220,7 @@ impl ApiError {
             Self::Invalid { .. }
             | Self::InvalidOptions { .. }
             | Self::InvalidQuery { .. }
+            | Self::InvalidRequest { .. }
             | Self::Unprocessable(_) => 422,
             Self::BadRequest(_) => 400,
             Self::Unauthorized => 401,
@@ -233,6 +246,7 @@ impl ApiError {
             Self::Invalid { .. }
             | Self::InvalidOptions { .. }
             | Self::InvalidQuery { .. }
+            | Self::InvalidRequest { .. }
             | Self::Unprocessable(_) => "Invalid",
             Self::BadRequest(_) => "BadRequest",
             Self::Unauthorized => "Unauthorized",
@@ -261,12 +275,12 @@ impl ApiError {
         }
     }
 
-    /// The answer's body.
+    /// The answer's body; clients print its texts, so nothing in them may drive a terminal (SEC-3).
     pub fn to_status(&self) -> Status {
         Status {
             metadata: ListMeta::default(),
             status: Some("Failure".into()),
-            message: Some(self.to_string()),
+            message: Some(printable(&self.to_string()).into_owned()),
             reason: Some(self.reason().into()).filter(|reason: &String| !reason.is_empty()),
             details: self.details(),
             code: Some(i32::from(self.code())),
@@ -309,6 +323,13 @@ impl ApiError {
                 causes: status_causes(causes),
                 ..StatusDetails::default()
             }),
+            Self::InvalidRequest { what, group, name, causes } => Some(StatusDetails {
+                name: Some(name.clone()).filter(|n| !n.is_empty()),
+                group: Some((*group).into()),
+                kind: Some((*what).into()),
+                causes: status_causes(causes),
+                ..StatusDetails::default()
+            }),
             Self::TooManyRequests { causes, .. } => Some(StatusDetails {
                 causes: status_causes(causes),
                 retry_after_seconds: self.retry_after_seconds(),
@@ -324,7 +345,10 @@ impl ApiError {
                 ..StatusDetails::default()
             }),
             Self::Internal(message) => Some(StatusDetails {
-                causes: Some(vec![StatusCause { message: Some(message.clone()), ..StatusCause::default() }]),
+                causes: Some(vec![StatusCause {
+                    message: Some(printable(message).into_owned()),
+                    ..StatusCause::default()
+                }]),
                 ..StatusDetails::default()
             }),
             Self::NoSuchResource | Self::UnsupportedMediaType(_) | Self::Unprocessable(_) => {
@@ -339,8 +363,8 @@ fn status_causes(causes: &[Cause]) -> Option<Vec<StatusCause>> {
     let causes: Vec<_> = causes
         .iter()
         .map(|c| StatusCause {
-            field: Some(c.field.clone()).filter(|f| !f.is_empty()),
-            message: Some(c.message.clone()),
+            field: Some(printable(&c.field).into_owned()).filter(|f| !f.is_empty()),
+            message: Some(printable(&c.message).into_owned()),
             reason: Some(c.reason.clone()),
         })
         .collect();
@@ -364,23 +388,26 @@ impl std::fmt::Display for ApiError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotFound { kind, name } => {
-                write!(f, "{} \"{name}\" not found", kind.info().qualified_plural())
+                write!(f, "{} {} not found", kind.info().qualified_plural(), quote(name))
             }
             Self::TooLargeRevision { asked, current } => {
                 write!(f, "Timeout: Too large resource version: {asked}, current: {current}")
             }
             Self::Undecided(message) => write!(f, "Timeout: {message}"),
-            Self::NotKnown { resource, group, name } => write!(f, "{resource}.{group} \"{name}\" not found"),
+            Self::NotKnown { resource, group, name } => {
+                write!(f, "{resource}.{group} {} not found", quote(name))
+            }
             Self::NoSuchResource => f.write_str("the server could not find the requested resource"),
             Self::AlreadyExists { kind, name } => {
-                write!(f, "{} \"{name}\" already exists", kind.info().qualified_plural())
+                write!(f, "{} {} already exists", kind.info().qualified_plural(), quote(name))
             }
             Self::Conflict { kind, name, message, .. } => {
                 let plural = kind.info().qualified_plural();
-                write!(f, "Operation cannot be fulfilled on {plural} \"{name}\": {message}")
+                write!(f, "Operation cannot be fulfilled on {plural} {}: {message}", quote(name))
             }
             Self::Invalid { kind, name, causes } => {
-                write!(f, "{} \"{name}\" is invalid: {}", kind.info().qualified_name(), joined(causes))
+                let what = kind.info().qualified_name();
+                write!(f, "{what} {} is invalid: {}", quote(name), joined(causes))
             }
             Self::InvalidOptions { options, group, causes } => {
                 write!(f, "{options}.{group} \"\" is invalid: {}", joined(causes))
@@ -388,9 +415,12 @@ impl std::fmt::Display for ApiError {
             Self::InvalidQuery { options, name, causes } => {
                 write!(f, "{options} \"{name}\" is invalid: {}", joined(causes))
             }
+            Self::InvalidRequest { what, group, name, causes } => {
+                write!(f, "{what}.{group} {} is invalid: {}", quote(name), joined(causes))
+            }
             Self::Forbidden { kind, name, message, .. } => {
                 let plural = kind.info().qualified_plural();
-                write!(f, "{plural} \"{name}\" is forbidden: {message}")
+                write!(f, "{plural} {} is forbidden: {message}", quote(name))
             }
             Self::Unauthorized => f.write_str("Unauthorized"),
             Self::UnsupportedMediaType(message) => write!(f, "{message}"),

@@ -10,6 +10,7 @@ pub mod admission;
 pub mod default;
 mod deletion;
 mod error;
+mod history;
 pub mod http;
 pub mod identity;
 pub mod node_access;
@@ -25,6 +26,7 @@ mod subresource;
 pub mod usage;
 pub mod validate;
 pub mod verdicts;
+mod warnings;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -33,7 +35,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use crate::base::clock::Clock;
-use crate::object::config::Timings;
+use crate::object::config::{Limits, Timings};
 use crate::object::{Key, Kind, Object, Revision, Shared, Typed};
 pub use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
 use crate::store::{Snapshot, Store, StoreError};
@@ -52,6 +54,8 @@ pub struct ApiConfig {
     pub timings: Timings,
     /// Where services get their cluster addresses.
     pub service_range: AddressRange,
+    /// How much the cluster takes.
+    pub limits: Limits,
     /// Admission plugins that are switched off, by name.
     pub disabled_admission: Vec<String>,
     /// Signs the tokens of service accounts; none = by a key that ends with the process.
@@ -63,6 +67,7 @@ impl Default for ApiConfig {
         Self {
             timings: Timings::default(),
             service_range: AddressRange { base: [127, 32, 0, 0].into(), bits: 16 },
+            limits: Limits::default(),
             disabled_admission: Vec::new(),
             token_signer: None,
         }
@@ -85,6 +90,7 @@ struct Inner {
     addresses: addresses::Allocator,
     node_ports: node_ports::NodePorts,
     quotas: quota::Books,
+    pod_room: admission::active_pods::Room,
     signer: Arc<identity::Signer>,
     // Single map operations, never held across an await.
     usage: RwLock<HashMap<String, Arc<usage::NodeUsage>>>,
@@ -105,6 +111,7 @@ impl Api {
             addresses,
             node_ports: node_ports::NodePorts::default(),
             quotas: quota::Books::default(),
+            pod_room: admission::active_pods::Room::default(),
             signer,
             usage: RwLock::default(),
             verdicts: RwLock::default(),

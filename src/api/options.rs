@@ -26,7 +26,8 @@ pub enum Propagation {
 /// How an object is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Seconds a pod gets to end; none = its own `terminationGracePeriodSeconds`. 0 removes it at once.
+    /// Seconds a pod gets to end; none = its own `terminationGracePeriodSeconds`, at least 1. 0 forces: it removes the
+    /// object at once, whatever still runs.
     pub grace_period_seconds: Option<i64>,
     /// Only the object with this uid.
     pub uid: Option<Uid>,

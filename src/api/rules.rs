@@ -1,8 +1,10 @@
 //! Defaulting and validation of any object, as errors of the API.
 
+use k8s_openapi::api::core::v1::Binding;
+
 use super::validate::{self, FieldError};
 use super::{ApiError, Cause, default};
-use crate::object::Object;
+use crate::object::{Kind, Object};
 
 /// Fills in what Kubernetes fills in.
 pub(super) fn apply_defaults(object: &mut Object) {
@@ -17,6 +19,11 @@ pub(super) fn give_identity(object: &mut Object) {
 /// Gives a new object the status it starts with.
 pub(super) fn first_status(object: &mut Object) {
     default::first_status(object);
+}
+
+/// Writes out what Kubernetes' encoding of a status always has.
+pub(super) fn complete_status(object: &mut Object) {
+    default::complete_status(object);
 }
 
 /// Keeps what the API gave the object and an update leaves out.
@@ -54,7 +61,34 @@ pub(super) fn check_resize(new: &Object, old: &Object) -> Result<(), ApiError> {
     answer(new, validate::validate_resize(new, old))
 }
 
+/// The most that one object may take as JSON: etcd's request limit, `--max-request-bytes`. A list in a spec may be as
+/// long as fits into it.
+const MAX_OBJECT_BYTES: usize = 1536 * 1024;
+
+/// Refuses an object that is too large, unless it was so before and does not grow.
+pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiError> {
+    let bytes = new.size();
+    if bytes > MAX_OBJECT_BYTES && old.is_none_or(|old| bytes > old.size()) {
+        return Err(ApiError::TooLarge("etcdserver: request is too large".into()));
+    }
+    Ok(())
+}
+
+/// Refuses an assignment of a pod that breaks the rules.
+pub(super) fn check_binding(binding: &Binding, pod: &str) -> Result<(), ApiError> {
+    refuse_if(Kind::Pod, pod, validate::validate_binding(binding))
+}
+
+/// Refuses a new event in the form of events.k8s.io that breaks that form's rules.
+pub(super) fn check_new_event(object: &Object) -> Result<(), ApiError> {
+    answer(object, validate::validate_new_event(object))
+}
+
 fn answer(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
+    refuse_if(object.kind(), object.name(), errors)
+}
+
+fn refuse_if(kind: Kind, name: &str, errors: Vec<FieldError>) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }
@@ -66,5 +100,5 @@ fn answer(object: &Object, errors: Vec<FieldError>) -> Result<(), ApiError> {
             field: error.path,
         })
         .collect();
-    Err(ApiError::Invalid { kind: object.kind(), name: object.name().into(), causes })
+    Err(ApiError::Invalid { kind, name: name.into(), causes })
 }

@@ -17,13 +17,15 @@ pub fn supported_fields(kind: Kind) -> &'static [&'static str] {
             "spec.hostNetwork",
             "status.phase",
             "status.podIP",
+            "status.podIPs",
             "status.nominatedNodeName",
         ],
         Kind::Node => &["spec.unschedulable"],
-        Kind::Namespace => &["status.phase"],
+        Kind::Namespace => &["status.phase", "name"],
+        Kind::PersistentVolume | Kind::PersistentVolumeClaim => &["name"],
         Kind::Secret => &["type"],
         Kind::Service => &["spec.clusterIP", "spec.type"],
-        Kind::ReplicaSet => &["status.replicas"],
+        Kind::ReplicaSet | Kind::ReplicationController => &["status.replicas"],
         Kind::Job => &["status.successful"],
         Kind::Event => &[
             "involvedObject.kind",
@@ -67,7 +69,7 @@ impl Selection {
 fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
     let text = |value: Option<&'a String>| Cow::Borrowed(value.map_or("", String::as_str));
     match (path, object.body()) {
-        ("metadata.name", _) => object.name().into(),
+        ("metadata.name" | "name", _) => object.name().into(),
         ("metadata.namespace", _) => object.namespace().into(),
         (_, Body::Pod(pod)) => {
             let (spec, status) = (pod.spec.as_ref(), pod.status.as_ref());
@@ -79,6 +81,10 @@ fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
                 "spec.hostNetwork" => bool_text(spec.and_then(|s| s.host_network)).into(),
                 "status.phase" => text(status.and_then(|s| s.phase.as_ref())),
                 "status.podIP" => text(status.and_then(|s| s.pod_ip.as_ref())),
+                "status.podIPs" => {
+                    let ips = status.and_then(|s| s.pod_ips.as_ref()).into_iter().flatten();
+                    ips.map(|ip| ip.ip.as_str()).collect::<Vec<_>>().join(" ").into()
+                }
                 "status.nominatedNodeName" => text(status.and_then(|s| s.nominated_node_name.as_ref())),
                 _ => "".into(),
             }
@@ -97,6 +103,9 @@ fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
         ("status.replicas", Body::ReplicaSet(set)) => {
             set.status.as_ref().map_or(0, |s| s.replicas).to_string().into()
         }
+        ("status.replicas", Body::ReplicationController(controller)) => {
+            controller.status.as_ref().map_or(0, |s| s.replicas).to_string().into()
+        }
         ("status.successful", Body::Job(job)) => {
             job.status.as_ref().and_then(|s| s.succeeded).unwrap_or(0).to_string().into()
         }
@@ -112,7 +121,11 @@ fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
                 "involvedObject.fieldPath" => text(about.field_path.as_ref()),
                 "reason" => text(event.reason.as_ref()),
                 "reportingComponent" => text(event.reporting_component.as_ref()),
-                "source" => text(event.source.as_ref().and_then(|s| s.component.as_ref())),
+                // Events in the new form name their reporter alone.
+                "source" => {
+                    let source = event.source.as_ref().and_then(|s| s.component.as_ref());
+                    text(source.filter(|s| !s.is_empty()).or(event.reporting_component.as_ref()))
+                }
                 "type" => text(event.type_.as_ref()),
                 _ => "".into(),
             }
@@ -123,4 +136,43 @@ fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
 
 fn bool_text(value: Option<bool>) -> &'static str {
     if value == Some(true) { "true" } else { "false" }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::object::selector::parse_fields;
+
+    /// API-FOUND 23, CONFORMANCE-FOUND "Events API".
+    #[test]
+    fn objects_are_found_by_the_fields_that_kubernetes_knows_api_2() {
+        let pod = json!({"status": {"podIP": "127.1.0.1", "podIPs": [{"ip": "127.1.0.1"}]}});
+        let event = |source: Value, reporter: &str| {
+            json!({"involvedObject": {}, "source": source,
+            "reportingComponent": reporter})
+        };
+        let named = json!({"metadata": {"name": "n"}});
+        for (kind, object, selector, expected) in [
+            (Kind::Pod, pod.clone(), "status.podIPs=127.1.0.1", true),
+            (Kind::Pod, pod, "status.podIPs=127.1.0.2", false),
+            (Kind::ReplicationController, json!({"status": {"replicas": 3}}), "status.replicas=3", true),
+            (Kind::ReplicationController, json!({}), "status.replicas=3", false),
+            (Kind::Namespace, named.clone(), "name=n", true),
+            (Kind::PersistentVolume, named.clone(), "name=m", false),
+            (Kind::PersistentVolumeClaim, named, "name=n", true),
+            (Kind::Event, event(json!({"component": "a"}), "b"), "source=a", true),
+            (Kind::Event, event(json!({"component": "a"}), "b"), "source=b", false),
+            (Kind::Event, event(json!({}), "b"), "source=b", true),
+            (Kind::Event, event(json!({"component": ""}), "b"), "source=b", true),
+        ] {
+            let fields = parse_fields(selector).unwrap();
+            check_fields(kind, &fields).unwrap();
+            let selection = Selection { fields, ..Selection::default() };
+            let object = Object::from_value(kind, object).unwrap();
+            assert_eq!(selection.matches(&object), expected, "{kind} {selector}");
+        }
+        assert!(check_fields(Kind::Pod, &parse_fields("name=x").unwrap()).is_err());
+    }
 }

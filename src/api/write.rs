@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use rand::Rng;
 
-use super::{Api, ApiError, WriteOptions, admission, rules};
+use super::{Api, ApiError, Cause, WriteOptions, admission, rules};
+use crate::base::quote::quote;
 use crate::object::{Body, Key, Kind, Object, Revision, Shared, Typed};
 use crate::store::WriteError;
 
@@ -50,7 +51,9 @@ impl Api {
             let events = admission::admit_create(self, &mut candidate)?;
             rules::give_identity(&mut candidate);
             rules::first_status(&mut candidate);
+            rules::complete_status(&mut candidate);
             rules::check_create(&candidate)?;
+            rules::check_size(&candidate, None)?;
             let charge = admission::charge(self, Part::Main, None, &candidate, options.dry_run)?;
             let taken = self.take_addresses(None, &mut candidate, options.dry_run)?;
             if options.dry_run {
@@ -177,7 +180,7 @@ impl Api {
         for _ in 0..TRIES {
             let current = self.get(kind, key)?;
             let edited = edit(&current)?;
-            let based_on = Revision::of(edited.meta());
+            let based_on = based_on(&edited)?;
             if based_on != Revision(0) && based_on != current.revision() {
                 return Err(ApiError::modified(kind, &key.name));
             }
@@ -186,6 +189,7 @@ impl Api {
                 return Ok(current);
             }
             admission::admit_update(self, part, &current, &mut next)?;
+            rules::check_size(&next, Some(&current))?;
             let charge = admission::charge(self, part, Some(&current), &next, options.dry_run)?;
             let taken = self.take_addresses(Some(&current), &mut next, options.dry_run)?;
             if options.dry_run {
@@ -210,6 +214,27 @@ impl Api {
     }
 }
 
+/// The version that an edited object says it was made from; 0 when it says none. A text that is no version is
+/// refused: taken for none, it would overwrite what somebody else wrote meanwhile.
+fn based_on(edited: &Object) -> Result<Revision, ApiError> {
+    let text = edited.meta().resource_version.as_deref().unwrap_or_default();
+    if text.is_empty() {
+        return Ok(Revision(0));
+    }
+    Revision::parse(text).ok_or_else(|| ApiError::Invalid {
+        kind: edited.kind(),
+        name: edited.name().into(),
+        causes: vec![Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!(
+                "Invalid value: {0}: strconv.ParseUint: parsing {0}: invalid syntax",
+                quote(text)
+            ),
+            field: "metadata.resourceVersion".into(),
+        }],
+    })
+}
+
 /// The version to store: what the part allows of the edited one, with the fields the API keeps itself.
 fn next_version(current: &Object, mut edited: Object, part: Part) -> Result<Object, ApiError> {
     let (kind, name) = (current.kind(), current.name());
@@ -225,6 +250,7 @@ fn next_version(current: &Object, mut edited: Object, part: Part) -> Result<Obje
         Part::Status => {
             edited.copy_spec_from(current);
             edited.meta_mut().owner_references.clone_from(&current.meta().owner_references);
+            rules::complete_status(&mut edited);
             rules::check_status_update(&edited, current)?;
         }
         Part::EphemeralContainers => {

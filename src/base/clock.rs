@@ -26,14 +26,15 @@ struct Inner {
 
 #[derive(Debug)]
 enum Source {
-    Machine { start: tokio::time::Instant },
+    Machine { begin: Timestamp, start: tokio::time::Instant },
     Virtual { epoch: Timestamp, start: tokio::time::Instant },
 }
 
 impl Clock {
     /// The machine's clock.
+    #[expect(clippy::disallowed_methods, reason = "with `now` the one place that reads the machine's clock")]
     pub fn machine() -> Self {
-        Self::new(Source::Machine { start: tokio::time::Instant::now() })
+        Self::new(Source::Machine { begin: Timestamp::now(), start: tokio::time::Instant::now() })
     }
 
     /// A clock that reads `epoch` now and from here on moves with tokio's (paused) time.
@@ -70,8 +71,23 @@ impl Clock {
     /// Time since this clock was made; never goes back, whatever the wall clock does.
     pub fn monotonic(&self) -> Duration {
         match &self.0.source {
-            Source::Machine { start } | Source::Virtual { start, .. } => start.elapsed(),
+            Source::Machine { start, .. } | Source::Virtual { start, .. } => start.elapsed(),
         }
+    }
+
+    /// What the wall clock would read had nobody set it since this clock was made: for deadlines that a step of the
+    /// wall clock must neither bring nor postpone. Never written anywhere: another process has another.
+    pub fn steady(&self) -> Timestamp {
+        match &self.0.source {
+            Source::Machine { begin: origin, start } | Source::Virtual { epoch: origin, start } => {
+                saturating_after(*origin, start.elapsed())
+            }
+        }
+    }
+
+    /// The wall clock and the steady one at the same moment.
+    pub fn both(&self) -> Now {
+        Now { wall: self.now(), steady: self.steady() }
     }
 
     /// Waits for `duration`.
@@ -87,6 +103,30 @@ impl Clock {
     /// Shifts every wall reading by `millis` from now on (0 heals).
     pub fn set_skew_millis(&self, millis: i64) {
         self.0.skew_millis.store(millis, Ordering::Relaxed);
+    }
+}
+
+/// One moment on both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// What everybody else reads.
+    pub wall: Timestamp,
+    /// [`Clock::steady`].
+    pub steady: Timestamp,
+}
+
+impl Now {
+    /// A moment of the past that was read from the wall clock, on the steady one; one that lies ahead is now.
+    pub fn steady_of(&self, wall: Timestamp) -> Timestamp {
+        let ago = SignedDuration::try_from(since(self.wall, wall)).unwrap_or(SignedDuration::MAX);
+        self.steady.checked_sub(ago).unwrap_or(Timestamp::MIN)
+    }
+}
+
+/// Where nobody has set the wall clock.
+impl From<Timestamp> for Now {
+    fn from(now: Timestamp) -> Self {
+        Self { wall: now, steady: now }
     }
 }
 
@@ -124,6 +164,13 @@ mod tests {
         clock.set_skew_millis(-60_000);
         assert_eq!(clock.now().to_string(), "2026-11-21T00:09:00Z");
         assert_eq!(clock.monotonic(), Duration::from_mins(10));
+        assert_eq!(clock.steady().to_string(), "2026-11-21T00:10:00Z");
+        let now = clock.both();
+        assert_eq!(
+            now.steady_of("2026-11-21T00:08:00Z".parse().unwrap()).to_string(),
+            "2026-11-21T00:09:00Z"
+        );
+        assert_eq!(now.steady_of("2027-01-01T00:00:00Z".parse().unwrap()), now.steady);
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod cron;
 pub mod dial_error;
 pub mod nearest;
+pub mod quote;
 pub mod resolv_conf;
 pub mod streams;
 pub mod task;

@@ -65,8 +65,11 @@ pub(super) enum Command {
     },
     /// Measure this build on this machine, each figure beside a limit or a peer.
     Bench {
-        /// What to measure [default: everything].
+        /// What to measure [default: everything but the soak].
         suites: Vec<super::bench::Suite>,
+        /// How long the soak takes; the first third, at most five minutes, is for settling.
+        #[arg(long, default_value_t = 15.0, value_parser = minutes)]
+        minutes: f64,
     },
     /// Print completions for a shell.
     Completions {
@@ -169,6 +172,15 @@ pub(super) fn print_completions(shell: clap_complete::Shell) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "podium", &mut script);
     super::output::say(String::from_utf8_lossy(&script).trim_end());
+}
+
+/// A positive number of minutes, at most a week.
+fn minutes(text: &str) -> Result<f64, String> {
+    const MOST: f64 = 7.0 * 24.0 * 60.0;
+    match text.parse() {
+        Ok(minutes) if minutes > 0.0 && minutes <= MOST => Ok(minutes),
+        _ => Err(format!("a number of minutes above 0, at most {MOST}")),
+    }
 }
 
 #[cfg(test)]

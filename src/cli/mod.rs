@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
         }
         Some(Command::Stop { instance }) => instances::stop(&instance),
         Some(Command::Image { command }) => image::run(command),
-        Some(Command::Bench { suites }) => bench::run(&suites),
+        Some(Command::Bench { suites, minutes }) => bench::run(&suites, minutes),
         Some(Command::Completions { shell }) => {
             args::print_completions(shell);
             Ok(())

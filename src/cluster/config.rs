@@ -9,7 +9,7 @@ use crate::base::nearest::nearest;
 use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
-use crate::object::config::{NodeLifecycleConfig, Seconds, Timings};
+use crate::object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 
 /// A part of the cluster that can be left out, by the name kube-controller-manager has for it.
 pub type ComponentName = String;
@@ -102,6 +102,8 @@ pub struct ConfigFile {
     pub eviction: EvictionConfig,
     /// How fast the pods of silent nodes are driven away.
     pub node_lifecycle: NodeLifecycleConfig,
+    /// How much the cluster takes.
+    pub limits: Limits,
     /// How many pods that ended are kept; none = Kubernetes' 12 500, 0 = all.
     pub terminated_pod_threshold: Option<usize>,
     /// The scheduler's profiles: a KubeSchedulerConfiguration.
@@ -136,6 +138,7 @@ impl Default for ConfigFile {
             static_pod_path: None,
             eviction: EvictionConfig::default(),
             node_lifecycle: NodeLifecycleConfig::default(),
+            limits: Limits::default(),
             terminated_pod_threshold: None,
             scheduler: None,
             namespaces: true,

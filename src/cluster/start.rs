@@ -126,6 +126,7 @@ impl Cluster {
             token_signer: Some(Arc::new(Signer::new(&token_key).map_err(StartError::TokenKey)?)),
             timings: config.file.timings.clone(),
             service_range: addresses.services(),
+            limits: config.file.limits.clone(),
             disabled_admission: config.disabled.clone(),
         };
         let api = Api::new(store.clone(), clock, api_config);
@@ -225,7 +226,7 @@ impl Cluster {
 
     /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
     /// seconds at most.
-    pub fn killer(&self) -> impl FnOnce() + Send + 'static {
+    pub fn killer(&self) -> impl FnOnce() + Send + use<> {
         self.kubelets.killer()
     }
 

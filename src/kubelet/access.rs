@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::logs;
 use super::node::Node;
-use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError};
+use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, SandboxRecord};
 use crate::api::ApiError;
 use crate::api::node_access::{LogRequest, NodeAccess, PodPorts, runtime_uid};
 use crate::api::session::{Session, SessionOutput, SessionStreams};
@@ -33,9 +33,16 @@ pub(super) struct Access {
 }
 
 impl Access {
+    /// A pod's sandbox. Somebody waits for the answer: a runtime that does not even say that it is there is given up
+    /// sooner than one that is slow.
+    async fn sandbox(&self, pod: &PodUid) -> Result<Option<SandboxRecord>, ApiError> {
+        self.node.runtime.status().await.map_err(|error| told(&error))?;
+        self.node.runtime.inspect(pod).await.map_err(|error| told(&error))
+    }
+
     /// The attempts of a container, oldest first.
     async fn attempts(&self, pod: &PodUid, container: &str) -> Result<Vec<ContainerRecord>, ApiError> {
-        let sandbox = self.node.runtime.inspect(pod).await.map_err(|error| told(&error))?;
+        let sandbox = self.sandbox(pod).await?;
         let all = sandbox.into_iter().flat_map(|s| s.containers);
         Ok(all.filter(|c| c.name == container).collect())
     }
@@ -159,7 +166,7 @@ impl NodeAccess for Access {
     fn port_forward(&self, pod: Shared<Pod>) -> BoxFuture<'_, Result<Arc<dyn PodPorts>, ApiError>> {
         async move {
             let uid = pod.uid().to_string();
-            let sandbox = self.node.runtime.inspect(&uid).await.map_err(|error| told(&error))?;
+            let sandbox = self.sandbox(&uid).await?;
             if !sandbox.is_some_and(|sandbox| sandbox.ready) {
                 let (name, namespace) = (pod.name(), pod.metadata.namespace.as_deref().unwrap_or_default());
                 return Err(ApiError::Internal(format!(

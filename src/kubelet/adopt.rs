@@ -12,9 +12,10 @@ use super::probe::ProbeSet;
 use super::runtime::{ContainerExit, ContainerId, ContainerRecord};
 use super::spec::{self, RestartPolicy, Role};
 use super::status::container_id;
+use crate::base::clock::Now;
 
 /// Fills what is remembered of the pod's containers from the runtime's records and the pod's status.
-pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Timestamp) {
+pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Now) {
     observed.resize.adopt(pod);
     let containers: Vec<(Role, Container)> =
         spec::all_containers(pod).map(|(role, c)| (role, c.into_owned())).collect();
@@ -26,7 +27,7 @@ pub(super) fn adopt(pod: &Pod, observed: &mut Observed, now: Timestamp) {
             }
             Some(_) => {}
             None => {
-                if let Some(lost) = status.and_then(|s| lost(pod, role, s, now)) {
+                if let Some(lost) = status.and_then(|s| lost(pod, role, s, now.wall)) {
                     observed.memory_mut(&container.name).unrecorded = Some(lost);
                 }
             }
@@ -50,7 +51,7 @@ pub(super) fn adopt_running(
     status: Option<&ContainerStatus>,
     record: &ContainerRecord,
     observed: &mut Observed,
-    now: Timestamp,
+    now: Now,
 ) {
     if observed.current(record).is_some() {
         return;
@@ -58,7 +59,7 @@ pub(super) fn adopt_running(
     let same = status.filter(|s| s.container_id.as_deref() == Some(&container_id(&record.id)));
     let started = same.is_some_and(|s| s.started == Some(true));
     let ready = same.is_some_and(|s| s.ready);
-    let probes = ProbeSet::adopted(container, record.started_at, started, ready, now);
+    let probes = ProbeSet::adopted(container, now.steady_of(record.started_at), started, ready, now.steady);
     observed.memory_mut(&record.name).current = Some(AttemptMemory {
         id: record.id.clone(),
         post_start: HookState::Done,

@@ -34,16 +34,18 @@ mod worker;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::api::{Api, ApiError};
+use crate::base::backoff::BackoffPolicy;
 use crate::base::task::Tasks;
 use crate::object::Shared;
 use crate::reconcile::Caches;
 pub use node::NodeConfig;
 use node::{Closing, Node};
-use runtime::{PodUid, Runtime, RuntimeError};
+use runtime::{PodUid, Runtime, RuntimeError, SandboxSpec};
 pub use static_pods::StaticManifest;
 use sync_loop::{Engine, Note};
 
@@ -122,21 +124,8 @@ impl Kubelets {
         .await;
         // What the API does not know must not run (SAFE-3).
         for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
-            let (node, uid, ip) = (node.clone(), sandbox.spec.pod_uid.clone(), sandbox.spec.ip);
-            node.tasks.clone().spawn("stray pod", async move {
-                let gone = match node.runtime.stop_sandbox(&uid).await {
-                    Ok(()) => node.runtime.remove_sandbox(&uid).await,
-                    error => error,
-                };
-                match gone {
-                    Ok(()) => {
-                        node.ips.lock().give_back(ip, &uid);
-                        volumes::remove_of(&node, &uid).await;
-                        tracing::info!(pod = uid, "a pod that the API does not know was removed");
-                    }
-                    Err(error) => tracing::warn!(pod = uid, "a stray pod was not removed: {error}"),
-                }
-            });
+            let gone = remove_stray(engine.clone(), node.clone(), sandbox.spec.clone());
+            node.tasks.spawn("stray pod", gone);
         }
         if sandbox::needs_service_lines(&node.config) {
             node.tasks.spawn("service names", service_names::follow(engine.clone(), node.clone()));
@@ -153,6 +142,39 @@ impl Kubelets {
         });
         Ok(Kubelet { engine: engine.clone(), node })
     }
+}
+
+/// Ends a pod that the API does not know, however often that has to be tried.
+async fn remove_stray(engine: Arc<Engine>, node: Arc<Node>, spec: SandboxSpec) {
+    let uid = spec.pod_uid;
+    let timings = &engine.timings;
+    let policy =
+        BackoffPolicy { initial: timings.cleanup_back_off_initial.0, max: timings.cleanup_back_off_max.0 };
+    let mut told = None;
+    for failures in 1.. {
+        let gone = match node.runtime.stop_sandbox(&uid).await {
+            Ok(()) => node.runtime.remove_sandbox(&uid).await,
+            error => error,
+        };
+        let Err(error) = gone else { break };
+        if told.as_ref() != Some(&error) {
+            tracing::warn!(pod = uid, "a stray pod was not removed: {error}");
+            told = Some(error);
+        }
+        engine.clock.sleep(policy.delay(failures)).await;
+    }
+    node.ips.lock().give_back(spec.ip, &uid);
+    volumes::remove_of(&node, &uid).await;
+    tracing::info!(pod = uid, "a pod that the API does not know was removed");
+}
+
+/// How long pods that end may take.
+#[derive(Clone, Copy)]
+enum Graces {
+    /// As long as they were given.
+    Whole,
+    /// What a stop leaves of it.
+    Cut,
 }
 
 /// One node's kubelet.
@@ -189,7 +211,7 @@ impl Kubelet {
         let gone = self.fewer_until(|_| {}, || pods.iter().filter(|uid| self.engine.knows(uid)).count());
         tokio::select! {
             () = gone => true,
-            () = self.given_up() => false,
+            () = self.given_up(Graces::Whole) => false,
         }
     }
 
@@ -203,7 +225,7 @@ impl Kubelet {
         let gone = self.fewer_until(progress, || self.live_pods());
         let ended = tokio::select! {
             () = gone => true,
-            () = self.given_up() => false,
+            () = self.given_up(Graces::Cut) => false,
         };
         if !ended {
             let (node, left) = (self.name(), self.live_pods());
@@ -236,18 +258,19 @@ impl Kubelet {
     }
 
     /// Answers when pods that are asked to end should have ended by now and the runtime is of no help: it does not
-    /// answer, or it has had the time of a request more than all graces.
-    async fn given_up(&self) {
+    /// answer, or it has had the time of a request more than all graces. Whether it answers is asked no later than
+    /// when a stop would cut the graces.
+    async fn given_up(&self, which: Graces) {
         let (engine, timings) = (&self.engine, &self.engine.timings);
         let pods = engine.pods_of(self.name());
         let grace = |pod: &Shared<Pod>| match pod.metadata.deletion_grace_period_seconds {
             Some(seconds) => spec::seconds(Some(seconds), 0),
             None => spec::grace(pod),
         };
-        let limit = timings.shutdown_grace_limit.0;
-        let graces = pods.iter().map(grace).max().unwrap_or_default().min(limit);
+        let whole = pods.iter().map(grace).max().unwrap_or_default();
+        let cut = whole.min(timings.shutdown_grace_limit.0);
         tokio::select! {
-            () = engine.clock.sleep(graces) => {}
+            () = engine.clock.sleep(cut) => {}
             () = self.node.forced() => {}
         }
         let unanswered = async {
@@ -256,6 +279,11 @@ impl Kubelet {
                 engine.clock.sleep(timings.pleg_relist_period.0).await;
             }
         };
+        let left = match which {
+            Graces::Whole => whole.saturating_sub(cut),
+            Graces::Cut => Duration::ZERO,
+        };
+        let late = left.saturating_add(timings.runtime_request_timeout.0);
         let forced = async {
             self.node.forced().await;
             engine.clock.sleep(timings.runtime_status_timeout.0).await;
@@ -263,7 +291,7 @@ impl Kubelet {
         tokio::select! {
             () = unanswered => {}
             () = forced => {}
-            () = engine.clock.sleep(timings.runtime_request_timeout.0) => {}
+            () = engine.clock.sleep(late) => {}
         }
     }
 

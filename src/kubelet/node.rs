@@ -130,12 +130,13 @@ impl Node {
         }
     }
 
-    /// The node stops; every pass over one of its pods from now on ends the pod.
+    /// The node stops; every pass over one of its pods from now on ends the pod. What is to end by force does.
     pub(super) fn close(&self, how: Closing) {
         let now = self.clock.monotonic();
         self.closing.send_modify(|closed| {
-            let since = closed.map_or(now, |closed| closed.since);
-            *closed = Some(Closed { how, since });
+            let before = closed.unwrap_or(Closed { how, since: now });
+            let forced = before.how == Closing::ByForce;
+            *closed = Some(Closed { how: if forced { before.how } else { how }, since: before.since });
         });
     }
 

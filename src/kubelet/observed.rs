@@ -1,8 +1,9 @@
 //! What the kubelet knows of one pod beside its object: the runtime's records and its own memory.
 //!
-//! Plain data: `plan` and `status` read it, the worker writes it.
+//! Plain data: `plan` and `status` read it, the worker writes it. Its times are the steady clock's; those of records
+//! are the runtime's, on the wall clock, and only shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use k8s_openapi::api::core::v1::ResourceRequirements;
 use super::probe::ProbeSet;
 use super::resize::Resize;
 use super::runtime::{ContainerId, ContainerRecord, PulledImage, SandboxRecord};
-use crate::base::clock::saturating_after;
+use crate::base::clock::{Now, saturating_after};
 
 /// Everything known of one pod on its node.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +32,8 @@ pub struct Observed {
     pub containers: BTreeMap<String, Box<ContainerMemory>>,
     /// Why and since when the whole pod ends.
     pub stop: Option<PodStop>,
+    /// Since when its `activeDeadlineSeconds` count.
+    pub active_since: Option<Timestamp>,
     /// The control plane stops: what has ended for good leaves the node too, its object stays.
     pub shutdown: bool,
     /// Containers have mounts of their own on this node.
@@ -120,6 +123,8 @@ pub struct ContainerMemory {
     pub told_back_off: Option<Timestamp>,
     /// The last lines of the log of an attempt that failed without a message, by its id.
     pub log_message: Option<(ContainerId, String)>,
+    /// When the newest attempt that has ended did, by its id.
+    pub ended: Option<(ContainerId, Timestamp)>,
 }
 
 /// An attempt that failed before it had a process, or one that only the pod's status still tells of.
@@ -245,6 +250,7 @@ static NO_MEMORY: ContainerMemory = ContainerMemory {
     current: None,
     told_back_off: None,
     log_message: None,
+    ended: None,
 };
 
 impl Observed {
@@ -280,6 +286,31 @@ impl Observed {
     pub fn latest_in_sandbox<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
         let made = self.sandbox.as_ref().filter(|s| s.ready)?.created_at;
         self.latest(name).filter(|c| c.started_at >= made)
+    }
+
+    /// Reads off at `now` what happened on the wall clock and is counted from: later it may have been set.
+    pub fn note_times(&mut self, started: Option<Timestamp>, now: Now) {
+        if self.active_since.is_none() {
+            self.active_since = started.map(|started| now.steady_of(started));
+        }
+        let records = self.sandbox.iter().flat_map(|s| &s.containers).map(|c| c.name.as_str());
+        let names: BTreeSet<&str> = records.chain(self.containers.keys().map(String::as_str)).collect();
+        let ended = names.into_iter().filter_map(|name| {
+            let record = self.latest(name)?;
+            let exit = record.exit.as_ref()?;
+            let known = self.memory(name).ended.as_ref().is_some_and(|(id, _)| *id == record.id);
+            (!known).then(|| (name.to_string(), (record.id.clone(), now.steady_of(exit.finished_at))))
+        });
+        for (name, ended) in ended.collect::<Vec<_>>() {
+            self.memory_mut(&name).ended = Some(ended);
+        }
+    }
+
+    /// When an attempt has ended; none while it runs.
+    pub fn ended_at(&self, record: &ContainerRecord) -> Option<Timestamp> {
+        let exit = record.exit.as_ref()?;
+        let noted = self.memory(&record.name).ended.as_ref().filter(|(id, _)| *id == record.id);
+        Some(noted.map_or(exit.finished_at, |(_, at)| *at))
     }
 
     /// Whether the newest attempt runs.

@@ -139,7 +139,7 @@ impl Plan {
     }
 }
 
-/// Decides what to do for the pod at `now`.
+/// Decides what to do for the pod at `now`, on the steady clock.
 pub fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Timings) -> Plan {
     let mut plan = Plan::default();
     if let Some(stop) = whole_stop(pod, observed, now, &mut plan) {
@@ -205,7 +205,7 @@ fn whole_stop(pod: &Pod, observed: &Observed, now: Timestamp, plan: &mut Plan) -
         return None;
     }
     let active = spec::spec(pod).active_deadline_seconds?;
-    let started = pod.status.as_ref()?.start_time.as_ref()?.0;
+    let started = observed.active_since.or_else(|| Some(pod.status.as_ref()?.start_time.as_ref()?.0))?;
     let deadline = started.checked_add(SignedDuration::from_secs(active)).unwrap_or(Timestamp::MAX);
     if now >= deadline {
         let cause = StopCause::Failed {

@@ -1,7 +1,7 @@
 //! Probes: when each is due and what its results mean (POD-5).
 //!
-//! The state machines here are pure; [`check`] does the asking, and `early` that of a program that has just started. Thresholds, the startup gate and the
-//! initial results are those of Kubernetes' prober.
+//! The state machines here are pure; [`check`] does the asking, and `early` that of a program that has just started.
+//! Thresholds, the startup gate and the initial results are those of Kubernetes' prober. Times are the steady clock's.
 
 pub mod check;
 pub(super) mod early;

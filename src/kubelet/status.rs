@@ -9,12 +9,11 @@ mod phase;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
 
 use super::observed::{Observed, StopCause};
 use super::{plan, spec};
-use crate::base::clock::time;
+use crate::base::clock::{Now, time};
 use crate::object::config::Timings;
 use crate::object::resources::qos_class;
 pub(super) use containers::container_id;
@@ -33,15 +32,16 @@ pub enum Moment {
 pub fn compose_status(
     pod: &Pod,
     observed: &Observed,
-    now: Timestamp,
+    now: impl Into<Now>,
     timings: &Timings,
     moment: Moment,
 ) -> PodStatus {
+    let Now { wall, steady } = now.into();
     let old = pod.status.clone().unwrap_or_default();
     if moment == Moment::Now && plan::is_terminal(pod) && observed.sandbox.is_none() {
         return old;
     }
-    let mut status = containers::statuses(pod, observed, now, timings, moment);
+    let mut status = containers::statuses(pod, observed, steady, timings, moment);
     containers::shorten_messages(&mut status);
     let old_phase = old.phase.as_deref().map_or(Phase::Pending, Phase::read);
     let all_ended = !spec::all_containers(pod).any(|(_, c)| observed.runs(&c.name));
@@ -71,7 +71,7 @@ pub fn compose_status(
         containers::settle(pod, observed, &mut status);
     }
     status.phase = Some(phase.text().to_string());
-    status.conditions = Some(conditions::conditions(pod, &old, &status, observed, phase, now));
+    status.conditions = Some(conditions::conditions(pod, &old, &status, observed, phase, wall));
 
     status.host_ip = observed.host_ip.map(|ip| ip.to_string()).or_else(|| old.host_ip.clone());
     status.host_ips = status.host_ip.clone().map(|ip| vec![HostIP { ip }]);
@@ -79,7 +79,7 @@ pub fn compose_status(
     status.pod_ip =
         observed.ip.filter(|_| has_address).map(|ip| ip.to_string()).or_else(|| old.pod_ip.clone());
     status.pod_ips = status.pod_ip.clone().map(|ip| vec![PodIP { ip }]);
-    status.start_time = old.start_time.clone().or_else(|| Some(time(now)));
+    status.start_time = old.start_time.clone().or_else(|| Some(time(wall)));
     status.qos_class = old.qos_class.clone().or_else(|| Some(qos_class(pod).to_string()));
     status.observed_generation = pod.metadata.generation;
 

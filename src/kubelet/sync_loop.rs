@@ -124,7 +124,7 @@ impl Slot {
 
 /// How a pass ended.
 pub(super) enum PassEnd {
-    /// Look again then, or when something happens.
+    /// Look again then (on the steady clock), or when something happens.
     Wait(Option<jiff::Timestamp>),
     /// The pod is gone from the node.
     Removed,
@@ -368,7 +368,7 @@ impl Engine {
                 tracing::error!(pod = uid, "the pass over a pod panicked: {text}");
                 *state = PodState::new();
                 let again = self.timings.container_back_off_initial.0;
-                PassEnd::Wait(Some(crate::base::clock::saturating_after(self.clock.now(), again)))
+                PassEnd::Wait(Some(crate::base::clock::saturating_after(self.clock.steady(), again)))
             });
             let mut pods = self.pods.lock();
             let Some(slot) = pods.get_mut(&uid) else { return };
@@ -385,7 +385,7 @@ impl Engine {
                 }
                 PassEnd::Wait(_) if slot.inbox.has_news() => {}
                 PassEnd::Wait(at) => {
-                    let wait = at.map(|at| self.clock.monotonic() + until(self.clock.now(), at));
+                    let wait = at.map(|at| self.clock.monotonic() + until(self.clock.steady(), at));
                     self.wakes.set(&uid, wait);
                     slot.state = Some(state);
                     return;

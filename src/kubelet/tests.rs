@@ -7,6 +7,7 @@ mod image_pulls;
 mod registrations;
 mod resizes;
 mod silent_runtimes;
+mod stepped_clocks;
 
 use std::fmt::Write;
 

@@ -506,10 +506,8 @@ mod tests {
     #[test]
     fn an_empty_dir_is_its_groups_vol_1() {
         use std::os::unix::fs::MetadataExt;
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root gives files away");
-            return;
-        }
+        // Only root gives files away.
+        crate::needs::needs!(Root);
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("v");
         let volume: Volume =

@@ -32,7 +32,7 @@ use super::sync_loop::{Engine, Note, PassEnd, PodState, revision};
 use super::{spec, volumes};
 use crate::api::ApiError;
 use crate::base::backoff::BackoffPolicy;
-use crate::base::clock::saturating_after;
+use crate::base::clock::{saturating_after, until};
 use crate::object::{Revision, Shared};
 use crate::reconcile::{EventType, reference_to};
 pub(super) use retry::Retry;
@@ -75,8 +75,19 @@ fn after(result: Result<(), RuntimeError>) -> After {
 }
 
 impl Pass<'_> {
+    /// On the steady clock, as all deadlines are.
     fn now(&self) -> Timestamp {
-        self.engine.clock.now()
+        self.engine.clock.steady()
+    }
+
+    fn note_times(&mut self) {
+        let started = self.pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|at| at.0);
+        self.state.observed.note_times(started, self.engine.clock.both());
+    }
+
+    fn plan(&mut self) -> plan::Plan {
+        self.note_times();
+        plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings)
     }
 
     /// Does all that is to be done now.
@@ -90,8 +101,9 @@ impl Pass<'_> {
         if self.gone {
             self.stop_orphan();
         }
-        let mut wake = None;
+        let (mut wake, mut held) = (None, Vec::new());
         for _ in 0..ROUNDS {
+            held.clear();
             if self.state.stale
                 && let Err(error) = self.look().await
             {
@@ -106,7 +118,7 @@ impl Pass<'_> {
             self.find_memory();
             self.resize();
             self.refresh_volumes().await;
-            let plan = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
+            let plan = self.plan();
             wake = plan.next_wake;
             if plan.actions.is_empty() {
                 break;
@@ -119,25 +131,19 @@ impl Pass<'_> {
             let mut again = false;
             for action in plan.actions {
                 if let Some(until) = self.state.retry.waits(&action, self.engine.clock.monotonic()) {
-                    self.write_status(Moment::Now);
-                    return self.wait_until(until);
-                }
-                let after = self.execute(action.clone()).await;
-                if let After::Failed(text) = after {
-                    let until = self.try_later(action, text);
-                    self.write_status(Moment::Now);
-                    return self.wait_until(until);
-                }
-                self.state.retry.done(&action);
-                match after {
-                    After::Next | After::Failed(_) => {}
-                    After::Again => {
-                        again = true;
-                        break;
-                    }
-                    After::End(end) => return end,
+                    held.push(until);
+                    continue;
                 }
                 again = true;
+                match self.execute(action.clone()).await {
+                    After::Next => self.state.retry.done(&action),
+                    After::Again => {
+                        self.state.retry.done(&action);
+                        break;
+                    }
+                    After::Failed(text) => held.push(self.try_later(action, text)),
+                    After::End(end) => return end,
+                }
             }
             if !again || asks {
                 break;
@@ -149,23 +155,28 @@ impl Pass<'_> {
         self.free_address();
         if self.state.observed.shutdown {
             // Only now may it be known to have ended for good.
-            let last = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings);
-            if last.actions == [Action::Remove]
-                && let After::End(end) = self.remove().await
-            {
-                return end;
+            let last = self.plan();
+            let waits = self.state.retry.waits(&Action::Remove, self.engine.clock.monotonic());
+            if last.actions == [Action::Remove] && waits.is_none() {
+                match self.remove().await {
+                    After::End(end) => return end,
+                    After::Failed(text) => held.push(self.try_later(Action::Remove, text)),
+                    After::Next | After::Again => {}
+                }
             }
         }
         if spec::spec(&self.pod).active_deadline_seconds.is_some() {
             // The first status has the start time that the deadline counts from.
-            wake = plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings).next_wake;
+            wake = self.plan().next_wake;
         }
         if is_static(&self.pod) && self.engine.mirror_of(self.pod.uid()).object.is_none() {
             let again = saturating_after(self.now(), MIRROR_AGAIN);
             wake = Some(wake.map_or(again, |at| at.min(again)));
         }
         let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
-        PassEnd::Wait([wake, renewal].into_iter().flatten().min())
+        let renewal = renewal.map(|at| saturating_after(self.now(), until(self.engine.clock.now(), at)));
+        let held = held.into_iter().min().map(|at| self.steady_at(at));
+        PassEnd::Wait([wake, renewal, held].into_iter().flatten().min())
     }
 
     /// Remembers that an action failed; when it is done again, on the monotonic clock.
@@ -183,9 +194,9 @@ impl Pass<'_> {
         until
     }
 
-    fn wait_until(&self, at: Duration) -> PassEnd {
-        let wait = at.saturating_sub(self.engine.clock.monotonic());
-        PassEnd::Wait(Some(saturating_after(self.now(), wait)))
+    /// A moment of the monotonic clock on the steady one.
+    fn steady_at(&self, at: Duration) -> Timestamp {
+        saturating_after(self.now(), at.saturating_sub(self.engine.clock.monotonic()))
     }
 
     /// Asks the runtime what there is of the pod.
@@ -207,7 +218,7 @@ impl Pass<'_> {
                 self.state.memory = self.node.runtime.memory();
                 self.state.refresh = true;
             }
-            adopt(&self.pod, &mut self.state.observed, self.engine.clock.now());
+            adopt(&self.pod, &mut self.state.observed, self.engine.clock.both());
         }
         (self.state.stale, self.state.told, self.state.blind) = (false, None, None);
         self.read_log_messages().await;
@@ -314,7 +325,7 @@ impl Pass<'_> {
         match stop {
             // What already ends goes on ending, only sooner.
             Some(stop) if stop.cause != StopCause::Completed => {
-                if by_force || crate::base::clock::until(now, stop.deadline()) > left {
+                if by_force || until(now, stop.deadline()) > left {
                     (stop.began, stop.grace) = (now, left);
                 }
             }
@@ -330,7 +341,7 @@ impl Pass<'_> {
         match stop {
             Some(stop) if stop.cause == StopCause::Orphaned => {}
             Some(stop) if stop.cause == StopCause::Deleted => {
-                let left = crate::base::clock::until(now, stop.deadline()).min(small);
+                let left = until(now, stop.deadline()).min(small);
                 *stop = PodStop { cause: StopCause::Orphaned, began: now, grace: left };
             }
             _ => *stop = Some(PodStop { cause: StopCause::Orphaned, began: now, grace: small }),
@@ -347,7 +358,8 @@ impl Pass<'_> {
             self.write_mirror(moment);
             return;
         }
-        let (engine, now) = (self.engine, self.now());
+        self.note_times();
+        let (engine, now) = (self.engine, self.engine.clock.both());
         let compose =
             |pod: &Pod, pass: &Self| compose_status(pod, &pass.state.observed, now, &engine.timings, moment);
         if Some(compose(&self.pod, self)) == self.pod.status {

@@ -187,6 +187,7 @@ pub(super) use {clear_status, copy_spec, copy_status, same_spec};
 pub struct Object {
     body: Body,
     json: OnceLock<Bytes>,
+    size: OnceLock<usize>,
 }
 
 impl Object {
@@ -225,7 +226,7 @@ impl Object {
 
     /// Its metadata, for changing an object that is not stored yet.
     pub fn meta_mut(&mut self) -> &mut ObjectMeta {
-        self.json = OnceLock::new();
+        self.forget_encoding();
         self.body.meta_mut()
     }
 
@@ -241,19 +242,19 @@ impl Object {
 
     /// The typed value for changing an object that is not stored yet, when it is a `T`.
     pub fn get_mut<T: Typed>(&mut self) -> Option<&mut T> {
-        self.json = OnceLock::new();
+        self.forget_encoding();
         T::from_body_mut(&mut self.body)
     }
 
     /// Takes over the other version's status, where the kind has one.
     pub fn copy_status_from(&mut self, other: &Self) {
-        self.json = OnceLock::new();
+        self.forget_encoding();
         self.body.copy_status_from(&other.body);
     }
 
     /// Takes over the other version's spec (of a kind without one: everything but the metadata).
     pub fn copy_spec_from(&mut self, other: &Self) {
-        self.json = OnceLock::new();
+        self.forget_encoding();
         self.body.copy_spec_from(&other.body);
     }
 
@@ -264,7 +265,7 @@ impl Object {
 
     /// Forgets the status, where the kind has one.
     pub fn clear_status(&mut self) {
-        self.json = OnceLock::new();
+        self.forget_encoding();
         self.body.clear_status();
     }
 
@@ -309,14 +310,21 @@ impl Object {
         }
     }
 
-    /// How many bytes its JSON takes; nothing is kept or allocated for it.
+    /// How many bytes its JSON takes; counted once, without making it.
     pub fn size(&self) -> usize {
-        if let Some(json) = self.json.get() {
-            return json.len();
-        }
-        let mut counter = Counter(0);
-        self.body.write_json(&mut counter).expect("API types have string keys and finite numbers");
-        counter.0
+        *self.size.get_or_init(|| {
+            if let Some(json) = self.json.get() {
+                return json.len();
+            }
+            let mut counter = Counter(0);
+            self.body.write_json(&mut counter).expect("API types have string keys and finite numbers");
+            counter.0
+        })
+    }
+
+    /// It is about to change.
+    fn forget_encoding(&mut self) {
+        (self.json, self.size) = (OnceLock::new(), OnceLock::new());
     }
 
     /// Its JSON as a value, for patching and for reading fields by path.
@@ -341,7 +349,7 @@ impl std::io::Write for Counter {
 
 impl From<Body> for Object {
     fn from(body: Body) -> Self {
-        Self { body, json: OnceLock::new() }
+        Self { body, json: OnceLock::new(), size: OnceLock::new() }
     }
 }
 

@@ -142,6 +142,15 @@ timings! {
     http_request = Seconds::new(60);
 }
 
+/// How much of something the cluster takes; what is beyond is refused with the reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Limits {
+    /// Pods that have not ended; 0 = no limit, none = 1 000 and twice the pods that the nodes may run. Each costs
+    /// memory in the control plane, whether it ever runs or not.
+    pub active_pods: Option<usize>,
+}
+
 /// How fast the pods of silent nodes are driven away: kube-controller-manager's flags of the same names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]

@@ -50,7 +50,13 @@ pub struct Revision(pub u64);
 impl Revision {
     /// The revision an object was stored at; 0 when it never was.
     pub fn of(meta: &ObjectMeta) -> Self {
-        Self(meta.resource_version.as_deref().and_then(|v| v.parse().ok()).unwrap_or(0))
+        meta.resource_version.as_deref().and_then(Self::parse).unwrap_or_default()
+    }
+
+    /// A resource version as clients write it: digits, nothing else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        if digits { text.parse().ok().map(Self) } else { None }
     }
 
     /// The following revision.

@@ -159,25 +159,65 @@ pub struct FieldRequirement {
     pub equal: bool,
 }
 
-/// The query form of a field selector: `status.phase!=Running,spec.nodeName=n1`.
+/// The query form of a field selector: `status.phase!=Running,spec.nodeName=n1`. A backslash before a comma, an equals
+/// sign or a backslash makes it part of the value; elsewhere in a value they are refused.
 pub fn parse_fields(text: &str) -> Result<Vec<FieldRequirement>, SelectorError> {
-    text.split(',')
+    terms(text)
+        .into_iter()
         .filter(|term| !term.trim().is_empty())
         .map(|term| {
-            let (path, value, equal) = if let Some((path, value)) = term.split_once("!=") {
-                (path, value, false)
-            } else if let Some((path, value)) = term.split_once("==") {
-                (path, value, true)
-            } else if let Some((path, value)) = term.split_once('=') {
-                (path, value, true)
-            } else {
+            // The leftmost sign, whatever the value holds.
+            let signs = |at: usize| ["!=", "==", "="].into_iter().find(|sign| term[at..].starts_with(sign));
+            let found = term.char_indices().find_map(|(at, _)| Some((at, signs(at)?)));
+            let Some((at, sign)) = found else {
                 return Err(SelectorError::Requirement(format!(
                     "invalid selector: '{text}'; can't understand '{term}'"
                 )));
             };
-            Ok(FieldRequirement { path: path.trim().into(), value: value.trim().into(), equal })
+            let value = unescaped(term[at + sign.len()..].trim())?;
+            Ok(FieldRequirement { path: term[..at].trim().into(), value, equal: sign != "!=" })
         })
         .collect()
+}
+
+/// Cuts at commas that no backslash stands before.
+fn terms(text: &str) -> Vec<&str> {
+    let (mut terms, mut begin, mut escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                terms.push(&text[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    terms.push(&text[begin..]);
+    terms
+}
+
+/// A field's value as it was before it was escaped.
+fn unescaped(text: &str) -> Result<String, SelectorError> {
+    let bad = |what: String| SelectorError::Requirement(format!("invalid field selector: {what}"));
+    let mut value = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        value.push(match c {
+            '\\' => match rest.next() {
+                Some(c @ ('\\' | ',' | '=')) => c,
+                other => {
+                    let sequence: String = std::iter::once('\\').chain(other).collect();
+                    return Err(bad(format!("invalid escape sequence: {sequence}")));
+                }
+            },
+            // As Go prints a rune.
+            ',' | '=' => return Err(bad(format!("unescaped character in value: {}", u32::from(c)))),
+            c => c,
+        });
+    }
+    Ok(value)
 }
 
 mod parse {
@@ -384,6 +424,24 @@ mod tests {
         assert_eq!((parsed[0].equal, parsed[0].path.as_str()), (true, "spec.nodeName"));
         assert_eq!((parsed[1].equal, parsed[1].value.as_str()), (false, "Failed"));
         assert!(parse_fields("nonsense").is_err());
+    }
+
+    /// Found by the fuzz target `selector`: the leftmost sign divides, and a value may hold escaped commas and signs
+    /// (`fields.ParseSelector` of apimachinery).
+    #[test]
+    fn a_field_selectors_leftmost_sign_divides_and_values_are_unescaped_api_2() {
+        let parsed = parse_fields(r"a=b\=\=c\,d\\,e!=f\=g").unwrap();
+        let parsed: Vec<_> = parsed.iter().map(|r| (r.path.as_str(), r.value.as_str(), r.equal)).collect();
+        assert_eq!(parsed, [("a", r"b==c,d\", true), ("e", "f=g", false)]);
+        for (text, message) in [
+            ("a=b==c", "invalid field selector: unescaped character in value: 61"),
+            ("a = ==b", "invalid field selector: unescaped character in value: 61"),
+            (r"a=\b", r"invalid field selector: invalid escape sequence: \b"),
+            (r"a=b\", r"invalid field selector: invalid escape sequence: \"),
+        ] {
+            let error = parse_fields(text).unwrap_err().to_string();
+            assert!(error.ends_with(message), "{text}: {error}");
+        }
     }
 
     proptest! {

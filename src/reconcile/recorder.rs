@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::correlator::{About, Admitted, Correlator, Said};
 use crate::api::{Api, ApiError};
+use crate::base::quote::printable;
 use crate::object::{Key, Object};
 
 /// Whether an event is good to know or wants attention.
@@ -45,8 +46,9 @@ struct Inner {
     turn: AtomicU64,
 }
 
-/// Kubernetes keeps 1 KiB of a message.
-fn shortened(mut message: String) -> String {
+/// Kubernetes keeps 1 KiB of a message. What others wrote stands in it, and may not drive a terminal (SEC-3).
+fn shortened(message: &str) -> String {
+    let mut message = printable(message).into_owned();
     let end = message.floor_char_boundary(1024);
     message.truncate(end);
     message
@@ -108,11 +110,11 @@ impl Recorder {
             field_path: about.field_path.clone(),
             type_,
             reason: reason.into(),
-            message: shortened(message),
+            message: shortened(&message),
         };
         let now = self.inner.api.clock().monotonic();
         let Some(mut admitted) = self.inner.correlator.lock().admit(said, now) else { return };
-        admitted.message = shortened(admitted.message);
+        admitted.message = shortened(&admitted.message);
         let again = admitted.told.as_ref().map(|key| self.count_again(key, &admitted.message));
         let outcome = match again {
             Some(Ok(())) => Ok(()),

@@ -212,7 +212,11 @@ fn take_in(inner: &Inner, core: &mut Core, kind: ChangeKind, object: &Arc<Object
                 &inner.api,
                 &inner.recorder,
                 &gated.pod,
-                NotScheduled::SchedulingGated,
+                if gated.pod.is_gated() {
+                    NotScheduled::SchedulingGated
+                } else {
+                    NotScheduled::Unschedulable
+                },
                 gated.message,
                 &Room::Unchanged,
             );

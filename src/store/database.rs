@@ -56,7 +56,7 @@ impl Database {
         // Files that no version of it has written make the database panic in places.
         let opened = std::panic::catch_unwind(|| Self::try_open(directory));
         match opened {
-            Ok(opened) => opened.map_err(failure),
+            Ok(opened) => opened.map_err(|error| failure(&error)),
             Err(panic) => Err(Failure::Damaged(crate::base::task::panic_text(panic.as_ref()))),
         }
     }
@@ -127,10 +127,10 @@ impl Database {
         for (object, _) in objects {
             let mut text = Vec::new();
             object.write_json(&mut text);
-            batch.insert(&self.objects, record_key(object.kind(), &object.key()), text);
+            batch.insert(&self.objects, record_key(object.kind(), &object.key()), text.as_slice());
         }
         batch.insert(&self.meta, REVISION_KEY, revision.0.to_be_bytes());
-        batch.commit().map_err(failure)
+        batch.commit().map_err(|error| failure(&error))
     }
 }
 
@@ -164,13 +164,13 @@ fn io_error(error: &fjall::Error) -> Option<&std::io::Error> {
     None
 }
 
-fn failure(error: fjall::Error) -> Failure {
+fn failure(error: &fjall::Error) -> Failure {
     use std::io::ErrorKind::{InvalidData, InvalidInput, NotFound, Other, UnexpectedEof};
-    let refused = match io_error(&error) {
+    let refused = match io_error(error) {
         Some(io) => !matches!(io.kind(), InvalidData | InvalidInput | NotFound | Other | UnexpectedEof),
         None => matches!(error, fjall::Error::Locked | fjall::Error::Poisoned),
     };
-    if refused { Failure::Refused(told(&error)) } else { Failure::Damaged(explained(&error)) }
+    if refused { Failure::Refused(told(error)) } else { Failure::Damaged(explained(error)) }
 }
 
 /// What the database's own words mean.

@@ -99,8 +99,8 @@ fn read(directory: &Path, recorded: Recorded) -> Result<(Database, Content), Bro
     })?;
     let content = database.read();
     let readable = checkpoint_of(&content);
-    let what = match (content.unreadable.first(), recorded) {
-        (Some(what), _) => what.clone(),
+    let what = match (content.unreadable.first().cloned(), recorded) {
+        (Some(what), _) => what,
         (None, Recorded::Known(known)) if known.may_become(&readable) => return Ok((database, content)),
         (None, Recorded::Known(known)) if readable.revision < known.revision => "its end is missing".into(),
         (None, Recorded::Known(_)) => "objects are missing or older than they were".into(),

@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use k8s_openapi::api::core::v1::ConfigMap;
 use rustix::process::Signal;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{Guarded, Home, Instance, wait_for};
+use crate::needs::{Need, lacks, mounts, needs, own_mounts};
 
 /// What a command that ends by itself said.
 struct Said {
@@ -137,6 +138,7 @@ fn a_start_that_cannot_be_says_why_and_exits_1_cli_2_cli_6_api_1() {
 
 #[test]
 fn a_busy_default_port_means_another_one_cli_2() {
+    needs!(Kubectl);
     // Held by this test, or by a cluster that runs on this machine.
     let _held = std::net::TcpListener::bind("127.0.0.1:6443");
     let home = Home::new();
@@ -256,6 +258,7 @@ async fn a_revision_that_cannot_be_had_is_told_as_kubernetes_tells_it_api_4() {
 
 #[test]
 fn a_program_that_is_not_there_is_a_start_error_with_its_name() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     instance.kubectl(&["run", "lost", "--image=busybox", "--", "no-such-program"]);
@@ -274,6 +277,7 @@ fn a_program_that_is_not_there_is_a_start_error_with_its_name() {
 
 #[test]
 fn hollow_nodes_alone_become_ready_and_run_pods_node_7() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "5"]);
     instance.kubectl(&["create", "deployment", "web", "--image=nginx:1.7.9", "--replicas=7"]);
@@ -284,17 +288,13 @@ fn hollow_nodes_alone_become_ready_and_run_pods_node_7() {
 #[test]
 fn a_signal_during_the_start_ends_it_cleanly_cli_5() {
     let home = Home::new();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_podium"))
-        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-        .arg(home.data_dir())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_podium"));
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(home.data_dir());
+    let mut child = Guarded::spawn(serve.stdin(Stdio::null()).stdout(Stdio::null()));
     // The lock is taken after the signals are.
     wait_for("the data directory", || home.data_dir().join("lock").exists().then_some(()));
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
-    let status = wait_for("the end", || child.try_wait().unwrap());
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child.0), Signal::TERM).unwrap();
+    let status = wait_for("the end", || child.0.try_wait().unwrap());
     assert_eq!(status.code(), Some(0));
     // Nothing that it started holds the directory.
     home.start(&[]).stop();
@@ -368,9 +368,12 @@ impl Written {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
+    needs!(Kubectl);
+    if lacks(Need::Mounts, mounts()) {
+        return;
+    }
     let home = Home::new();
     // A small file system of its own, in a mount namespace that is gone with the process.
-    let user = if rustix::process::geteuid().is_root() { "--mount" } else { "-rm" };
     let place = home.path("small");
     std::fs::create_dir(&place).unwrap();
     let script = "mount -t tmpfs -o size=48m small \"$1\" && exec \"$0\" serve --nodes 0 --listen 127.0.0.1:0 \
@@ -378,7 +381,8 @@ async fn a_full_disk_refuses_writes_loses_none_and_heals_safe_2() {
     let kubeconfig = home.path("kubeconfig");
     let instance = Home::start_command(
         Command::new("unshare")
-            .args([user, "sh", "-c", script, env!("CARGO_BIN_EXE_podium")])
+            .args(own_mounts())
+            .args(["sh", "-c", script, env!("CARGO_BIN_EXE_podium")])
             .args([&place, &kubeconfig]),
         &kubeconfig,
     );

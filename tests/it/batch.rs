@@ -1,6 +1,7 @@
 //! Jobs and CronJobs of real processes with an unmodified kubectl (JOB-1, CJ-1, INIT-3).
 
 use crate::instance::{Home, wait_for};
+use crate::needs::needs;
 
 const SWEEP: &str = r#"
 apiVersion: batch/v1
@@ -32,6 +33,7 @@ spec:
 
 #[test]
 fn kubectl_makes_watches_and_removes_jobs_job_1_cj_1() {
+    needs!(Kubectl);
     let home = Home::new();
     let manifest = home.path("jobs.yaml");
     std::fs::write(&manifest, SWEEP).unwrap();

@@ -25,3 +25,36 @@ fn a_bench_prints_each_figure_beside_another_perf_1() {
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left");
     assert_eq!(bench("nonsense").status.code(), Some(2));
 }
+
+/// RELIABILITY-FOUND 14: the soak does all it says, prints a row a sample and its verdict, and leaves nothing.
+#[test]
+fn a_soak_prints_what_is_taken_and_whether_it_grew_perf_1() {
+    let home = Home::new();
+    let temporary = home.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_podium"));
+    command.args(["bench", "soak", "--minutes", "0.1"]).env("TMPDIR", &temporary);
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    // So short a run may end before all caches are filled: either verdict is one.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{text}{told}");
+    let mut lines = text.lines();
+    assert!(lines.next().unwrap().contains("serve MiB  hosts MiB  descriptors  threads"), "{text}");
+    let rows: Vec<Vec<f64>> =
+        lines.map_while(|line| line.split_whitespace().map(|field| field.parse().ok()).collect()).collect();
+    // How many there are is the machine's: each takes time itself.
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.len() == 8), "{text}");
+    assert!(rows.windows(2).all(|pair| pair[0][7] <= pair[1][7]), "revisions are given out: {text}");
+    for done in ["events", "configmap updates"] {
+        let (before, _) = text.split_once(&format!(" {done} (")).expect(done);
+        assert_ne!(before.rsplit([' ', '\n']).next(), Some("0"), "{done}: {text}");
+    }
+    let verdicts: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("flat  ") || line.starts_with("GREW  ")).collect();
+    assert_eq!(verdicts.len(), 4, "{text}{told}");
+    assert_eq!(output.status.success(), verdicts.iter().all(|line| line.starts_with("flat")), "{told}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left");
+    let none = Command::new(env!("CARGO_BIN_EXE_podium")).args(["bench", "soak", "--minutes", "0"]).output();
+    assert_eq!(none.unwrap().status.code(), Some(2));
+}

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ListParams, PostParams};
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::{Need, lacks};
 
 fn named(name: &str) -> ConfigMap {
     ConfigMap {
@@ -86,11 +87,10 @@ async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
 async fn what_was_read_before_kill_9_is_there_after_it() {
     let home = Home::new();
     let instance = home.start(&["--nodes", "0"]);
-    let Some(tracer) = slow_disk(instance.pid()) else {
-        eprintln!("skipped: strace cannot trace here");
-        instance.stop();
-        return;
-    };
+    let tracer = slow_disk(instance.pid());
+    if lacks(Need::Strace, tracer.is_some()) {
+        return instance.stop();
+    }
     let client = instance.client().await;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
     let writing = tokio::spawn(async move { maps.create(&PostParams::default(), &named("mine")).await });

@@ -12,6 +12,7 @@ use podium::console::message::{Data, Message, ScreenId};
 use podium::console::resource::{ObjectRef, Watched};
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
 
 /// A daemon, two pods that a budget keeps, one with data, and one that nobody would replace.
 const WORK: &str = r"
@@ -93,6 +94,7 @@ async fn console_drain(instance: &Instance, node: &str, options: Options) -> (Ve
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "2"]);
     let (one, two) = ("hollow-00001", "hollow-00002");

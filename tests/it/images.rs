@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use tar::{Builder, EntryType, Header};
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::{Need, lacks, needs};
 
 /// A layer in the making.
 struct Layer(Builder<Vec<u8>>);
@@ -126,14 +127,14 @@ echo "hostname: $(cat /etc/hostname)"; read first < /proc/self/comm && echo "pro
 
 #[test]
 fn a_loaded_image_runs_in_its_own_root_img_3() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--nodes", "1"]);
     load(&home);
     let node = instance.kubectl(&["get", "nodes", "-o", "jsonpath={.items[0].metadata.annotations}"]);
-    if node.contains(r#""podium.dev/namespaces":"none""#) {
-        eprintln!("SKIPPED: no namespaces are allowed here; the refusal is tested elsewhere");
-        instance.stop();
-        return;
+    if lacks(Need::Namespaces, !node.contains(r#""podium.dev/namespaces":"none""#)) {
+        // The refusal is tested elsewhere.
+        return instance.stop();
     }
     let map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"key": "value"}});
@@ -191,6 +192,7 @@ fn a_loaded_image_runs_in_its_own_root_img_3() {
 
 #[test]
 fn without_namespaces_a_loaded_image_says_why_it_cannot_run_img_3() {
+    needs!(Kubectl);
     let home = Home::new();
     std::fs::write(home.path("config.yaml"), "namespaces: false\n").unwrap();
     let config = home.path("config.yaml");

@@ -11,14 +11,46 @@ use rustix::process::{Pid, Signal, kill_process};
 /// How long a test waits for anything before it fails.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
+/// A temporary directory in which node hosts run. They outlive their control plane on purpose; those of a test that
+/// failed end here, and their containers with them.
+pub(crate) struct HostDirectory(tempfile::TempDir);
+
+impl HostDirectory {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for HostDirectory {
+    /// Never panics: the test may be unwinding.
+    fn drop(&mut self) {
+        let mut state = b"node-host\0--state\0".to_vec();
+        let path = self.path().canonicalize().unwrap_or_else(|_| self.path().to_path_buf());
+        state.extend_from_slice(path.as_os_str().as_encoded_bytes());
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let is_ours = command.windows(state.len()).any(|part| part == state);
+            if let Some(pid) = Pid::from_raw(pid).filter(|_| is_ours) {
+                // It may be gone by now.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
 /// A data directory that several instances may follow each other on.
 pub(crate) struct Home {
-    directory: tempfile::TempDir,
+    directory: HostDirectory,
 }
 
 impl Home {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self { directory: HostDirectory::new() }
     }
 
     /// One that every user may write.
@@ -58,9 +90,26 @@ impl Home {
     }
 }
 
+/// A child that does not outlive its test: killed and waited for when dropped, also while a failed test unwinds.
+pub(crate) struct Guarded(pub(crate) Child);
+
+impl Guarded {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// One process, killed when dropped.
 pub(crate) struct Instance {
-    child: Child,
+    child: Guarded,
     pub(crate) ready_line: String,
     kubeconfig: PathBuf,
 }
@@ -74,16 +123,16 @@ impl Instance {
 
     fn spawn(command: &mut Command, kubeconfig: PathBuf) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().unwrap();
+        let mut child = Guarded::spawn(command);
         let mut ready_line = String::new();
-        let stdout = child.stdout.take().unwrap();
+        let stdout = child.0.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut ready_line).unwrap();
         assert!(ready_line.starts_with("ready https://127.0.0.1:"), "{ready_line:?}");
         Self { child, ready_line, kubeconfig }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {
@@ -108,14 +157,14 @@ impl Instance {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        kill_process(Pid::from_child(&self.child.0), signal).unwrap();
     }
 
     /// Waits for the process to end and returns its exit code; -1 when a signal ended it.
     pub(crate) fn wait(&mut self) -> i32 {
         let start = Instant::now();
         loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
+            if let Some(status) = self.child.0.try_wait().unwrap() {
                 return status.code().unwrap_or(-1);
             }
             assert!(start.elapsed() < PATIENCE, "the process does not end");
@@ -158,14 +207,7 @@ impl Instance {
             .args(arguments)
             .stdin(Stdio::null())
             .output()
-            .expect("kubectl is on the PATH (.ci/run installs it)")
-    }
-}
-
-impl Drop for Instance {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+            .expect("kubectl is on the PATH; a test that needs it begins with `needs!(Kubectl)`")
     }
 }
 

@@ -15,7 +15,8 @@ use kube::Api;
 use kube::runtime::watcher;
 use serde_json::Value;
 
-use crate::instance::{Home, Instance, wait_for};
+use crate::instance::{Guarded, Home, Instance, wait_for};
+use crate::needs::needs;
 
 const WEB: &str = r"
 apiVersion: apps/v1
@@ -117,6 +118,7 @@ impl Drop for Bounds {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn roll_out_break_undo_scale_drain_and_debug() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral"]);
     let manifest = home.path("web.yaml");
@@ -194,22 +196,17 @@ fn streams(instance: &Instance) {
     assert_eq!(failed.status.code(), Some(7));
 
     let ip = json(instance, &["get", "pod", &pod])["status"]["podIP"].as_str().unwrap().to_string();
-    let mut follower = Command::new("kubectl")
-        .arg("--kubeconfig")
-        .arg(instance.kubeconfig())
-        .args(["logs", "-f", &pod])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut follow = Command::new("kubectl");
+    follow.arg("--kubeconfig").arg(instance.kubeconfig()).args(["logs", "-f", &pod]);
+    let mut follower = Guarded::spawn(follow.stdout(std::process::Stdio::piped()));
     get(&ip);
-    let mut log = std::io::BufReader::new(follower.stdout.take().unwrap());
+    let mut log = std::io::BufReader::new(follower.0.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("GET / HTTP/1.1") {
         line.clear();
         assert!(std::io::BufRead::read_line(&mut log, &mut line).unwrap() > 0, "the log ended");
     }
-    follower.kill().unwrap();
-    follower.wait().unwrap();
+    drop(follower);
 
     instance.kubectl(&[
         "debug",

@@ -80,3 +80,49 @@ fn every_file_says_what_it_is_for() {
         files.iter().filter(|f| !std::fs::read_to_string(f).unwrap().starts_with("//!")).collect();
     assert!(silent.is_empty(), "{silent:?}");
 }
+
+/// Names of functions in a text, each with its text.
+fn functions(text: &str) -> Vec<(&str, &str)> {
+    let head = regex::Regex::new(r"(?m)^\s*(?:pub(?:\([a-z]+\))? )?(?:async )?fn (\w+)").unwrap();
+    let found: Vec<_> = head.captures_iter(text).map(|c| c.get(1).unwrap()).collect();
+    let ends = found.iter().skip(1).map(regex::Match::start).chain([text.len()]);
+    found.iter().zip(ends).map(|(name, end)| (name.as_str(), &text[name.end()..end])).collect()
+}
+
+/// A test that runs kubectl, itself or by a function of its file, begins with `needs!(Kubectl)`: it would fail on a
+/// machine without, instead of being counted.
+#[test]
+fn every_test_that_runs_kubectl_says_so() {
+    let test = regex::Regex::new(r"#\[(?:tokio::)?test[^\n]*\]\s*(?:async )?fn (\w+)").unwrap();
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"), &mut files);
+    let mut silent = Vec::new();
+    for file in files.iter().filter(|file| !file.ends_with("instance.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let functions = functions(&text);
+        let mut running: Vec<&str> = Vec::new();
+        // Who runs it, then who calls one of those, until nobody is new.
+        loop {
+            let runs = |body: &str| {
+                let calls = |name: &&str| body.contains(&format!("{name}("));
+                body.contains(".kubectl(") || body.contains(".kubectl_output(") || running.iter().any(calls)
+            };
+            let new: Vec<&str> = functions
+                .iter()
+                .filter(|(name, body)| !running.contains(name) && runs(body))
+                .map(|(name, _)| *name)
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            running.extend(new);
+        }
+        for name in test.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()) {
+            let says = |(known, body): &(&str, &str)| *known == name && body.contains("needs!(Kubectl)");
+            if running.contains(&name) && !functions.iter().any(says) {
+                silent.push(format!("{}: {name}", file.display()));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
 
 fn apply(instance: &Instance, home: &Home, manifest: &Value) {
     let path = home.path("manifest.json");
@@ -25,6 +26,7 @@ fn line(text: &str, start: &str) -> String {
 
 #[tokio::test]
 async fn kubectl_knows_quotas_presets_and_autoscalers_of_both_versions_api_6() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
     quotas(&instance, &home);

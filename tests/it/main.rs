@@ -4,6 +4,7 @@
 mod bad_input;
 mod batch;
 mod bench;
+mod closing_lines;
 mod connections;
 mod console;
 mod controllers;
@@ -17,6 +18,7 @@ mod instance;
 mod kubectl;
 mod layers;
 mod limits;
+mod needs;
 mod network;
 mod node_set;
 mod ordinary_user;

@@ -3,6 +3,7 @@
 use rustix::process::Signal;
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
 
 /// The numbers of seconds that programs sleep whose words end so.
 fn sleepers(mark: &str) -> usize {
@@ -61,6 +62,7 @@ fn events(instance: &Instance, reason: &str) -> String {
 /// mistake changes nothing.
 #[test]
 fn the_config_files_nodes_come_and_go_while_the_cluster_runs_node_6() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(1));
     let config = home.path("config.yaml");
     let write = |nodes: &str| {
@@ -121,6 +123,7 @@ const ASKED: &str = "apiVersion: v1\nkind: Node\nmetadata:\n  name: extra\n  lab
 /// NODE-6, NODE-5, SAFE-7: a Node object that asks to be run is a node until it is deleted, restarts included.
 #[test]
 fn a_node_object_that_asks_to_be_run_is_a_node_until_it_is_deleted_node_6_node_5() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(2));
     let mut instance = home.start(&["--nodes", "1"]);
     apply(&home, &instance, "foreign.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: foreign}\n");

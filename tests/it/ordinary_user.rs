@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::{Need, lacks, needs};
 
 /// A web server whose probes and hook speak of port 80 by number and by name.
 const WEB: &str = r"
@@ -63,6 +64,7 @@ fn check_web(home: &Home, instance: &Instance, port: u16) {
 
 #[test]
 fn where_low_ports_are_roots_a_pods_port_is_served_8000_higher_net_1_pod_5() {
+    needs!(Kubectl);
     let home = Home::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "unprivilegedPortStart: 1024\n").unwrap();
@@ -76,10 +78,9 @@ fn where_low_ports_are_roots_a_pods_port_is_served_8000_higher_net_1_pod_5() {
 /// Whether this machine lets anybody make user namespaces is tried both ways by `namespaces` of the config.
 #[test]
 fn the_tour_works_as_an_ordinary_user_net_4() {
-    if !rustix::process::geteuid().is_root() {
-        // Then every other test is this one.
-        return;
-    }
+    needs!(Kubectl);
+    // Whoever is not root runs every other test as an ordinary user.
+    needs!(Root);
     for namespaces in [true, false] {
         let home = Home::for_everyone();
         let config = home.path("config.yaml");
@@ -109,6 +110,9 @@ fn the_tour_works_as_an_ordinary_user_net_4() {
         let isolation = instance.kubectl(&["get", "nodes", "-o", isolation]);
         // A machine may forbid user namespaces; the tour must work there too.
         assert!(isolation == "processes" || (namespaces && isolation == "user-namespace"), "{isolation}");
+        if namespaces {
+            lacks(Need::UserNamespaces, isolation == "user-namespace");
+        }
         instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
         instance.kubectl(&["set", "image", "deploy/web", "nginx=nginx:1.9.1"]);
         instance.kubectl(&["rollout", "status", "deploy/web", "--timeout=60s"]);
@@ -124,9 +128,8 @@ fn the_tour_works_as_an_ordinary_user_net_4() {
 
 #[test]
 fn a_container_of_another_user_may_bind_port_80_where_the_node_may_pod_16() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
+    needs!(Kubectl);
+    needs!(Root);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let user = r#"{"spec": {"securityContext": {"runAsUser": 65534, "runAsGroup": 65534}}}"#;

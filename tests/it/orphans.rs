@@ -1,6 +1,6 @@
 //! Node hosts that nobody needs any more: they end by themselves, are listed, and can be ended (CLI-2, SAFE-7).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -14,7 +14,7 @@ fn data_dir(home: &Home) -> PathBuf {
     home.data_dir().canonicalize().unwrap_or_else(|_| home.data_dir())
 }
 
-fn hosts_of(directory: &PathBuf) -> Vec<RunningHost> {
+fn hosts_of(directory: &Path) -> Vec<RunningHost> {
     running_hosts().into_iter().filter(|host| host.data_dir() == directory).collect()
 }
 

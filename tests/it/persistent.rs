@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::{Need, lacks, needs};
 
 fn apply(home: &Home, instance: &Instance, manifest: &str) {
     let file = home.path("manifest.yaml");
@@ -34,6 +35,7 @@ fn lines(file: &std::path::Path) -> usize {
 /// The example of the Kubernetes task page: a volume and a claim by hand, a web server that shows them.
 #[test]
 fn a_web_server_shows_a_volume_made_by_hand_vol_2() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let place = home.path("mnt-data");
@@ -91,9 +93,9 @@ spec:
     let script = "cat /part/file; touch /part/new || echo refused";
     let seen = instance.kubectl(&["exec", "task-pv-pod", "-c", "reader", "--", "sh", "-c", script]);
     assert!(seen.starts_with("seen"), "{seen}");
-    if json(&instance, &["get", "node", "node-1"])["metadata"]["annotations"]["podium.dev/namespaces"]
-        != "none"
-    {
+    let node = json(&instance, &["get", "node", "node-1"]);
+    let namespaces = node["metadata"]["annotations"]["podium.dev/namespaces"] != "none";
+    if !lacks(Need::Namespaces, namespaces) {
         assert!(seen.contains("refused"), "{seen}");
     }
     let claims = instance.kubectl(&["get", "pvc", "--no-headers"]);
@@ -116,6 +118,7 @@ spec:
 /// A claim of the default class: made with its first pod, kept for the next and over a restart, gone with the claim.
 #[test]
 fn what_a_deployment_writes_outlives_its_pods_vol_2() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--nodes", "2"]);
     apply(

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
 
 fn apply(home: &Home, instance: &Instance, manifest: &str) {
     let file = home.path("manifest.yaml");
@@ -27,6 +28,7 @@ fn get(address: &str) -> Option<String> {
 /// API-FOUND 22 and 29, CONFORMANCE-FOUND "report termination message from log output" and "same hostPort but different hostIP".
 #[test]
 fn the_edges_of_pods_are_as_on_any_cluster() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let port = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port();

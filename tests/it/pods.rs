@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
 
 /// Looks often, so that nobody waits for the next look.
 const CONFIG: &str = "timings: {metricsResolution: 0.3, evictionCheck: 0.3, staticPodCheck: 0.3}\n";
@@ -43,6 +44,7 @@ fn refused(instance: &Instance, arguments: &[&str]) -> String {
 /// POD-12, SA-1: `kubectl top` without changes, and a token that authenticates until its pod is gone.
 #[test]
 fn pods_are_measured_and_have_an_identity() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = start(&home);
     instance.kubectl(&["create", "serviceaccount", "robot"]);
@@ -108,6 +110,7 @@ fn pods_are_measured_and_have_an_identity() {
 /// VOL-1: what a running process sees in its volumes follows the API, whole; what is optional may come later.
 #[test]
 fn volumes_follow_the_api_under_a_running_process() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = start(&home);
     instance.kubectl(&["create", "configmap", "settings", "--from-literal=a=1", "--from-literal=b=1"]);
@@ -168,6 +171,7 @@ spec:
 /// POD-4, POD-1: a slice of the restart table, with real exits.
 #[test]
 fn restart_policies_on_processes() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = start(&home);
     let pod = |name: &str, policy: &str, scripts: &[&str]| {
@@ -230,6 +234,7 @@ fn restart_policies_on_processes() {
 /// POD-5, POD-6, POD-7, VOL-1: what hangs does not hold the pod, and who takes too much room goes.
 #[test]
 fn what_hangs_or_overflows_ends() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = start(&home);
     apply(
@@ -309,6 +314,7 @@ spec:
 /// POD-15: a directory of manifests is all a static pod needs.
 #[test]
 fn static_pods_come_from_a_directory() {
+    needs!(Kubectl);
     let home = Home::new();
     let config = home.path("config.yaml");
     let manifests = home.path("manifests");

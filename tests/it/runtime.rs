@@ -5,7 +5,7 @@ mod faults;
 mod hung;
 mod life;
 mod limits;
-mod node;
+pub(crate) mod node;
 mod sandbox;
 mod sessions;
 mod volumes;

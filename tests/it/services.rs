@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
 
 /// The example of the Kubernetes documentation, with names of one pod's own namespace.
 const WAITING: &str = r#"
@@ -48,6 +49,7 @@ fn output(instance: &Instance, path: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn init_containers_wait_for_names_and_run_once_the_services_exist_init_1_net_3() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "1"]);
     let pod = home.path("pod.yaml");
@@ -109,6 +111,7 @@ fn get(address: &str) -> std::io::Result<String> {
 
 #[test]
 fn no_request_fails_while_the_pods_are_replaced_svc_1_net_2() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "2"]);
     let manifest = home.path("web.yaml");
@@ -172,6 +175,7 @@ spec: {ports: [{port: 80}]}
 
 #[test]
 fn services_have_names_and_ports_where_low_ports_are_not_to_be_had_net_1_net_3() {
+    needs!(Kubectl);
     let home = Home::new();
     let config = home.path("config.yaml");
     std::fs::write(&config, "unprivilegedPortStart: 1024\n").unwrap();

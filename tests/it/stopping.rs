@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rustix::process::{Pid, Signal};
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
 
 /// Programs that have each put a child into a session of its own.
 const SLEEPERS: &str = r#"
@@ -66,6 +67,7 @@ fn restarts(instance: &Instance) -> String {
 
 #[test]
 fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() {
+    needs!(Kubectl);
     for (number, signal) in [Signal::TERM, Signal::HUP].into_iter().enumerate() {
         let (home, mark) = (Home::new(), mark(number as u32));
         let mut instance = home.start(&[]);
@@ -84,6 +86,7 @@ fn a_stop_leaves_no_process_and_the_next_start_brings_the_workload_back_cli_5() 
 
 #[test]
 fn after_kill_9_the_next_start_finds_the_same_processes_safe_3_safe_7() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(5));
     let instance = home.start(&[]);
     apply_many(&home, &instance, &mark, 50);
@@ -114,6 +117,7 @@ fn host_pid(home: &Home, node: &str) -> Pid {
 
 #[test]
 fn after_kill_9_of_a_node_host_its_pods_run_again_by_their_policy_safe_3_pod_10() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(8));
     let config = home.path("config.yaml");
     std::fs::write(&config, "timings: {containerBackOffInitial: 0.1}").unwrap();
@@ -168,6 +172,7 @@ spec:
 
 #[test]
 fn a_second_signal_cuts_the_grace_short_cli_5() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(8));
     let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
@@ -186,6 +191,7 @@ fn a_second_signal_cuts_the_grace_short_cli_5() {
 
 #[test]
 fn nothing_ephemeral_outlives_kill_9_cli_2() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(6));
     let instance = home.start(&["--ephemeral"]);
     apply(&home, &instance, &mark);
@@ -195,6 +201,7 @@ fn nothing_ephemeral_outlives_kill_9_cli_2() {
 
 #[test]
 fn a_start_with_fewer_nodes_leaves_no_pod_on_those_that_are_gone_node_5() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(7));
     let instance = home.start(&["--nodes", "2"]);
     apply(&home, &instance, &mark);
@@ -227,10 +234,13 @@ fn stop_host(home: &Home, node: &str) {
 /// RELIABILITY-FOUND 7: SIGTERM was not obeyed while a node's host hung, and its containers stayed behind.
 #[test]
 fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(1));
     let instance = home.start(&["--nodes", "1", "--config", &impatient(&home, "")]);
     apply(&home, &instance, &mark);
     stop_host(&home, "node-1");
+    let exec = instance.kubectl_output(&["exec", "deployment/sleepers", "--", "true"]);
+    assert!(!exec.status.success(), "an error, and no wait for ever");
     instance.stop();
     assert_eq!(processes(&mark), BTreeMap::new());
 }
@@ -238,6 +248,7 @@ fn a_stop_ends_and_leaves_nothing_though_a_nodes_host_hangs_cli_5() {
 /// RELIABILITY-FOUND 2 and 7: nor was a second SIGTERM.
 #[test]
 fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(2));
     let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
@@ -258,6 +269,7 @@ fn a_second_signal_ends_podium_though_a_nodes_host_hangs_cli_5() {
 /// RELIABILITY-FOUND 24: a grace without end held the first signal for ever.
 #[test]
 fn the_first_signal_ends_podium_whatever_grace_a_pod_has_cli_5() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(3));
     let (manifest, folder, asked) = (home.path("stubborn.yaml"), home.path("told"), home.path("told/asked"));
     std::fs::create_dir(&folder).unwrap();
@@ -291,6 +303,7 @@ spec:
 /// RELIABILITY-FOUND 7, SAFE-1, NODE-5: the replacement ran elsewhere while the old process still ran.
 #[test]
 fn a_deleted_node_whose_host_hangs_never_lets_a_pod_run_twice_safe_1() {
+    needs!(Kubectl);
     let (home, mark) = (Home::new(), mark(4));
     let config = impatient(&home, ", missingNodeQuarantine: 0.2");
     let instance = home.start(&["--nodes", "2", "--config", &config]);

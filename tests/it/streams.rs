@@ -4,13 +4,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::instance::{Home, Instance};
+use crate::instance::{Guarded, Home, Instance};
+use crate::needs::needs;
 
 const PODS: &str = r"
 apiVersion: v1
@@ -67,16 +68,16 @@ fn fed(instance: &Instance, web_sockets: &str, arguments: &[&str], input: &[u8])
 
 /// A `kubectl port-forward` that listens.
 struct Forward {
-    child: Child,
+    child: Guarded,
     port: u16,
 }
 
 impl Forward {
     fn start(instance: &Instance, web_sockets: &str, target: &str, port: &str) -> Self {
         let arguments = ["port-forward", target, port, "--address=127.0.0.1"];
-        let mut child = kubectl(instance, web_sockets, &arguments).spawn().unwrap();
+        let mut child = Guarded::spawn(&mut kubectl(instance, web_sockets, &arguments));
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let port = line.strip_prefix("Forwarding from 127.0.0.1:").and_then(|rest| rest.split(' ').next());
         let port = port.unwrap_or_else(|| panic!("{line:?}")).parse().unwrap();
         Self { child, port }
@@ -91,15 +92,9 @@ impl Forward {
     }
 }
 
-impl Drop for Forward {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_lose_nothing_in_either_protocol_api_3() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral"]);
     let manifest = home.path("pods.yaml");
@@ -168,7 +163,7 @@ fn forward(instance: &Instance, protocol: &str, web_sockets: &str) {
     assert!(!refused.get().is_ok_and(|answer| answer.contains("200")), "{protocol}");
     // kubectl gives up at the first connection that cannot be made, and says why.
     let mut told = String::new();
-    refused.child.stderr.as_mut().unwrap().read_to_string(&mut told).unwrap();
+    refused.child.0.stderr.as_mut().unwrap().read_to_string(&mut told).unwrap();
     assert!(told.contains("error forwarding port 80 to pod "), "{protocol}: {told}");
     assert!(told.contains("uid : failed to connect to localhost:80 inside the pod: dial tcp4 "), "{told}");
 }

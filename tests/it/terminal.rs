@@ -1,68 +1,11 @@
-//! The built binary in a real terminal: tmux holds it, types and looks (CON-1, CLI-5, CLI-7).
+//! The built binary in a real terminal: a test holds it, types and looks (CON-1, CLI-5, CLI-7).
+
+mod pty;
 
 use std::process::Command;
 
 use crate::instance::{Home, wait_for};
-
-/// A terminal of its own, on a tmux server of its own.
-struct Terminal {
-    socket: String,
-}
-
-impl Terminal {
-    /// Runs a shell command in a terminal of 100×30.
-    fn run(name: &str, command: &str) -> Self {
-        let terminal = Self { socket: format!("podium-test-{name}-{}", std::process::id()) };
-        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", "100", "-y", "30", command]);
-        terminal
-    }
-
-    fn tmux(&self, arguments: &[&str]) -> String {
-        let output = Command::new("tmux")
-            .args(["-L", &self.socket])
-            .args(arguments)
-            .output()
-            .expect("tmux is on the PATH (.ci/run installs it)");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    fn screen(&self) -> String {
-        self.tmux(&["capture-pane", "-p", "-t", "t"])
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        let mut arguments = vec!["send-keys", "-t", "t"];
-        arguments.extend(keys);
-        self.tmux(&arguments);
-    }
-
-    /// Waits until the screen shows this.
-    fn shows(&self, text: &str) {
-        wait_for(&format!("{text:?} on the screen"), || self.screen().contains(text).then_some(()));
-    }
-}
-
-impl Terminal {
-    /// No program holds its screen or mouse, and what is typed is shown.
-    fn is_as_it_was(&self) {
-        assert_eq!(
-            self.tmux(&["display", "-p", "-t", "t", "#{alternate_on} #{mouse_any_flag} #{cursor_flag}"])
-                .trim(),
-            "0 0 1"
-        );
-        self.keys(&["typed"]);
-        self.shows("typed");
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            eprintln!("the screen:\n{}", self.screen());
-        }
-        self.tmux(&["kill-server"]);
-    }
-}
+use pty::Terminal;
 
 /// Command lines of processes that hold this text.
 fn processes_with(text: &str) -> usize {
@@ -74,7 +17,7 @@ fn processes_with(text: &str) -> usize {
         .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
         .filter(|command| {
             let command = String::from_utf8_lossy(command);
-            command.contains(text) && !command.starts_with("tmux") && !command.starts_with("sh\0-c")
+            command.contains(text) && !command.starts_with("sh\0-c")
         })
         .count()
 }
@@ -89,7 +32,7 @@ fn podium(home: &Home) -> String {
 fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     let home = Home::new();
     let editor = r#"EDITOR="sed -i s/replicas:.1/replicas:\\ 2/""#;
-    let terminal = Terminal::run("keys", &format!("{editor} {}; echo exit=$?; exec cat", podium(&home)));
+    let terminal = Terminal::run(&format!("{editor} {}; echo exit=$?; exec cat", podium(&home)));
     terminal.shows("3 nodes ● 3");
     terminal.keys(&[":"]);
     terminal.keys(&["nodes", "Enter"]);
@@ -98,9 +41,9 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.shows("Keys");
     terminal.keys(&["Escape"]);
     // Smaller than it can draw, and back.
-    terminal.tmux(&["resize-window", "-t", "t", "-x", "40", "-y", "8"]);
+    terminal.resize(40, 8);
     wait_for("word of the size", || (!terminal.screen().contains("node-2")).then_some(()));
-    terminal.tmux(&["resize-window", "-t", "t", "-x", "100", "-y", "30"]);
+    terminal.resize(100, 30);
     terminal.shows("node-2");
     // Drawn anew while it reads keys, and after another program had the terminal (CON-11).
     terminal.keys(&["C-r"]);
@@ -111,6 +54,8 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
     terminal.shows("replicas: 1");
     terminal.keys(&["C-o"]);
     terminal.shows("+   replicas: 2");
+    // Until the server has said so there is nothing to save.
+    terminal.shows("the server would take this");
     terminal.keys(&["Enter"]);
     terminal.shows("edit Deployment default/chatter: spec.replicas");
     // The editor, to which ctrl-c means something else, closes a moment after that.
@@ -128,11 +73,10 @@ fn the_console_comes_up_follows_keys_and_gives_the_terminal_back_con_1() {
 fn a_broken_manifest_leaves_the_terminal_as_it_was_and_says_where_cli_6() {
     let home = Home::new();
     let manifest = home.path("broken.yaml");
-    for (name, text, expected) in [
-        ("syntax", "apiVersion: v1\nkind: Pod\nmetadata: [\n", "broken.yaml:3:11: "),
+    for (text, expected) in [
+        ("apiVersion: v1\nkind: Pod\nmetadata: [\n", "broken.yaml:3:11: "),
         // Refused by the API: by then the cluster runs, and has to end again.
         (
-            "field",
             "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  restartPolicy: Sometimes\n  containers: \
              [{name: c, image: busybox}]\n",
             "broken.yaml:5:3: spec.restartPolicy: ",
@@ -145,7 +89,7 @@ fn a_broken_manifest_leaves_the_terminal_as_it_was_and_says_where_cli_6() {
             home.path("").display(),
             env!("CARGO_BIN_EXE_podium")
         );
-        let terminal = Terminal::run(name, &command);
+        let terminal = Terminal::run(&command);
         terminal.shows("exit=1");
         assert!(terminal.screen().contains(expected), "{}", terminal.screen());
         terminal.is_as_it_was();
@@ -155,7 +99,7 @@ fn a_broken_manifest_leaves_the_terminal_as_it_was_and_says_where_cli_6() {
 #[test]
 fn into_a_pipe_it_says_what_to_do_con_1() {
     let binary = env!("CARGO_BIN_EXE_podium");
-    let terminal = Terminal::run("pipe", &format!("({binary} --ephemeral; echo exit=$?) | cat; exec cat"));
+    let terminal = Terminal::run(&format!("({binary} --ephemeral; echo exit=$?) | cat; exec cat"));
     terminal.shows("exit=1");
     assert!(terminal.screen().contains("needs a terminal on stdin and stdout"), "{}", terminal.screen());
     terminal.is_as_it_was();
@@ -164,11 +108,11 @@ fn into_a_pipe_it_says_what_to_do_con_1() {
 #[test]
 fn closing_the_terminal_ends_everything_cli_5() {
     let home = Home::new();
-    let terminal = Terminal::run("close", &podium(&home));
+    let mut terminal = Terminal::run(&podium(&home));
     terminal.shows("3 nodes ● 3");
     let data_dir = home.data_dir();
     assert!(processes_with(data_dir.to_str().unwrap()) > 1, "node hosts run");
-    terminal.tmux(&["kill-session", "-t", "t"]);
+    terminal.close();
     wait_for("every process to end", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
 }
 

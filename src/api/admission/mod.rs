@@ -1,6 +1,7 @@
 //! Admission: what is done to objects beyond defaulting, and whether they may be written at all; one plugin a
 //! file, in Kubernetes' order.
 
+pub(super) mod active_pods;
 mod claim_resize;
 mod default_storage_class;
 mod default_toleration_seconds;
@@ -10,6 +11,7 @@ mod pod_node_selector;
 mod pod_preset;
 mod priority;
 mod resource_quota;
+mod runtime_class;
 mod service_account;
 mod storage_protection;
 
@@ -53,8 +55,8 @@ const fn plugin(name: &'static str, on: On, admit: Admit) -> Plugin {
 
 const RESOURCE_QUOTA: &str = "ResourceQuota";
 
-/// In the order of SPEC API-9.
-const PLUGINS: [Plugin; 11] = [
+/// In the order of SPEC API-9; `ActivePods` is ours and comes when all else has been said.
+const PLUGINS: [Plugin; 13] = [
     plugin("NamespaceLifecycle", On::Create, namespace_lifecycle::admit),
     plugin("PodPreset", On::Create, pod_preset::admit),
     plugin("ServiceAccount", On::Create, service_account::admit),
@@ -65,6 +67,8 @@ const PLUGINS: [Plugin; 11] = [
     plugin("DefaultStorageClass", On::Create, default_storage_class::admit),
     plugin("StorageObjectInUseProtection", On::Create, storage_protection::admit),
     plugin("PersistentVolumeClaimResize", On::CreateAndUpdate, claim_resize::admit),
+    plugin("RuntimeClass", On::Create, runtime_class::admit),
+    plugin("ActivePods", On::Create, active_pods::admit),
     plugin(RESOURCE_QUOTA, On::TheWriteItself, |_, _| Ok(())),
 ];
 
@@ -139,6 +143,8 @@ mod tests {
             "DefaultStorageClass",
             "StorageObjectInUseProtection",
             "PersistentVolumeClaimResize",
+            "RuntimeClass",
+            "ActivePods",
             "ResourceQuota",
         ];
         assert_eq!(order, expected);

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 
 use super::Request;
 use crate::api::ApiError;
+use crate::base::quote::quote;
 use crate::object::selector::{Labels, Operator, Selector};
 use crate::object::{Key, Kind, Object};
 
@@ -20,7 +21,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     };
     let name = object.name().to_string();
     let forbidden = |why: String| ApiError::forbidden(Kind::Pod, &name, why);
-    let wanted = labels(text).ok_or_else(|| forbidden(format!("invalid node selector \"{text}\"")))?;
+    let wanted = labels(text).ok_or_else(|| forbidden(format!("invalid node selector {}", quote(text))))?;
     let Some(spec) = object.get_mut::<Pod>().and_then(|pod| pod.spec.as_mut()) else { return Ok(()) };
     let own = spec.node_selector.get_or_insert_default();
     if wanted.iter().any(|(key, value)| own.get(key).is_some_and(|other| other != value)) {

@@ -12,6 +12,7 @@ use super::Request;
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::write::generated_name;
 use crate::api::{Api, ApiError};
+use crate::base::quote::printable;
 use crate::object::pod_preset::PodPreset;
 use crate::object::selector::Selector;
 use crate::object::{Object, Shared};
@@ -75,7 +76,7 @@ fn warning(api: &Api, pod: &ObjectMeta, message: String) -> Event {
         },
         type_: Some("Warning".into()),
         reason: Some("PodPresetConflict".into()),
-        message: Some(message),
+        message: Some(printable(&message).into_owned()),
         count: Some(1),
         first_timestamp: Some(time.clone()),
         last_timestamp: Some(time),

@@ -11,6 +11,7 @@ use super::Request;
 use crate::api::ApiError;
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::write::generated_name;
+use crate::base::quote::quote;
 use crate::object::{Key, Kind, Object};
 
 /// Where programs look for their identity.
@@ -41,7 +42,8 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     // A namespace's own account is made a moment after the namespace; its pods need not wait for it here.
     if account.is_none() && name != "default" {
         let why = format!(
-            "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+            "error looking up service account {namespace}/{name}: serviceaccount {} not found",
+            quote(&name)
         );
         return Err(ApiError::forbidden(Kind::Pod, &pod_name, why));
     }

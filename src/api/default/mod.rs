@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{
-    Endpoints, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod, PodStatus, Secret,
+    ContainerState, Endpoints, LoadBalancerStatus, Namespace, NamespaceSpec, NamespaceStatus, Node, Pod,
+    PodStatus, Secret, Service,
 };
 use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -83,6 +84,28 @@ pub fn first_status(object: &mut Object) {
             qos_class: Some(qos_class(pod).into()),
             ..PodStatus::default()
         });
+    }
+}
+
+/// Writes out what Kubernetes' encoding always has, also when it is empty: clients read it without asking.
+pub fn complete_status(object: &mut Object) {
+    match object.kind() {
+        Kind::Service => on(object, |service: &mut Service| {
+            set(&mut service.status.get_or_insert_default().load_balancer, LoadBalancerStatus::default());
+        }),
+        Kind::Pod => on(object, |pod: &mut Pod| {
+            let Some(status) = pod.status.as_mut() else { return };
+            let lists = [
+                &mut status.init_container_statuses,
+                &mut status.container_statuses,
+                &mut status.ephemeral_container_statuses,
+            ];
+            for container in lists.into_iter().flatten().flatten() {
+                set(&mut container.last_state, ContainerState::default());
+                set(&mut container.state, ContainerState::default());
+            }
+        }),
+        _ => {}
     }
 }
 

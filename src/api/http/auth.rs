@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use sha2::{Digest, Sha256};
 
 use super::upgrade;
-use crate::api::identity::User;
+use crate::api::identity::{ISSUER, TokenError, User};
 use crate::api::{Api, ApiError};
 
 /// Marks a request that came through an in-process pipe: nobody else can reach that.
@@ -40,13 +40,28 @@ impl Credentials {
             return Ok(User::owner());
         }
         let token = token(request.headers()).ok_or(ApiError::Unauthorized)?;
-        if self.owner == Some(Sha256::digest(&token).into()) {
-            return Ok(User::owner());
-        }
-        api.authenticate(&token, &[]).map(|(user, _)| user).map_err(|error| {
+        self.authenticate(api, &token, &[]).map(|(user, _)| user).map_err(|error| {
             tracing::debug!("a request was refused: {error}");
             ApiError::Unauthorized
         })
+    }
+
+    /// Whose token it is, and which of the wanted audiences it is for; none wanted = the API itself. The owner's is
+    /// for the API alone.
+    pub(super) fn authenticate(
+        &self,
+        api: &Api,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<(User, Vec<String>), TokenError> {
+        if self.owner != Some(Sha256::digest(token).into()) {
+            return api.authenticate(token, audiences);
+        }
+        let of_api = vec![ISSUER.to_string()];
+        if audiences.is_empty() || audiences.contains(&of_api[0]) {
+            return Ok((User::owner(), of_api));
+        }
+        Err(TokenError::Audience { given: of_api, wanted: audiences.to_vec() })
     }
 }
 

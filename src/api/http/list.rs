@@ -9,6 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::list_options::{ListOptions, revision};
 use super::request::Query;
 use crate::api::{Api, ApiError};
 use crate::base::clock::Clock;
@@ -16,7 +17,7 @@ use crate::object::{Object, Revision, ServedKind};
 
 /// Lists that are being paged through at once; the oldest is forgotten beyond that.
 const OPEN_LISTS: usize = 64;
-/// How long a list's next page can be asked for.
+/// How long a list's pages can be asked for, also again.
 const PAGE_LIFE: Duration = Duration::from_mins(5);
 
 /// One answer to a list request.
@@ -39,8 +40,12 @@ type Objects = Arc<Vec<Arc<Object>>>;
 struct OpenList {
     id: u64,
     opened: Duration,
+    /// What its tokens may be used for.
+    question: String,
+    /// Somebody has had its last page; kept for those who ask for a page again.
+    read: bool,
     revision: Revision,
-    objects: Arc<Vec<Arc<Object>>>,
+    objects: Objects,
 }
 
 /// What a continue token holds.
@@ -61,67 +66,99 @@ impl Pages {
         namespace: Option<&str>,
         query: &Query,
     ) -> Result<Page, ApiError> {
-        let limit = query.number::<usize>("limit")?.filter(|l| *l > 0).unwrap_or(usize::MAX);
-        if let Some(token) = query.get("continue") {
-            let token = read_token(token)?;
-            let list = self.find(&token, api.clock())?;
-            return Ok(self.cut(list.0, &list.1, token.id, token.start, limit));
-        }
-        check_revision(api, query)?;
+        let options = ListOptions::of_list(query)?;
         let selection = query.selection(served)?;
-        let snapshot = api.list(served.kind(), namespace);
+        let question = question(served, namespace, query);
+        if let Some(token) = &options.continue_token {
+            let token = read_token(token)?;
+            let (revision, objects) = self.find(&token, &question, api.clock())?;
+            return Ok(self.cut(revision, &objects, token.id, token.start, options.limit));
+        }
+        let current = api.revision();
+        if let Some(asked) = options.revision.filter(|asked| *asked > current) {
+            return Err(ApiError::TooLargeRevision { asked, current });
+        }
+        let snapshot = match options.revision.filter(|_| options.exact) {
+            Some(revision) => api.list_at(served.kind(), namespace, revision)?,
+            None => api.list(served.kind(), namespace),
+        };
         let objects: Vec<_> = if selection.is_everything() {
             snapshot.objects
         } else {
             snapshot.objects.into_iter().filter(|o| selection.matches(o)).collect()
         };
-        if objects.len() <= limit {
+        if objects.len() <= options.limit {
             return Ok(Page { revision: snapshot.revision, objects, next: None, remaining: 0 });
         }
         let objects = Arc::new(objects);
-        let id = self.open(api.clock(), snapshot.revision, objects.clone());
-        Ok(self.cut(snapshot.revision, &objects, id, 0, limit))
+        let id = self.open(api.clock(), question, snapshot.revision, objects.clone());
+        Ok(self.cut(snapshot.revision, &objects, id, 0, options.limit))
     }
 
-    fn open(&self, clock: &Clock, revision: Revision, objects: Arc<Vec<Arc<Object>>>) -> u64 {
+    fn open(&self, clock: &Clock, question: String, revision: Revision, objects: Objects) -> u64 {
         let now = clock.monotonic();
         let mut open = self.open.lock();
         open.retain(|list| now.saturating_sub(list.opened) < PAGE_LIFE);
         if open.len() >= OPEN_LISTS {
-            open.pop_front();
+            // One that was read to its end is missed by nobody but a client that asks again.
+            let read = open.iter().position(|list| list.read).unwrap_or(0);
+            open.remove(read);
         }
         let id: u64 = rand::random();
-        open.push_back(OpenList { id, opened: now, revision, objects });
+        open.push_back(OpenList { id, opened: now, question, read: false, revision, objects });
         id
     }
 
-    fn find(&self, token: &Token, clock: &Clock) -> Result<(Revision, Objects), ApiError> {
+    fn find(&self, token: &Token, question: &str, clock: &Clock) -> Result<(Revision, Objects), ApiError> {
         let now = clock.monotonic();
         let open = self.open.lock();
-        open.iter()
-            .find(|l| l.id == token.id && l.revision.0 == token.rv && now.saturating_sub(l.opened) < PAGE_LIFE)
-            .map(|l| (l.revision, l.objects.clone()))
-            .ok_or_else(|| {
+        let lives = |list: &OpenList| now.saturating_sub(list.opened) < PAGE_LIFE;
+        let list = open.iter().find(|l| l.id == token.id && l.revision.0 == token.rv && lives(l)).ok_or_else(
+            || {
                 ApiError::Expired(
                     "The provided continue parameter is too old to display a consistent list result. You must \
                      start a new list without the continue parameter."
                         .into(),
                 )
-            })
+            },
+        )?;
+        if list.question != question {
+            return Err(ApiError::BadRequest(
+                "invalid continue token: it is another list's: the path, namespace and selectors must be the \
+                 same for every page"
+                    .into(),
+            ));
+        }
+        Ok((list.revision, list.objects.clone()))
     }
 
     fn cut(&self, revision: Revision, objects: &[Arc<Object>], id: u64, start: usize, limit: usize) -> Page {
         let start = start.min(objects.len());
         let end = start.saturating_add(limit).min(objects.len());
         let remaining = objects.len() - end;
-        if remaining == 0 {
-            self.open.lock().retain(|list| list.id != id);
+        if remaining == 0
+            && let Some(list) = self.open.lock().iter_mut().find(|list| list.id == id)
+        {
+            list.read = true;
         }
         let token = Token { v: "meta.k8s.io/v1".into(), rv: revision.0, id, start: end };
         let next = (remaining > 0)
             .then(|| URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("a token is plain data")));
         Page { revision, objects: objects[start..end].to_vec(), next, remaining }
     }
+}
+
+/// What a list is of: all of its pages must ask the same.
+fn question(served: ServedKind, namespace: Option<&str>, query: &Query) -> String {
+    let selector = |name| query.get(name).unwrap_or_default();
+    // No part but the last can hold a line end: those of a selector would not have parsed.
+    format!(
+        "{}\n{}\n{}\n{}",
+        served.kind().info().qualified_plural(),
+        namespace.unwrap_or_default(),
+        selector("fieldSelector"),
+        selector("labelSelector"),
+    )
 }
 
 fn read_token(text: &str) -> Result<Token, ApiError> {
@@ -133,26 +170,14 @@ fn read_token(text: &str) -> Result<Token, ApiError> {
     })
 }
 
-/// The revision that a read may not be older than. One that lies ahead cannot be had: reads see every write, so
-/// waiting for it, as a cache does that lags behind, would be in vain.
+/// Refuses a read that may not be older than a revision which lies ahead: reads see every write, so waiting for it, as
+/// a cache does that lags behind, would be in vain.
 pub(super) fn not_older_than(api: &Api, query: &Query) -> Result<Option<Revision>, ApiError> {
-    let asked = query.number::<u64>("resourceVersion")?.filter(|rv| *rv > 0).map(Revision);
-    let current = api.revision();
+    let (asked, current) = (revision(query)?, api.revision());
     match asked {
         Some(asked) if asked > current => Err(ApiError::TooLargeRevision { asked, current }),
         asked => Ok(asked),
     }
-}
-
-/// A list answers the newest state: an exact revision that is past cannot be had.
-fn check_revision(api: &Api, query: &Query) -> Result<(), ApiError> {
-    let Some(asked) = not_older_than(api, query)? else { return Ok(()) };
-    if query.get("resourceVersionMatch") == Some("Exact") && asked != api.revision() {
-        return Err(ApiError::Expired(format!(
-            "The resourceVersion for the provided list is too old: {asked}"
-        )));
-    }
-    Ok(())
 }
 
 /// The list's own metadata.
@@ -163,4 +188,94 @@ pub(super) fn metadata(page: &Page) -> serde_json::Value {
         metadata["remainingItemCount"] = page.remaining.into();
     }
     metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::ApiConfig;
+    use crate::object::Kind;
+    use crate::store::Store;
+
+    fn cluster() -> Api {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
+        for namespace in ["a", "b"] {
+            let manifest = json!({"metadata": {"name": namespace}});
+            api.create_as::<k8s_openapi::api::core::v1::Namespace>(serde_json::from_value(manifest).unwrap())
+                .unwrap();
+            for name in ["1", "2", "3", "4", "5"] {
+                let manifest =
+                    json!({"metadata": {"name": name, "namespace": namespace, "labels": {"x": "y"}}});
+                api.create_as::<ConfigMap>(serde_json::from_value(manifest).unwrap()).unwrap();
+            }
+        }
+        api
+    }
+
+    fn ask(
+        pages: &Pages,
+        api: &Api,
+        kind: Kind,
+        namespace: Option<&str>,
+        query: &str,
+    ) -> Result<Page, ApiError> {
+        pages.page(api, kind.into(), namespace, &Query::parse(query))
+    }
+
+    fn names(page: &Page) -> String {
+        page.objects.iter().map(|o| o.name()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// API-FOUND 10: the token of one namespace's ConfigMaps, used on another's Secrets, showed the ConfigMaps.
+    #[tokio::test(start_paused = true)]
+    async fn a_continue_token_is_of_its_list_alone_api_2() {
+        let (api, pages) = (cluster(), Pages::default());
+        let first = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2&labelSelector=x%3Dy").unwrap();
+        let token = first.next.unwrap();
+        for (kind, namespace, selector) in [
+            (Kind::Secret, Some("a"), "&labelSelector=x%3Dy"),
+            (Kind::ConfigMap, Some("b"), "&labelSelector=x%3Dy"),
+            (Kind::ConfigMap, None, "&labelSelector=x%3Dy"),
+            (Kind::ConfigMap, Some("a"), ""),
+            (Kind::ConfigMap, Some("a"), "&labelSelector=x%3Dz"),
+            (Kind::ConfigMap, Some("a"), "&labelSelector=x%3Dy&fieldSelector=metadata.name%3D1"),
+        ] {
+            let query = format!("limit=2&continue={token}{selector}");
+            let refused = ask(&pages, &api, kind, namespace, &query).map(|page| names(&page));
+            assert!(
+                matches!(refused, Err(ApiError::BadRequest(_))),
+                "{kind} {namespace:?} {selector}: {refused:?}"
+            );
+        }
+        let query = format!("limit=2&labelSelector=x%3Dy&continue={token}");
+        assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("a"), &query).unwrap()), "3 4");
+    }
+
+    /// API-FOUND 10: once a list had been read to its end, a page that was asked for again was answered 410.
+    #[tokio::test(start_paused = true)]
+    async fn a_page_can_be_asked_for_again_for_five_minutes_api_2() {
+        let (api, pages) = (cluster(), Pages::default());
+        let next =
+            |token: &str| ask(&pages, &api, Kind::ConfigMap, Some("a"), &format!("limit=2&continue={token}"));
+        let second = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=2").unwrap().next.unwrap();
+        let last = next(&second).unwrap().next.unwrap();
+        for _ in 0..2 {
+            assert_eq!(names(&next(&last).unwrap()), "5");
+            assert_eq!(names(&next(&second).unwrap()), "3 4");
+        }
+        // Lists that were read make room for others first.
+        let open = ask(&pages, &api, Kind::ConfigMap, Some("b"), "limit=2").unwrap().next.unwrap();
+        for _ in 0..OPEN_LISTS + 5 {
+            let token = ask(&pages, &api, Kind::ConfigMap, Some("a"), "limit=4").unwrap().next.unwrap();
+            next(&token).unwrap();
+        }
+        let query = format!("limit=3&continue={open}");
+        assert_eq!(names(&ask(&pages, &api, Kind::ConfigMap, Some("b"), &query).unwrap()), "3 4 5");
+        tokio::time::sleep(PAGE_LIFE).await;
+        assert!(matches!(next(&second), Err(ApiError::Expired(_))));
+    }
 }

@@ -13,8 +13,11 @@ mod connection;
 pub mod discovery;
 mod documents;
 mod encoding;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 mod health;
 mod list;
+mod list_options;
 mod log_socket;
 mod logs;
 mod metrics;
@@ -36,16 +39,20 @@ mod shown;
 mod spdy;
 mod strict;
 pub mod table;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod upgrade;
 mod verdicts;
 mod watch;
+mod write_options;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use http::Method;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
@@ -54,7 +61,7 @@ pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
 use negotiate::Offer;
-use request::{Target, Wanted};
+use request::{Target, Wanted, not_allowed};
 use respond::Answer;
 pub use tls::{CertificateAuthority, TlsError, serve_tls};
 
@@ -152,7 +159,11 @@ impl Server {
             Target::Resource(target) => {
                 shown::once_durable(self, resource::answer(self, target, request, wanted).await).await
             }
-            Target::Review(review) => review::answer(self, review, &user, request).await,
+            Target::Review(review) => review::answer(self, &review, &user, request).await,
+            Target::Bindings { namespace } => match *request.method() {
+                Method::POST => resource::bind(self, &namespace, None, request).await,
+                _ => Err(not_allowed()),
+            },
             Target::Metrics(target) => metrics::answer(self, &target, request.method(), wanted),
             Target::Verdicts(target) => verdicts::answer(self, &target, request.method(), wanted),
             Target::Document => documents::answer(self, &request, wanted),

@@ -29,10 +29,19 @@ impl Patch {
         Ok(apply_patch(served, self.type_, current, &self.bytes)?)
     }
 
-    /// The patched scale of an object.
+    /// The patched scale of an object. A strategic merge may say any kind, as Kubernetes never looks at it there:
+    /// clients send the workload's own.
     pub(super) fn apply_to_scale(&self, current: &Value) -> Result<Value, ApiError> {
         let target = PatchTarget { group: "autoscaling", version: "v1", kind: "Scale" };
-        Ok(apply_patch(target, self.type_, current, &self.bytes)?)
+        let mut patched = apply_patch(target, self.type_, current, &self.bytes)?;
+        if self.type_ == PatchType::StrategicMerge
+            && let Some(fields) = patched.as_object_mut()
+        {
+            for name in ["kind", "apiVersion"] {
+                fields.insert(name.into(), current[name].clone());
+            }
+        }
+        Ok(patched)
     }
 }
 

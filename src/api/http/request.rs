@@ -12,7 +12,9 @@ use super::metrics::{self, MetricsTarget};
 use super::negotiate::{Accepted, Form, Offer, negotiate};
 use super::table::IncludeObject;
 use super::verdicts::{self, VerdictTarget};
+use super::write_options::options_kind;
 use crate::api::{ApiError, Selection};
+use crate::base::quote::quote;
 use crate::object::selector::{Selector, parse_fields};
 use crate::object::{Key, Kind, ServedKind, Subresource};
 
@@ -23,6 +25,11 @@ pub(super) enum Target {
     Resource(ResourceTarget),
     /// A question about access, answered at once and stored nowhere.
     Review(Review),
+    /// Pods of a namespace that get a node, each named by the Binding in the body.
+    Bindings {
+        /// Of the pods.
+        namespace: String,
+    },
     /// What nodes and pods use.
     Metrics(MetricsTarget),
     /// Why pods wait for a node.
@@ -39,6 +46,8 @@ pub(super) struct ResourceTarget {
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
     pub(super) subresource: Option<Subresource>,
+    /// The path is one of the old ones that watch: `/api/v1/watch/pods`.
+    pub(super) watched: bool,
 }
 
 impl ResourceTarget {
@@ -63,10 +72,17 @@ impl ResourceTarget {
 }
 
 /// Kinds of access questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Review {
     /// `SelfSubjectAccessReview`: may I do this?
     Access,
+    /// `SubjectAccessReview`: may they do this?
+    Subject,
+    /// `LocalSubjectAccessReview`: may they do this in this namespace?
+    LocalSubject {
+        /// The path's.
+        namespace: String,
+    },
     /// `SelfSubjectRulesReview`: what may I do?
     Rules,
     /// `SelfSubjectReview`: who am I?
@@ -95,7 +111,13 @@ impl Target {
         if (group, version) == (verdicts::GROUP, verdicts::VERSION) {
             return VerdictTarget::parse(rest).map(Self::Verdicts).ok_or(ApiError::NoSuchResource);
         }
-        resource(group, version, rest).map(Self::Resource)
+        match (group, version, rest) {
+            ("", "v1", ["namespaces", namespace, "bindings"]) => {
+                Ok(Self::Bindings { namespace: (*namespace).into() })
+            }
+            (_, _, ["watch", rest @ ..]) => watched(group, version, rest).map(Self::Resource),
+            _ => resource(group, version, rest).map(Self::Resource),
+        }
     }
 }
 
@@ -103,9 +125,21 @@ fn review(group: &str, version: &str, rest: &[&str]) -> Option<Review> {
     match (group, version, rest) {
         ("authorization.k8s.io", "v1", ["selfsubjectaccessreviews"]) => Some(Review::Access),
         ("authorization.k8s.io", "v1", ["selfsubjectrulesreviews"]) => Some(Review::Rules),
+        ("authorization.k8s.io", "v1", ["subjectaccessreviews"]) => Some(Review::Subject),
+        ("authorization.k8s.io", "v1", ["namespaces", namespace, "localsubjectaccessreviews"]) => {
+            Some(Review::LocalSubject { namespace: (*namespace).into() })
+        }
         ("authentication.k8s.io", "v1", ["selfsubjectreviews"]) => Some(Review::Identity),
         ("authentication.k8s.io", "v1", ["tokenreviews"]) => Some(Review::Token),
         _ => None,
+    }
+}
+
+/// What one of the old paths follows: a collection or an object.
+fn watched(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
+    match resource(group, version, rest)? {
+        ResourceTarget { subresource: Some(_), .. } => Err(ApiError::NoSuchResource),
+        target => Ok(ResourceTarget { watched: true, ..target }),
     }
 }
 
@@ -138,7 +172,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget,
             Some(*kind.info().subresources.iter().find(|s| s.path() == sub).ok_or(ApiError::NoSuchResource)?)
         }
     };
-    Ok(ResourceTarget { served, namespace, name: name.map(Into::into), subresource })
+    Ok(ResourceTarget { served, namespace, name: name.map(Into::into), subresource, watched: false })
 }
 
 /// How a request wants to be answered, read before its body is.
@@ -146,6 +180,8 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget,
 pub(super) struct Wanted {
     pub(super) query: Query,
     pub(super) writing: Writing,
+    /// What the options of a write by this method are called.
+    pub(super) options: &'static str,
     accept: String,
     form: Form,
 }
@@ -156,7 +192,8 @@ impl Wanted {
         let accept: Vec<&str> = accept.iter().filter_map(|v| v.to_str().ok()).collect();
         let query = Query::parse(request.uri().query().unwrap_or(""));
         let writing = Writing::of(request.method(), request.headers(), &query);
-        Self { query, writing, accept: accept.join(","), form: Form::default() }
+        let options = options_kind(request.method());
+        Self { query, writing, options, accept: accept.join(","), form: Form::default() }
     }
 
     /// Settles how the answer is written; refuses a client that takes nothing of what there is.
@@ -230,7 +267,7 @@ impl Query {
         self.get(key)
             .map(|value| {
                 value.parse().map_err(|_| {
-                    ApiError::BadRequest(format!("invalid value \"{value}\" of the parameter {key}"))
+                    ApiError::BadRequest(format!("invalid value {} of the parameter {key}", quote(value)))
                 })
             })
             .transpose()
@@ -239,23 +276,6 @@ impl Query {
     /// What a table's rows carry of their objects.
     pub(super) fn include_object(&self) -> IncludeObject {
         self.get("includeObject").and_then(IncludeObject::from_parameter).unwrap_or_default()
-    }
-
-    /// `dryRun=All`.
-    pub(super) fn dry_run(&self) -> Result<bool, ApiError> {
-        match self.get("dryRun") {
-            None => Ok(false),
-            Some("All") => Ok(true),
-            Some(other) => Err(ApiError::InvalidOptions {
-                options: "PatchOptions",
-                group: "meta.k8s.io",
-                causes: vec![crate::api::Cause {
-                    reason: "FieldValueNotSupported".into(),
-                    message: format!("Unsupported value: \"{other}\": supported values: \"All\""),
-                    field: "dryRun".into(),
-                }],
-            }),
-        }
     }
 
     /// The objects asked for by label and field selectors.
@@ -319,6 +339,27 @@ mod tests {
             ("/apis", None),
         ] {
             assert_eq!(resource(path), expected, "{path}");
+        }
+    }
+
+    /// API-FOUND 28.
+    #[test]
+    fn the_old_paths_that_watch_name_what_they_follow_api_4() {
+        for (path, expected) in [
+            ("/api/v1/watch/pods", Some((Kind::Pod, None, None))),
+            ("/api/v1/watch/namespaces/a/pods", Some((Kind::Pod, Some("a"), None))),
+            ("/api/v1/watch/namespaces/a/pods/b", Some((Kind::Pod, Some("a"), Some("b")))),
+            ("/api/v1/watch/nodes/n", Some((Kind::Node, None, Some("n")))),
+            ("/apis/apps/v1/watch/deployments", Some((Kind::Deployment, None, None))),
+            ("/api/v1/watch/namespaces/a/pods/b/status", None),
+            ("/api/v1/watch", None),
+        ] {
+            let found = match Target::parse(path) {
+                Ok(Target::Resource(target)) if target.watched => Some(target),
+                _ => None,
+            };
+            let found = found.as_ref().map(|t| (t.kind(), t.namespace.as_deref(), t.name.as_deref()));
+            assert_eq!(found, expected, "{path}");
         }
     }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v1::Scale;
+use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::{Value, json};
 
@@ -16,10 +17,16 @@ use super::request::{ResourceTarget, Wanted, not_allowed};
 use super::respond::Answer;
 use super::shown::Shown;
 use super::table::{self, IncludeObject, TableMeta};
-use super::{Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch};
+use super::{
+    Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch, write_options,
+};
+use crate::api::warnings::warnings_of;
 use crate::api::write::Part;
-use crate::api::{ApiError, Cause, DeleteOptions, Deleted, Propagation, WriteOptions};
-use crate::object::{Key, Kind, Object, Revision, ServedKind, Subresource};
+use crate::api::{ApiError, DeleteOptions, Deleted, Propagation, WriteOptions, rules};
+use crate::object::{Key, Kind, Object, ServedKind, Subresource};
+
+/// Events written in their new form have rules of their own.
+const EVENTS_GROUP: &str = "events.k8s.io";
 
 /// Answers a request about objects of a kind.
 pub(super) async fn answer(
@@ -31,7 +38,10 @@ pub(super) async fn answer(
     let method = request.method().clone();
     let key = target.key();
     match (target.subresource, key, method) {
-        (None, _, Method::GET) if wanted.query.flag("watch") => watch::answer(server, &target, wanted),
+        (None, _, Method::GET) if target.watched || wanted.query.flag("watch") => {
+            watch::answer(server, &target, wanted)
+        }
+        _ if target.watched => Err(not_allowed()),
         (None, None, Method::GET) => list_answer(server, &target, wanted),
         (None, None, Method::POST) => create(server, &target, request, wanted).await,
         (None, None, Method::DELETE) => delete_collection(server, &target, request, wanted).await,
@@ -78,7 +88,7 @@ async fn subresource(
             change_scale(server, target, key, request, wanted).await
         }
         (Subresource::Eviction, Method::POST) => evict(server, key, request, wanted).await,
-        (Subresource::Binding, Method::POST) => bind(server, key, request).await,
+        (Subresource::Binding, Method::POST) => bind(server, &key.namespace, Some(&key.name), request).await,
         (Subresource::Finalize, Method::PUT) => finalize(server, key, request, wanted).await,
         (Subresource::Token, Method::POST) => issue_token(server, key, request).await,
         (Subresource::Log, Method::GET) => logs::answer(server, key, request, &wanted.query).await,
@@ -144,14 +154,6 @@ fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Res
     Ok(Shown::up_to(revision, collection::answer(server, target.served, page, wanted)))
 }
 
-/// What the request says about how to write, besides the object.
-fn write_options(wanted: &Wanted) -> Result<WriteOptions, ApiError> {
-    Ok(WriteOptions {
-        dry_run: wanted.query.dry_run()?,
-        field_manager: wanted.query.get("fieldManager").map(Into::into),
-    })
-}
-
 /// The object a request carries, checked against its path, with warnings for the client.
 fn read_object(
     target: &ResourceTarget,
@@ -188,7 +190,7 @@ fn read_object(
     fields.insert("apiVersion".into(), expected.into());
     fields.insert("kind".into(), info.name.into());
     place(target, fields)?;
-    let (object, warnings) = super::strict::object(target.served, read, &wanted.query)?;
+    let (object, warnings) = super::strict::object(target.served, read, wanted)?;
     Ok((object, warnings))
 }
 
@@ -230,10 +232,14 @@ async fn create(
     if target.kind().namespaced() && target.namespace.is_none() {
         return Err(not_allowed());
     }
-    let options = write_options(wanted)?;
+    let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
-    let (object, warnings) = read_object(target, read, wanted)?;
+    let (object, mut warnings) = read_object(target, read, wanted)?;
+    if target.served.group() == EVENTS_GROUP {
+        rules::check_new_event(&object)?;
+    }
     let stored = server.api().create(object, &options)?;
+    warnings.extend(warnings_of(&stored, None));
     answer_written(server, target.served, StatusCode::CREATED, wanted, &options, &stored, &warnings).await
 }
 
@@ -245,10 +251,15 @@ async fn replace(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    let options = write_options(wanted)?;
+    let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
-    let (object, warnings) = read_object(target, read, wanted)?;
-    let stored = server.api().change(target.kind(), key, part, &options, |_| Ok(object.clone()))?;
+    let (object, mut warnings) = read_object(target, read, wanted)?;
+    let mut before = None;
+    let stored = server.api().change(target.kind(), key, part, &options, |current| {
+        before = Some(current.clone());
+        Ok(object.clone())
+    })?;
+    warnings.extend(warnings_of(&stored, before.as_ref()));
     answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored, &warnings).await
 }
 
@@ -260,16 +271,18 @@ async fn patch(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    let options = write_options(wanted)?;
+    let options = write_options::of_write(wanted)?;
     let patch = super::patching::Patch::read(request).await?;
-    let mut warnings = Vec::new();
+    let (mut warnings, mut before) = (Vec::new(), None);
     let stored = server.api().change(target.kind(), key, part, &options, |current| {
+        before = Some(current.clone());
         let value = patch.apply(target.served, &target.served.value(current))?;
         let read = body::ReadValue { value, duplicates: Vec::new() };
         let (object, warned) = read_object(target, read, wanted)?;
         warnings = warned;
         Ok(object)
     })?;
+    warnings.extend(warnings_of(&stored, before.as_ref()));
     answer_written(server, target.served, StatusCode::OK, wanted, &options, &stored, &warnings).await
 }
 
@@ -289,48 +302,7 @@ async fn answer_written(
 
 /// Reads a request's deletion options, from its body or its query.
 async fn delete_options(request: Request, wanted: &Wanted) -> Result<DeleteOptions, ApiError> {
-    let body = body::read_optional_value(request).await?.unwrap_or_else(|| json!({}));
-    parse_delete_options(&body, wanted)
-}
-
-fn parse_delete_options(body: &Value, wanted: &Wanted) -> Result<DeleteOptions, ApiError> {
-    let query = &wanted.query;
-    let policy =
-        body.get("propagationPolicy").and_then(Value::as_str).or_else(|| query.get("propagationPolicy"));
-    let orphan = body.get("orphanDependents").and_then(Value::as_bool);
-    let propagation = match (policy, orphan) {
-        (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
-        (Some("Foreground"), _) => Some(Propagation::Foreground),
-        (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
-        (None, None) => None,
-        (Some(other), _) => {
-            return Err(ApiError::InvalidOptions {
-                options: "DeleteOptions",
-                group: "meta.k8s.io",
-                causes: vec![Cause {
-                    reason: "FieldValueNotSupported".into(),
-                    message: format!(
-                        "Unsupported value: \"{other}\": supported values: \"Foreground\", \"Background\", \
-                         \"Orphan\", \"nil\""
-                    ),
-                    field: "propagationPolicy".into(),
-                }],
-            });
-        }
-    };
-    let preconditions = body.get("preconditions");
-    let precondition = |name: &str| preconditions.and_then(|p| p.get(name)).and_then(Value::as_str);
-    let dry_run_in_body = body.get("dryRun").and_then(Value::as_array).is_some_and(|d| !d.is_empty());
-    Ok(DeleteOptions {
-        grace_period_seconds: match body.get("gracePeriodSeconds").and_then(Value::as_i64) {
-            Some(seconds) => Some(seconds),
-            None => query.number("gracePeriodSeconds")?,
-        },
-        uid: precondition("uid").map(Into::into),
-        resource_version: precondition("resourceVersion").and_then(|v| v.parse().ok()).map(Revision),
-        propagation,
-        dry_run: dry_run_in_body || query.dry_run()?,
-    })
+    write_options::of_delete(body::read_optional_value(request).await?, wanted)
 }
 
 async fn delete(
@@ -413,7 +385,7 @@ async fn change_scale(
     request: Request,
     wanted: &Wanted,
 ) -> Result<Response, ApiError> {
-    let options = write_options(wanted)?;
+    let options = write_options::of_write(wanted)?;
     let decode = |value: Value| -> Result<Scale, ApiError> {
         serde_json::from_value(value).map_err(|e| ApiError::BadRequest(format!("Scale cannot be read: {e}")))
     };
@@ -432,39 +404,44 @@ async fn change_scale(
 }
 
 async fn evict(server: &Server, key: &Key, request: Request, wanted: &Wanted) -> Result<Response, ApiError> {
-    let body = body::read_optional_value(request).await?.unwrap_or_else(|| json!({}));
-    let inner = body.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
-    let mut options = parse_delete_options(&inner, wanted)?;
-    options.dry_run |= wanted.query.dry_run()?;
+    let mut body = body::read_optional_value(request).await?;
+    let inner = body.as_mut().and_then(|body| body.get_mut("deleteOptions")).map(Value::take);
+    let options = write_options::of_delete(inner, wanted)?;
     server.api().evict(key, &options)?;
     server.api().durable(server.api().revision()).await?;
-    Answer::json(
-        StatusCode::CREATED,
-        &Status { status: Some("Success".into()), code: Some(201), ..Status::default() },
-    )
+    Answer::json(StatusCode::CREATED, &done(201))
 }
 
-async fn bind(server: &Server, key: &Key, request: Request) -> Result<Response, ApiError> {
-    let body = body::read_value(request).await?.value;
-    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let node = text("/target/name");
-    if node.is_empty() {
-        return Err(ApiError::Invalid {
-            kind: Kind::Pod,
-            name: key.name.clone(),
-            causes: vec![Cause {
-                reason: "FieldValueRequired".into(),
-                message: "Required value".into(),
-                field: "target.name".into(),
-            }],
-        });
-    }
-    let bound = server.api().bind(key, text("/metadata/uid"), node)?;
+/// Binds the pod of the path, or the one that a Binding in a namespace names.
+pub(super) async fn bind(
+    server: &Server,
+    namespace: &str,
+    name: Option<&str>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let value = body::read_value(request).await?.value;
+    let binding: Binding = serde_json::from_value(value)
+        .map_err(|error| ApiError::BadRequest(format!("Binding cannot be read: {error}")))?;
+    let named = binding.metadata.name.as_deref().unwrap_or_default();
+    let name = match name {
+        None if named.is_empty() => return Err(ApiError::BadRequest("name is required".into())),
+        None => named,
+        Some(name) if named.is_empty() || named == name => name,
+        Some(_) => {
+            return Err(ApiError::BadRequest("name in URL does not match name in Binding object".into()));
+        }
+    };
+    rules::check_binding(&binding, name)?;
+    let node = binding.target.name.as_deref().unwrap_or_default();
+    let uid = binding.metadata.uid.as_deref().unwrap_or_default();
+    let bound = server.api().bind(&Key::new(namespace, name), uid, node)?;
     server.api().durable(bound.object().revision()).await?;
-    Answer::json(
-        StatusCode::CREATED,
-        &Status { status: Some("Success".into()), code: Some(201), ..Status::default() },
-    )
+    Answer::json(StatusCode::CREATED, &done(201))
+}
+
+/// The answer to an action that has no object to show.
+fn done(code: i32) -> Status {
+    Status { status: Some("Success".into()), code: Some(code), ..Status::default() }
 }
 
 async fn issue_token(server: &Server, account: &Key, request: Request) -> Result<Response, ApiError> {
@@ -484,15 +461,24 @@ async fn finalize(
     let body = body::read_value(request).await?.value;
     let finalizers: Option<Vec<String>> =
         body.pointer("/spec/finalizers").and_then(|f| serde_json::from_value(f.clone()).ok());
-    let stored =
-        server.api().change(Kind::Namespace, key, Part::System, &write_options(wanted)?, |current| {
+    let version = body.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(ToString::to_string);
+    let stored = server.api().change(
+        Kind::Namespace,
+        key,
+        Part::System,
+        &write_options::of_write(wanted)?,
+        |current| {
             let mut next = current.clone();
+            if version.is_some() {
+                next.meta_mut().resource_version.clone_from(&version);
+            }
             if let Some(namespace) = next.get_mut::<Namespace>() {
                 namespace.spec.get_or_insert_default().finalizers =
                     finalizers.clone().filter(|f| !f.is_empty());
             }
             Ok(next)
-        })?;
+        },
+    )?;
     server.settle(&stored, &WriteOptions::default()).await?;
     Ok(answer_one(server, Kind::Namespace.into(), StatusCode::OK, wanted, &stored))
 }

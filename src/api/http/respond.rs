@@ -8,6 +8,12 @@ use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 use crate::api::ApiError;
+use crate::base::quote::printable;
+
+/// Bytes of all warnings of an answer, as Kubernetes has it: headers have no room for thousands.
+const MAX_WARNINGS: usize = 4096;
+/// Bytes of each where they are more.
+const MAX_OF_MANY: usize = 256;
 
 /// Tells one answer from all others, for who searches logs.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -61,10 +67,15 @@ impl Answer {
         response
     }
 
-    /// Adds warnings, which clients print.
+    /// Adds warnings, which clients print; beyond [`MAX_WARNINGS`] they are cut short, then left out.
     pub(super) fn warn(mut response: Response, warnings: &[String]) -> Response {
+        let too_much = warnings.iter().map(String::len).sum::<usize>() > MAX_WARNINGS;
+        let mut left = MAX_WARNINGS;
         for warning in warnings {
-            let quoted: String = warning
+            let end = if too_much { warning.floor_char_boundary(MAX_OF_MANY) } else { warning.len() };
+            let Some(less) = left.checked_sub(end) else { break };
+            left = less;
+            let quoted: String = printable(&warning[..end])
                 .chars()
                 .flat_map(|c| match c {
                     '"' | '\\' => vec!['\\', c],

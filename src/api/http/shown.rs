@@ -39,7 +39,7 @@ pub(super) async fn once_durable(
     // Read after the outcome, which therefore shows nothing newer.
     let current = server.api().revision();
     let shown = match &outcome {
-        Ok(response) => response.extensions().get().map_or(current, |Shown(shown)| *shown.min(&current)),
+        Ok(response) => response.extensions().get::<Shown>().map_or(current, |shown| shown.0.min(current)),
         // It is the disk itself that refuses, or that has not answered.
         Err(ApiError::Internal(_) | ApiError::Undecided(_)) => return outcome,
         Err(_) => current,
@@ -110,7 +110,9 @@ mod tests {
             let mut text = Vec::new();
             // Of a watch the first part is enough.
             while let Some(Ok(frame)) = bytes.frame().await {
-                text.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+                if let Some(data) = frame.data_ref() {
+                    text.extend_from_slice(data);
+                }
                 if path.contains("watch") {
                     break;
                 }
@@ -129,11 +131,12 @@ mod tests {
         let fixture = Fixture::new().await;
         fixture.store.set_disk(DiskMood::StandsStill);
         let durable = fixture.store.revision();
-        let (nothing, get) = (json!({}), Method::GET);
-        let mut writes = fixture.ask(Method::POST, MAPS, &named("new")).boxed_local();
+        let (nothing, get, taken) = (json!({}), Method::GET, named("new"));
+        let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
+        let dry_run = format!("{new}?dryRun=All");
+        let mut writes = fixture.ask(Method::POST, MAPS, &taken).boxed_local();
         assert!(futures::poll!(&mut writes).is_pending(), "a write waits, as ever");
         assert!(fixture.store.revision() > durable);
-        let (new, old) = (format!("{MAPS}/new"), format!("{MAPS}/old"));
         let table = "/api/v1/namespaces/default/configmaps?limit=1";
         let watch = format!("{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
         let mut reads: Vec<_> =
@@ -141,9 +144,7 @@ mod tests {
                 .into_iter()
                 .map(|path| fixture.ask(get.clone(), path, &nothing).boxed_local())
                 .collect();
-        let taken = named("new");
         reads.push(fixture.ask(Method::POST, MAPS, &taken).boxed_local());
-        let dry_run = format!("{new}?dryRun=All");
         reads.push(fixture.ask(Method::PUT, &dry_run, &taken).boxed_local());
         for _ in 0..20 {
             for read in &mut reads {

@@ -1,19 +1,21 @@
 //! Decoding with `fieldValidation`: unknown and duplicate fields refused, warned of, or ignored (API-2).
 
 use super::body::ReadValue;
-use super::request::Query;
+use super::request::Wanted;
 use crate::api::ApiError;
-use crate::api::schema::schema_check;
+use crate::api::schema::{fill_nulls, schema_check};
+use crate::base::quote::quote;
 use crate::object::{Object, ServedKind};
 
 /// The typed object, and what its author should hear.
 pub(super) fn object(
     served: ServedKind,
-    read: ReadValue,
-    query: &Query,
+    mut read: ReadValue,
+    wanted: &Wanted,
 ) -> Result<(Object, Vec<String>), ApiError> {
     let (kind, version) = (served.kind(), served.version());
     let name = kind.info().name;
+    fill_nulls(served.group(), version, name, &mut read.value);
     let report = schema_check(served.group(), version, name, &read.value);
     let unreadable = |reason: String| {
         ApiError::BadRequest(format!(
@@ -23,7 +25,7 @@ pub(super) fn object(
     if let Some(mistyped) = report.mistyped.first() {
         return Err(unreadable(mistyped.to_string()));
     }
-    let warnings = match query.get("fieldValidation").unwrap_or("Warn") {
+    let warnings = match wanted.query.get("fieldValidation").unwrap_or("Warn") {
         "Strict" => match report.strict_error(&read.duplicates) {
             Some(error) => return Err(unreadable(error)),
             None => Vec::new(),
@@ -32,12 +34,13 @@ pub(super) fn object(
         "Ignore" => Vec::new(),
         other => {
             return Err(ApiError::InvalidOptions {
-                options: "CreateOptions",
+                options: wanted.options,
                 group: "meta.k8s.io",
                 causes: vec![crate::api::Cause {
                     reason: "FieldValueNotSupported".into(),
                     message: format!(
-                        "Unsupported value: \"{other}\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
+                        "Unsupported value: {}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+                        quote(other)
                     ),
                     field: "fieldValidation".into(),
                 }],

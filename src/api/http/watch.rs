@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use super::Server;
 use super::connection::Taken;
+use super::list_options::{ListOptions, revision};
 use super::negotiate::Form;
 use super::on_demand::{self, Outlet};
 use super::pieces::Pieces;
@@ -43,20 +44,9 @@ pub(super) fn answer(
         });
     }
     let api = server.api();
-    let from = query.number::<u64>("resourceVersion")?.unwrap_or(0);
+    ListOptions::check_watch(query)?;
+    let from = revision(query)?.map_or(0, |revision| revision.0);
     let send_initial = query.flag("sendInitialEvents");
-    if query.get("sendInitialEvents").is_some() && query.get("resourceVersionMatch") != Some("NotOlderThan") {
-        return Err(ApiError::InvalidOptions {
-            options: "ListOptions",
-            group: "meta.k8s.io",
-            causes: vec![crate::api::Cause {
-                reason: "FieldValueForbidden".into(),
-                message: "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-                    .into(),
-                field: "resourceVersionMatch".into(),
-            }],
-        });
-    }
     let view = View {
         served: target.served,
         namespace: target.namespace.clone(),

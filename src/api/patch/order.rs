@@ -1,5 +1,7 @@
 //! The order of a merged list: the patch's order first, the live order where the patch says nothing.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 /// How elements of a list are told apart: by the value of this field, or by themselves when it is empty.
@@ -12,12 +14,24 @@ impl Identity<'_> {
         if self.0.is_empty() { Some(element) } else { element.get(self.0) }
     }
 
-    pub(super) fn same(&self, a: &Value, b: &Value) -> bool {
-        self.of(a).is_some_and(|a| Some(a) == self.of(b))
+    /// The same as a text, to be looked up by.
+    pub(super) fn text(&self, element: &Value) -> Option<String> {
+        self.of(element).map(Value::to_string)
     }
 
-    fn index_in(&self, list: &[Value], element: &Value) -> Option<usize> {
-        list.iter().position(|other| self.same(other, element))
+    /// Where each element of a list stands first.
+    pub(super) fn positions(&self, list: &[Value]) -> HashMap<String, usize> {
+        let mut positions = HashMap::with_capacity(list.len());
+        for (at, element) in list.iter().enumerate() {
+            if let Some(text) = self.text(element) {
+                positions.entry(text).or_insert(at);
+            }
+        }
+        positions
+    }
+
+    pub(super) fn same(&self, a: &Value, b: &Value) -> bool {
+        self.of(a).is_some_and(|a| Some(a) == self.of(b))
     }
 }
 
@@ -29,17 +43,21 @@ pub(super) fn in_wanted_order(
     live: &[Value],
     by: Identity<'_>,
 ) -> Vec<Value> {
+    let (in_wanted, in_live) = (by.positions(wanted), by.positions(live));
+    let place = |positions: &HashMap<String, usize>, element: &Value| {
+        by.text(element).and_then(|text| positions.get(&text).copied())
+    };
     let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        merged.into_iter().partition(|element| by.index_in(wanted, element).is_some());
-    named.sort_by_key(|element| by.index_in(wanted, element));
-    others.sort_by_key(|element| by.index_in(live, element).unwrap_or(usize::MAX));
+        merged.into_iter().partition(|element| place(&in_wanted, element).is_some());
+    named.sort_by_cached_key(|element| place(&in_wanted, element));
+    others.sort_by_cached_key(|element| place(&in_live, element).unwrap_or(usize::MAX));
     let mut result = Vec::with_capacity(named.len() + others.len());
     let mut others = others.into_iter().peekable();
     for next in named {
-        let place = by.index_in(live, &next);
+        let next_place = place(&in_live, &next);
         while let Some(other) = others.peek() {
-            let before = match (by.index_in(live, other), place) {
-                (Some(other), Some(place)) => other < place,
+            let before = match (place(&in_live, other), next_place) {
+                (Some(other), Some(next)) => other < next,
                 _ => false,
             };
             if !before {

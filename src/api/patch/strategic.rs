@@ -3,6 +3,8 @@
 //! The directives `$patch`, `$retainKeys`, `$setElementOrder/LIST` and `$deleteFromPrimitiveList/LIST` are
 //! consumed here and never reach the result. Source: "Strategic merge patch" of the Kubernetes API conventions.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::PatchError;
@@ -194,17 +196,18 @@ fn merge_lists(live: Vec<Value>, patch: Vec<Value>, place: &Place<'_>) -> Result
     let by = Identity(key);
     let (before, patch) = list_directives(live, patch, key)?;
     let mut merged = before.clone();
+    let mut places = by.positions(&merged);
     for element in &patch {
         let Value::Object(wanted) = element else { continue };
-        let value = by.of(element).ok_or_else(|| no_merge_key(wanted, key))?;
-        match merged.iter_mut().find(|old| by.of(old) == Some(value)) {
-            Some(old) => {
-                if let Value::Object(entries) = old.take() {
-                    let entries = merge_maps(entries, wanted.clone(), place.element(), PatchStrategy::Unset)?;
-                    *old = Value::Object(entries);
-                }
+        let text = by.text(element).ok_or_else(|| no_merge_key(wanted, key))?;
+        if let Some(at) = places.get(&text).copied() {
+            if let Value::Object(entries) = merged[at].take() {
+                let entries = merge_maps(entries, wanted.clone(), place.element(), PatchStrategy::Unset)?;
+                merged[at] = Value::Object(entries);
             }
-            None => merged.extend(new_value(element.clone())),
+        } else if let Some(new) = new_value(element.clone()) {
+            places.insert(text, merged.len());
+            merged.push(new);
         }
     }
     require_key(&merged, key)?;
@@ -218,14 +221,14 @@ fn list_directives(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), PatchError> {
     let mut rest = Vec::with_capacity(patch.len());
-    let mut replace = false;
+    let (mut replace, mut gone) = (false, HashSet::new());
     for element in patch {
         let Value::Object(entries) = &element else { continue };
         match entries.get(PATCH).map(Value::as_str) {
             None => rest.push(element),
             Some(Some("delete")) => {
                 let value = entries.get(key).ok_or_else(|| no_merge_key(entries, key))?;
-                live.retain(|old| old.get(key) != Some(value));
+                gone.insert(value.to_string());
             }
             Some(Some("replace")) => replace = true,
             Some(Some("merge")) => {
@@ -235,6 +238,9 @@ fn list_directives(
             }
             Some(_) => return Err(bad_patch_type(entries)),
         }
+    }
+    if !gone.is_empty() {
+        live.retain(|old| !old.get(key).is_some_and(|value| gone.contains(&value.to_string())));
     }
     if replace {
         Ok((rest.into_iter().filter_map(new_value).collect(), Vec::new()))
@@ -248,7 +254,8 @@ fn delete_primitives(live: &mut Entries, name: &str, gone: Value) -> Result<(), 
         return Err(PatchError::BadRequest("invalid patch format of primitive list".into()));
     };
     if let Some(Value::Array(elements)) = live.get_mut(name) {
-        elements.retain(|element| !gone.contains(element));
+        let gone = Identity("").positions(&gone);
+        elements.retain(|element| !gone.contains_key(&element.to_string()));
     }
     Ok(())
 }
@@ -322,13 +329,8 @@ fn require_key_or_value(order: &[Value], key: &str) -> Result<(), PatchError> {
 }
 
 fn unique(elements: impl Iterator<Item = Value>) -> Vec<Value> {
-    let mut result: Vec<Value> = Vec::new();
-    for element in elements {
-        if !result.contains(&element) {
-            result.push(element);
-        }
-    }
-    result
+    let mut seen = HashSet::new();
+    elements.filter(|element| seen.insert(element.to_string())).collect()
 }
 
 fn no_merge_key(entries: &Entries, key: &str) -> PatchError {

@@ -363,3 +363,31 @@ proptest! {
         }
     }
 }
+
+/// Found here, SAFE-10: each element was looked for in the whole list, several times over; this took minutes.
+#[test]
+fn lists_as_long_as_a_body_holds_merge_in_one_pass_safe_10() {
+    let list = |value: &str| -> Vec<Value> {
+        (0..60_000).map(|n| json!({"name": format!("E{n}"), "value": value})).collect()
+    };
+    let pod = |value: &str| json!({"spec": {"containers": [{"name": "c", "env": list(value)}]}});
+    let patched = apply_patch(
+        crate::object::Kind::Pod,
+        PatchType::StrategicMerge,
+        &pod("old"),
+        pod("new").to_string().as_bytes(),
+    )
+    .unwrap();
+    assert_eq!(patched, pod("new"));
+    let finalizers =
+        |prefix: &str| -> Vec<Value> { (0..60_000).map(|n| json!(format!("{prefix}{n}"))).collect() };
+    let map = |names: Vec<Value>| json!({"metadata": {"finalizers": names}});
+    let patched = apply_patch(
+        crate::object::Kind::ConfigMap,
+        PatchType::StrategicMerge,
+        &map(finalizers("a")),
+        map(finalizers("b")).to_string().as_bytes(),
+    )
+    .unwrap();
+    assert_eq!(patched["metadata"]["finalizers"].as_array().unwrap().len(), 120_000);
+}

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::MAX_DEPTH;
 use super::graph::{ObjectType, Scalar, Shape, TypeId, graph};
+use crate::base::quote::quote;
 
 /// How many findings of each sort are told.
 const MAX_REPORTED: usize = 32;
@@ -51,8 +52,8 @@ impl SchemaReport {
 
     /// One text a finding, as the `Warning` headers have them: `unknown field "spec.replicaz"`.
     pub fn findings<'a>(&'a self, duplicates: &'a [String]) -> impl Iterator<Item = String> + 'a {
-        let duplicate = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
-        let unknown = self.unknown.iter().map(|path| format!("unknown field {path:?}"));
+        let duplicate = duplicates.iter().map(|path| format!("duplicate field {}", quote(path)));
+        let unknown = self.unknown.iter().map(|path| format!("unknown field {}", quote(path)));
         duplicate.chain(unknown)
     }
 }

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
 use crate::api::write::Part;
 use crate::api::{Api, ApiError};
+use crate::base::quote::quote;
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Shared};
 
@@ -25,7 +26,7 @@ impl Api {
             }
             let Some(spec) = value.spec.as_mut() else { return refuse("pod has no spec".into()) };
             if let Some(assigned) = spec.node_name.as_ref().filter(|n| !n.is_empty()) {
-                return refuse(format!("pod {} is already assigned to node \"{assigned}\"", pod.name));
+                return refuse(format!("pod {} is already assigned to node {}", pod.name, quote(assigned)));
             }
             if spec.scheduling_gates.as_ref().is_some_and(|g| !g.is_empty()) {
                 return refuse(format!("pod {} has non-empty .spec.schedulingGates", pod.name));

@@ -32,8 +32,9 @@ impl Api {
             }
             let replicas = scale.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0);
             if replicas < 0 {
-                return Err(ApiError::Invalid {
-                    kind,
+                return Err(ApiError::InvalidRequest {
+                    what: "Scale",
+                    group: "autoscaling",
                     name: key.name.clone(),
                     causes: vec![Cause {
                         reason: "FieldValueInvalid".into(),

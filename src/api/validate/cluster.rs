@@ -1,9 +1,9 @@
-//! Rules of the cluster's own kinds: namespaces, nodes, priority classes, leases, events.
+//! Rules of the cluster's own kinds: namespaces, nodes, priority classes, leases.
 
 use std::collections::HashSet;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Event, Namespace, Node};
+use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 
 use super::field::{FieldErrors, Path};
@@ -119,14 +119,4 @@ pub(super) fn lease(errors: &mut FieldErrors, lease: &Lease) {
         errors.invalid(&path.child("leaseDurationSeconds"), &seconds, "must be greater than 0");
     }
     errors.non_negative(&path.child("leaseTransitions"), spec.lease_transitions.unwrap_or(0));
-}
-
-pub(super) fn event(errors: &mut FieldErrors, event: &Event) {
-    let own = event.metadata.namespace.as_deref().unwrap_or_default();
-    let about = event.involved_object.namespace.as_deref().unwrap_or_default();
-    // Events about cluster-scoped objects live in `default`.
-    let fits = if about.is_empty() { matches!(own, "" | "default" | "kube-system") } else { about == own };
-    if !fits {
-        errors.invalid(&Path::root("involvedObject.namespace"), about, "does not match event.namespace");
-    }
 }

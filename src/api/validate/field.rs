@@ -1,12 +1,14 @@
 //! Field errors: where in an object, what kind of fault, and the words Kubernetes has for it.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
+
+use crate::base::quote::quote;
 
 /// The kind of fault, as a `Status` cause names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -387,35 +389,6 @@ impl Shown for LabelSelector {
     }
 }
 
-/// A text in double quotes, with what cannot be printed escaped as Go does.
-pub(super) fn quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(c);
-            }
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\u{b}' => quoted.push_str("\\v"),
-            '\'' | ' '..='~' => quoted.push(c),
-            c if c.is_ascii() => drop(write!(quoted, "\\x{:02x}", c as u32)),
-            // Rust's own escaping knows which characters print.
-            c if c.escape_debug().count() == 1 => quoted.push(c),
-            c if (c as u32) < 0x1_0000 => drop(write!(quoted, "\\u{:04x}", c as u32)),
-            c => drop(write!(quoted, "\\U{:08x}", c as u32)),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -449,7 +422,6 @@ mod tests {
 
     #[test]
     fn values_are_shown_in_gos_syntax() {
-        assert_eq!(quote("a\"\\\n\u{1b}é\u{200b}'"), "\"a\\\"\\\\\\n\\x1bé\\u200b'\"");
         let labels: BTreeMap<_, _> = [("a".to_string(), "b".to_string())].into();
         assert_eq!(labels.shown(), "map[string]string{\"a\":\"b\"}");
         let selector = LabelSelector { match_labels: Some(labels), match_expressions: None };

@@ -1,14 +1,22 @@
 //! Rules of `metadata`, and of labels wherever they stand.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use std::collections::HashSet;
 
-use super::field::{FieldErrors, Path, quote};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
+
+use super::field::{FieldErrors, Path};
 use super::names;
+use crate::base::quote::quote;
 use crate::object::selector::Labels;
 use crate::object::{Kind, owner};
 
 /// Keys and values of all annotations together.
 const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
+
+/// The name of who manages fields.
+const MANAGER_MAX_BYTES: usize = 128;
+/// The subresource through which fields were written.
+const MANAGED_SUBRESOURCE_MAX_BYTES: usize = 256;
 
 /// Finalizers that need no domain.
 const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "foregroundDeletion", "orphan"];
@@ -43,13 +51,14 @@ pub(super) fn validate_meta(errors: &mut FieldErrors, kind: Kind, meta: &ObjectM
     for finalizer in meta.finalizers.iter().flatten() {
         finalizer_name(errors, &path.child("finalizers"), finalizer);
     }
+    managed_fields(errors, &path.child("managedFields"), meta.managed_fields.as_deref().unwrap_or_default());
 }
 
 pub(super) fn validate_meta_update(errors: &mut FieldErrors, kind: Kind, new: &ObjectMeta, old: &ObjectMeta) {
     let path = Path::root("metadata");
     if old.deletion_timestamp.is_some() {
-        let before = old.finalizers.as_deref().unwrap_or_default();
-        let added: Vec<_> = new.finalizers.iter().flatten().filter(|f| !before.contains(f)).collect();
+        let before: HashSet<&String> = old.finalizers.iter().flatten().collect();
+        let added: Vec<_> = new.finalizers.iter().flatten().filter(|f| !before.contains(*f)).collect();
         if !added.is_empty() {
             let list: Vec<_> = added.iter().map(|f| quote(f)).collect();
             errors.forbidden(
@@ -131,6 +140,29 @@ pub(super) fn annotations(errors: &mut FieldErrors, path: &Path<'_>, annotations
     }
     if bytes > ANNOTATIONS_MAX_BYTES {
         errors.too_long(path, ANNOTATIONS_MAX_BYTES);
+    }
+}
+
+fn managed_fields(errors: &mut FieldErrors, path: &Path<'_>, entries: &[ManagedFieldsEntry]) {
+    for (i, entry) in entries.iter().enumerate() {
+        let path = path.index(i);
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        let operation = text(&entry.operation);
+        if !["Apply", "Update"].contains(&operation.as_str()) {
+            errors.invalid(&path.child("operation"), &operation, "must be `Apply` or `Update`");
+        }
+        let type_ = text(&entry.fields_type);
+        if !["", "FieldsV1"].contains(&type_.as_str()) {
+            errors.invalid(&path.child("fieldsType"), &type_, "must be `FieldsV1`");
+        }
+        for (field, value, max) in [
+            ("manager", &entry.manager, MANAGER_MAX_BYTES),
+            ("subresource", &entry.subresource, MANAGED_SUBRESOURCE_MAX_BYTES),
+        ] {
+            if text(value).len() > max {
+                errors.too_long(&path.child(field), max);
+            }
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod disruption;
 mod endpoints;
 mod environment;
 mod ephemeral;
+mod events;
 mod field;
 mod limits;
 mod metadata;
@@ -72,7 +73,7 @@ fn validate_body(errors: &mut FieldErrors, body: &Body) {
         Body::Pod(pod) => pod::pod(errors, pod),
         Body::ReplicaSet(replica_set) => workload::replica_set(errors, replica_set),
         Body::Deployment(deployment) => workload::deployment(errors, deployment),
-        Body::Event(event) => cluster::event(errors, event),
+        Body::Event(event) => events::event(errors, event),
         Body::ReplicationController(controller) => replication::controller(errors, controller),
         Body::PodTemplate(template) => replication::pod_template(errors, template),
         Body::StatefulSet(set) => stateful_set::create(errors, set),
@@ -175,6 +176,20 @@ pub fn validate_resize(new: &Object, old: &Object) -> Vec<FieldError> {
         pod_resize::resize(&mut errors, new, old);
     }
     errors.into_vec()
+}
+
+/// What is wrong with a new event that is written in the form of events.k8s.io.
+pub fn validate_new_event(event: &Object) -> Vec<FieldError> {
+    let mut errors = FieldErrors::default();
+    if let Body::Event(event) = event.body() {
+        events::new_event(&mut errors, event);
+    }
+    errors.into_vec()
+}
+
+/// Whether a name is a DNS label: lower case letters, digits and `-`, at most 63.
+pub(in crate::api) fn is_dns_label(name: &str) -> bool {
+    names::dns_1123_label(name).is_empty()
 }
 
 /// What is wrong with an assignment of a pod to a node.

@@ -1,6 +1,6 @@
 //! Rules of a pod's placement besides affinity: tolerations, topology spread, gates.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use k8s_openapi::api::core::v1::{PodSpec, Toleration, TopologySpreadConstraint};
 
@@ -52,9 +52,20 @@ pub(super) fn spread_constraints(
     path: &Path<'_>,
     list: &[TopologySpreadConstraint],
 ) {
-    for (i, constraint) in list.iter().enumerate() {
-        spread_constraint(errors, &path.index(i), constraint, &list[i + 1..]);
+    let mut left: HashMap<(&str, &str), usize> = HashMap::new();
+    for constraint in list {
+        *left.entry(pair(constraint)).or_default() += 1;
     }
+    for (i, constraint) in list.iter().enumerate() {
+        let left = left.entry(pair(constraint)).or_default();
+        *left -= 1;
+        spread_constraint(errors, &path.index(i), constraint, *left > 0);
+    }
+}
+
+/// What no two constraints of a pod may share.
+fn pair(constraint: &TopologySpreadConstraint) -> (&str, &str) {
+    (&constraint.topology_key, &constraint.when_unsatisfiable)
 }
 
 /// One of them; Kubernetes names the first of two that are the same.
@@ -62,7 +73,7 @@ fn spread_constraint(
     errors: &mut FieldErrors,
     path: &Path<'_>,
     constraint: &TopologySpreadConstraint,
-    later: &[TopologySpreadConstraint],
+    comes_again: bool,
 ) {
     if constraint.max_skew <= 0 {
         errors.invalid(&path.child("maxSkew"), &constraint.max_skew, "must be greater than zero");
@@ -70,8 +81,7 @@ fn spread_constraint(
     affinity::topology_key(errors, &path.child("topologyKey"), &constraint.topology_key);
     let when = constraint.when_unsatisfiable.as_str();
     errors.one_of(&path.child("whenUnsatisfiable"), when, &["DoNotSchedule", "ScheduleAnyway"]);
-    let pair = |c: &TopologySpreadConstraint| (c.topology_key.clone(), c.when_unsatisfiable.clone());
-    if later.iter().any(|other| pair(other) == pair(constraint)) {
+    if comes_again {
         errors.duplicate(
             &path.child("{topologyKey, whenUnsatisfiable}"),
             &format!("{{{}, {when}}}", constraint.topology_key),

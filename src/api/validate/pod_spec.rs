@@ -58,12 +58,6 @@ pub(super) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec
     if let Some(context) = &spec.security_context {
         security_context(errors, &path.child("securityContext"), context);
     }
-    let secrets = path.child("imagePullSecrets");
-    for (i, secret) in spec.image_pull_secrets.iter().flatten().enumerate() {
-        if secret.name.is_empty() {
-            errors.required(&secrets.index(i).child("name"), "");
-        }
-    }
     if let Some(affinity) = &spec.affinity {
         affinity::affinity(errors, &path.child("affinity"), affinity);
     }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::PodSpec;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::field::quote;
+use crate::base::quote::quote;
 
 /// How Go holds a field, which decides how it is written.
 #[derive(Clone, Copy)]

@@ -6,8 +6,9 @@ use k8s_openapi::api::apps::v1::{
 use k8s_openapi::api::core::v1::{PodTemplateSpec, Volume};
 
 use super::changed::changed_part;
-use super::field::{FieldErrors, Path, Shown, quote};
+use super::field::{FieldErrors, Path, Shown};
 use super::{names, storage, workload};
+use crate::base::quote::quote;
 
 const FORBIDDEN_CHANGE: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 

@@ -1,6 +1,6 @@
 //! A `podium serve` of this very binary, as a process of its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -60,25 +60,36 @@ impl Instance {
     /// Resident memory of the nodes' hosts and of what they put beside each container: all that stands between
     /// the control plane and the containers.
     pub(super) fn hosts_mib(&self) -> Result<f64> {
-        let own = self.directory.display().to_string();
-        let commands: Vec<(u32, String)> = std::fs::read_dir("/proc")?
-            .flatten()
-            .filter_map(|entry| {
-                let pid = entry.file_name().to_str()?.parse().ok()?;
-                let command = std::fs::read(entry.path().join("cmdline")).ok()?;
-                Some((pid, String::from_utf8_lossy(&command).into_owned()))
-            })
-            .collect();
-        let is_host =
-            |command: &str| command.split('\0').nth(1) == Some("node-host") && command.contains(&own);
-        let hosts: Vec<u32> =
-            commands.iter().filter(|(_, command)| is_host(command)).map(|(pid, _)| *pid).collect();
+        let commands = commands();
+        let hosts = self.hosts_among(&commands);
         let is_pause = |(pid, command): &&(u32, String)| {
             command.trim_end_matches('\0') == "pause" && parent(*pid).is_some_and(|pid| hosts.contains(&pid))
         };
         let pauses = commands.iter().filter(is_pause).map(|(pid, _)| pid);
         // Those that have just ended count nothing.
         Ok(hosts.iter().chain(pauses).map(|pid| proportional_mib(*pid).unwrap_or(0.0)).sum())
+    }
+
+    /// The nodes' hosts.
+    pub(super) fn hosts(&self) -> Vec<u32> {
+        self.hosts_among(&commands())
+    }
+
+    fn hosts_among(&self, commands: &[(u32, String)]) -> Vec<u32> {
+        let own = self.directory.display().to_string();
+        let is_host =
+            |command: &str| command.split('\0').nth(1) == Some("node-host") && command.contains(&own);
+        commands.iter().filter(|(_, command)| is_host(command)).map(|(pid, _)| *pid).collect()
+    }
+
+    /// The control plane; none when it has ended.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Its data directory.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Processor time that the control plane's threads have taken, in user space and in the kernel.
@@ -122,6 +133,18 @@ impl Drop for Instance {
         }
         let _ = std::fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Every process with its command line.
+fn commands() -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let command = std::fs::read(entry.path().join("cmdline")).ok()?;
+            Some((pid, String::from_utf8_lossy(&command).into_owned()))
+        })
+        .collect()
 }
 
 fn parent(pid: u32) -> Option<u32> {

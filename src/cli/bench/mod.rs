@@ -10,7 +10,10 @@ mod pods;
 mod probes;
 mod report;
 mod scheduler;
+mod soak;
 mod workloads;
+
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -34,13 +37,15 @@ pub(super) enum Suite {
     Probes,
     /// Pods a second from created to bound.
     Scheduler,
+    /// Everything at once for `--minutes`; fails when memory, descriptors or threads grow. Only when named.
+    Soak,
 }
 
 const ALL: [Suite; 7] =
     [Suite::Start, Suite::Disk, Suite::Api, Suite::Workloads, Suite::Pods, Suite::Probes, Suite::Scheduler];
 
-/// Runs the suites (all, when none is named) and prints each as it is done.
-pub(super) fn run(suites: &[Suite]) -> Result<()> {
+/// Runs the suites (all but the soak, when none is named) and prints each as it is done; a soak takes this long.
+pub(super) fn run(suites: &[Suite], soak_minutes: f64) -> Result<()> {
     let suites = if suites.is_empty() { &ALL } else { suites };
     super::serve::runtime()?.block_on(async {
         if in_memory(&std::env::temp_dir()) {
@@ -50,7 +55,9 @@ pub(super) fn run(suites: &[Suite]) -> Result<()> {
                 place.display()
             ));
         }
-        Report::heading();
+        if suites != [Suite::Soak] {
+            Report::heading();
+        }
         for suite in suites {
             match suite {
                 Suite::Start => start().await?,
@@ -60,6 +67,7 @@ pub(super) fn run(suites: &[Suite]) -> Result<()> {
                 Suite::Pods => pods::run().await?,
                 Suite::Probes => probes::run().await?,
                 Suite::Scheduler => scheduler::run().await?,
+                Suite::Soak => soak::run(Duration::from_secs_f64(soak_minutes * 60.0)).await?,
             }
         }
         Ok(())

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::report::Report;
-use crate::api::{Api, ApiConfig, ChangeKind, Visibility, WriteOptions};
+use crate::api::{Api, ApiConfig, ChangeKind, DeleteOptions, Visibility, WriteOptions};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
+use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::Caches;
 use crate::scheduler::{Scheduler, SchedulerConfig};
@@ -106,7 +107,7 @@ fn together(n: usize) -> Value {
 }
 
 fn unimportant(n: usize) -> Value {
-    pod("low", n, &json!({"app": "low"}), "900m", json!({"terminationGracePeriodSeconds": 0}))
+    pod("low", n, &json!({"app": "low"}), "900m", json!({}))
 }
 
 fn important(n: usize) -> Value {
@@ -176,6 +177,15 @@ fn node(api: &Api, n: usize) -> Result<()> {
     Ok(())
 }
 
+/// What a kubelet does with a pod that was asked to go: there is none here, and nothing of the pod runs.
+fn end(api: &Api, pod: &Shared<Pod>) -> Result<()> {
+    let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
+    match api.delete(Kind::Pod, &pod.key(), &now) {
+        Err(error) if !error.is_gone() => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 /// Creates pods, in a task beside the scheduler's, and waits until all are bound.
 async fn place(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
     if count == 0 {
@@ -199,6 +209,9 @@ async fn place(api: &Api, count: usize, of: fn(usize) -> Value) -> Result<()> {
         let changes = changes.context("the scheduler stands still")?.context("the watch fell behind")?;
         for change in changes {
             let Some(pod) = Shared::<Pod>::from_object(&change.object) else { continue };
+            if change.kind == ChangeKind::Modified && is_terminating(&pod.metadata) {
+                end(api, &pod)?;
+            }
             let node = |pod: &Pod| pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
             let before = change.previous.as_ref().and_then(Shared::<Pod>::from_object);
             let is_ours = serde_json::to_value(&pod.metadata.labels)? == wanted;

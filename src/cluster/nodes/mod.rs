@@ -132,7 +132,7 @@ impl Nodes {
 
     /// What kills every node's host with all it holds, whatever else hangs: it asks nobody, and blocks for some
     /// seconds at most.
-    pub(super) fn killer(&self) -> impl FnOnce() + Send + 'static {
+    pub(super) fn killer(&self) -> impl FnOnce() + Send + use<> {
         let follower = self.follower.clone();
         move || follower.iter().for_each(|follower| follower.kill())
     }

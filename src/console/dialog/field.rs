@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use crate::console::text::grouped;
 
 /// The largest number a field takes: replicas and seconds are 32 bits wide in Kubernetes.
-pub const LARGEST: i32 = i32::MAX;
+const LARGEST: i32 = i32::MAX;
 /// Digits a number field shows. What is too large is shown as it was typed and refused as a whole; nobody
 /// means more digits than this.
 const DIGITS: usize = 40;

@@ -1,4 +1,5 @@
-//! The ConfigMap `kube-root-ca.crt` of every namespace: what pods trust the API by (SA-1).
+//! The ConfigMap `kube-root-ca.crt` of every namespace: what pods trust the API by (SA-1); and in kube-system the one
+//! by which servers that extend the API know the CA of its clients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +15,9 @@ use crate::object::{Key, Kind};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
 
 const NAME: &str = "kube-root-ca.crt";
+/// Where extending servers look for the CA of client certificates; they do not start without it.
+const EXTENSION_NAME: &str = "extension-apiserver-authentication";
+const EXTENSION_NAMESPACE: &str = "kube-system";
 const DESCRIPTION: (&str, &str) = (
     "kubernetes.io/description",
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the \
@@ -35,7 +39,7 @@ pub(in crate::controllers) fn start(context: &Context) {
     let handler = queue.clone();
     // What others change or delete is put right.
     context.caches.on_any_change(Kind::ConfigMap, move |change| {
-        if change.object.name() == NAME {
+        if [NAME, EXTENSION_NAME].contains(&change.object.name()) {
             handler.add(Key::new("", change.object.namespace()));
         }
     });
@@ -61,20 +65,37 @@ impl Reconciler for Publisher {
         if is_terminating(&namespace.metadata) {
             return Ok(());
         }
-        let data = BTreeMap::from([("ca.crt".to_string(), self.settings.root_certificate.clone())]);
-        let key = Key::new(key.name.as_str(), NAME);
+        let certificate = &self.settings.root_certificate;
+        self.publish(Key::new(key.name.as_str(), NAME), ("ca.crt", certificate), Some(DESCRIPTION))?;
+        if key.name == EXTENSION_NAMESPACE {
+            let place = Key::new(EXTENSION_NAMESPACE, EXTENSION_NAME);
+            self.publish(place, ("client-ca-file", certificate), None)?;
+        }
+        Ok(())
+    }
+}
+
+impl Publisher {
+    /// The map holds this entry, whatever others made of it.
+    fn publish(
+        &self,
+        key: Key,
+        (entry, text): (&str, &str),
+        annotation: Option<(&str, &str)>,
+    ) -> Result<(), ReconcileError> {
+        let data = BTreeMap::from([(entry.to_string(), text.to_string())]);
         let modified = self.api.modify::<ConfigMap>(&key, |map| {
             map.data = Some(data.clone());
             Ok(())
         });
         match modified {
             Err(error) if error.is_not_found() => {
-                let (name, text) = DESCRIPTION;
                 let map = ConfigMap {
                     metadata: ObjectMeta {
                         name: Some(key.name),
                         namespace: Some(key.namespace),
-                        annotations: Some(BTreeMap::from([(name.to_string(), text.to_string())])),
+                        annotations: annotation
+                            .map(|(name, text)| BTreeMap::from([(name.to_string(), text.to_string())])),
                         ..ObjectMeta::default()
                     },
                     data: Some(data),

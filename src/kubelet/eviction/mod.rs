@@ -82,7 +82,7 @@ async fn control(engine: &Arc<Engine>, nodes: &[Arc<Node>]) {
     let mut short: Option<(Threshold, Observations)> = None;
     for node in nodes {
         let Some(observations) = machine::observe(node) else { continue };
-        let now = engine.clock.now();
+        let now = engine.clock.steady();
         let (changed, threshold) = {
             let mut pressure = node.eviction.pressure.lock();
             let before = pressure.conditions().to_vec();
@@ -104,7 +104,7 @@ async fn control(engine: &Arc<Engine>, nodes: &[Arc<Node>]) {
         }
     }
     let Some((threshold, observations)) = short else { return };
-    let now = engine.clock.now();
+    let now = engine.clock.steady();
     if nodes.iter().any(|node| still_ends(engine, node, now)) {
         return;
     }

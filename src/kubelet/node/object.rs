@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -13,7 +14,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use super::machine_ids::MachineIds;
 use super::{Node, NodeConfig};
 use crate::api::{ApiError, DeleteOptions};
-use crate::base::clock::{since, time};
+use crate::base::clock::time;
 use crate::kubelet::eviction::Condition;
 use crate::kubelet::runtime::Runtime;
 use crate::kubelet::sync_loop::Engine;
@@ -29,15 +30,15 @@ const KUBELET_VERSION: &str = concat!("v1.37.0-podium.", env!("CARGO_PKG_VERSION
 
 /// Registers the node, then renews its lease and its status until the task is stopped.
 pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) {
-    let mut reported: Option<Timestamp> = None;
+    let mut reported: Option<Duration> = None;
     loop {
-        let now = engine.clock.now();
+        let now = engine.clock.monotonic();
         if reported.is_some() && engine.api.get(Kind::Node, &Key::new("", &node.config.name)).is_err() {
             // Its object was deleted: gone for good (NODE-5). Only a restart registers it again.
             engine.clock.sleep(engine.timings.node_lease_renew.0).await;
             continue;
         }
-        let due = reported.is_none_or(|at| since(now, at) >= engine.timings.node_status_report.0);
+        let due = reported.is_none_or(|at| now.saturating_sub(at) >= engine.timings.node_status_report.0);
         // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
         // Or images came or went, which the scheduler goes by.
         if due || !is_told(&engine, &node) {

@@ -66,9 +66,10 @@ pub fn verdict(
             return Verdict::Ended;
         }
         if counts && !resized {
-            match restart_wait(memory.back_off, exit.finished_at, timings) {
+            let finished_at = observed.ended_at(record).unwrap_or(now);
+            match restart_wait(memory.back_off, finished_at, timings) {
                 Some((until, delay)) if until > now => return Verdict::BackOff { until, delay },
-                _ => back_off = Some(next_back_off(memory.back_off, exit.finished_at, now, timings)),
+                _ => back_off = Some(next_back_off(memory.back_off, finished_at, now, timings)),
             }
         }
     }

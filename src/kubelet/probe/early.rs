@@ -15,7 +15,7 @@ use crate::base::clock::Clock;
 /// How soon a program that does not answer yet is asked again.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Asks until it goes well, or once more at the earliest after `blameless_until`. A command is asked once: it may do
+/// Asks until it goes well, or once more at the earliest after `blameless_until`, on the steady clock. A command is asked once: it may do
 /// more than look.
 pub(in crate::kubelet) async fn ask<Answer: Future<Output = ProbeOutcome>>(
     clock: &Clock,
@@ -25,7 +25,7 @@ pub(in crate::kubelet) async fn ask<Answer: Future<Output = ProbeOutcome>>(
 ) -> ProbeOutcome {
     loop {
         let outcome = ask().await;
-        let last = probe.exec.is_some() || clock.now() >= blameless_until;
+        let last = probe.exec.is_some() || clock.steady() >= blameless_until;
         if last || !matches!(outcome, ProbeOutcome::Failure(_)) {
             return outcome;
         }

@@ -191,7 +191,8 @@ impl HollowRuntime {
             image: spec.image,
             image_id,
             pid: None,
-            started_at: (self.wall)(),
+            // It belongs to its sandbox, though the clock was set back meanwhile.
+            started_at: (self.wall)().max(pod.created_at),
             exit: None,
         };
         pod.containers.push(record.clone());

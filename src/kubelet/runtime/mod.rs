@@ -5,6 +5,8 @@
 //!
 //! Architecture Invariant: nothing here knows the API server, restart policies or probes.
 
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) mod fuzz;
 pub mod hollow;
 #[cfg(target_os = "linux")]
 mod host;
@@ -250,6 +252,13 @@ pub struct SandboxRecord {
     pub ready: bool,
     /// Every attempt that has not been removed, oldest first.
     pub containers: Vec<ContainerRecord>,
+}
+
+/// When a sandbox is made anew: after all that was started in the one before, though the clock was set back meanwhile.
+fn after_all<'a>(now: Timestamp, before: impl IntoIterator<Item = &'a ContainerRecord>) -> Timestamp {
+    let last = before.into_iter().map(|container| container.started_at).max();
+    let after = last.map(|last| crate::base::clock::saturating_after(last, Duration::from_nanos(1)));
+    after.map_or(now, |after| after.max(now))
 }
 
 impl SandboxRecord {

@@ -36,7 +36,7 @@ impl Engine {
             runs && !state.stale && state.observed.stop.is_none() && *outcome == ProbeOutcome::Success;
         let attempt = state.observed.memory_mut(container).current.as_mut();
         let Some(attempt) = attempt.filter(|attempt| quiet && attempt.id == *id) else { return false };
-        let now = self.clock.now();
+        let now = self.clock.steady();
         let mut probes = attempt.probes.clone();
         if probes.answered(*kind, outcome, now) {
             return false;

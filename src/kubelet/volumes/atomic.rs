@@ -144,10 +144,8 @@ mod tests {
     /// POD-16: whatever `fsGroup` says reads everything, and what is new in the volume is its, too.
     #[test]
     fn files_belong_to_the_group() {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root gives files away");
-            return;
-        }
+        // Only root gives files away.
+        crate::needs::needs!(Root);
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("v");
         let owners = Owners { group: Some(4711), user: Some(4712) };

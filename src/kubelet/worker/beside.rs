@@ -45,7 +45,8 @@ impl Pass<'_> {
             attempt.probes.asked(kind);
         }
         let target = self.target(id.clone());
-        let started_at = self.latest(name).map_or_else(|| self.now(), |record| record.started_at);
+        let now = self.engine.clock.both();
+        let started_at = self.latest(name).map_or(now.steady, |record| now.steady_of(record.started_at));
         let blameless_until = saturating_after(started_at, self.engine.timings.pod_relist.0);
         let (engine, pod, name) = (self.engine.clone(), self.pod.clone(), name.to_string());
         self.node.tasks.spawn("probe", async move {

@@ -59,7 +59,7 @@ impl Pass<'_> {
 
     /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
     pub(super) async fn refresh_volumes(&mut self) {
-        let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.now());
+        let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.engine.clock.now());
         let asked = std::mem::take(&mut self.state.refresh);
         if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
             return;

@@ -12,7 +12,8 @@ use crate::object::{Kind, Shared};
 impl Pass<'_> {
     /// Brings the status and the mirror that shows it up to date.
     pub(super) fn write_mirror(&mut self, moment: Moment) {
-        let now = self.now();
+        self.note_times();
+        let now = self.engine.clock.both();
         let status = compose_status(&self.pod, &self.state.observed, now, &self.engine.timings, moment);
         if self.pod.status.as_ref() != Some(&status) {
             let mut pod = Pod::clone(&self.pod);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::base::backoff::BackoffPolicy;
 use crate::kubelet::plan::Action;
 
-/// The action of a pod that failed last.
+/// The actions of a pod that failed and have not been done since.
 #[derive(Debug, Default)]
 pub(in crate::kubelet) struct Retry {
-    failed: Option<Failed>,
+    failed: Vec<Failed>,
 }
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Failed {
 impl Retry {
     /// Until when this action waits; none where it may be done at `now`.
     pub(super) fn waits(&self, action: &Action, now: Duration) -> Option<Duration> {
-        let failed = self.failed.as_ref().filter(|failed| failed.action == *action)?;
+        let failed = self.failed.iter().find(|failed| failed.action == *action)?;
         (failed.until > now).then_some(failed.until)
     }
 
@@ -36,19 +36,20 @@ impl Retry {
         now: Duration,
         policy: BackoffPolicy,
     ) -> (Duration, bool) {
-        let before = self.failed.take().filter(|failed| failed.action == action);
+        let before = self.failed.iter().position(|failed| failed.action == action);
+        let before = before.map(|index| self.failed.swap_remove(index));
+        // What the plan asks for no more is never done.
+        self.failed.retain(|failed| failed.until.saturating_add(policy.max) > now);
         let failures = before.as_ref().map_or(0, |failed| failed.failures).saturating_add(1);
         let news = before.is_none_or(|failed| failed.text != text);
         let until = now.saturating_add(policy.delay(failures));
-        self.failed = Some(Failed { action, failures, until, text });
+        self.failed.push(Failed { action, failures, until, text });
         (until, news)
     }
 
     /// The action was done.
     pub(super) fn done(&mut self, action: &Action) {
-        if self.failed.as_ref().is_some_and(|failed| failed.action == *action) {
-            self.failed = None;
-        }
+        self.failed.retain(|failed| failed.action != *action);
     }
 }
 
@@ -73,6 +74,9 @@ mod tests {
         let told: Vec<_> = expected.into_iter().zip((0..9).map(|n| n == 0 || n == 3)).collect();
         assert_eq!(waits, told);
         assert_eq!(retry.waits(&Action::Remove, now), None, "its time has come");
+        // Two that fail by turns do not let each other begin anew.
+        retry.failed(Action::StopSandbox, "c".into(), now, policy);
+        assert_eq!(retry.failed(Action::Remove, "b".into(), now, policy).0 - now, Duration::from_secs(120));
         retry.done(&Action::Remove);
         assert_eq!(retry.failed(Action::Remove, "b".into(), now, policy).0 - now, Duration::from_secs(1));
     }

@@ -53,7 +53,7 @@ impl Pass<'_> {
             self.add_variables_of(target, &mut resolved.env);
         }
         let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
-        let now = self.now();
+        let (now, wall) = (self.now(), self.engine.clock.now());
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
             // As a look would find it; whatever happens to it from here on is told.
             sandbox.containers.retain(|known| known.id != record.id);
@@ -69,7 +69,7 @@ impl Pass<'_> {
             Err(RuntimeError::StartFailed(message)) => {
                 memory.back_off = back_off.or(memory.back_off);
                 memory.unrecorded = Some(Unrecorded {
-                    record: never_started(&container, attempt, image, &message, now),
+                    record: never_started(&container, attempt, image, &message, wall),
                     reason: "StartError".into(),
                 });
                 self.container_event(name, EventType::Warning, "Failed", format!("Error: {message}"));
@@ -91,7 +91,7 @@ impl Pass<'_> {
         memory.current = Some(AttemptMemory {
             id: record.id.clone(),
             post_start: if hook.is_some() { HookState::Running } else { HookState::Done },
-            probes: ProbeSet::new(&container, record.started_at),
+            probes: ProbeSet::new(&container, now),
             stop: None,
             resources: container.resources.clone(),
         });

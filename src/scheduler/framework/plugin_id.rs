@@ -35,6 +35,10 @@ macro_rules! plugins {
 plugins! {
     /// Pods wait until their scheduling gates are gone.
     SchedulingGates = "SchedulingGates", weight 0, at [PreEnqueue];
+    /// Pods wait for the devices that they claim.
+    DynamicResources = "DynamicResources", weight 0, at [PreEnqueue];
+    /// Pods wait for the group that they belong to.
+    GangScheduling = "GangScheduling", weight 0, at [PreEnqueue];
     /// The pod of the highest priority goes first.
     PrioritySort = "PrioritySort", weight 0, at [QueueSort];
     /// Cordoned nodes take no pods.

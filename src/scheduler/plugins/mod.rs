@@ -3,6 +3,8 @@
 mod balanced_allocation;
 mod default_binder;
 mod default_preemption;
+mod dynamic_resources;
+mod gang_scheduling;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;
@@ -59,6 +61,8 @@ pub(super) fn with(
 ) -> Vec<Arc<dyn Plugin>> {
     vec![
         Arc::new(scheduling_gates::SchedulingGates),
+        Arc::new(dynamic_resources::DynamicResources),
+        Arc::new(gang_scheduling::GangScheduling),
         Arc::new(PrioritySort),
         Arc::new(node_unschedulable::NodeUnschedulable),
         Arc::new(node_name::NodeName),

@@ -102,6 +102,25 @@ impl Cluster {
     }
 }
 
+/// API-FOUND 13, API-17: they ran without what they asked for.
+#[tokio::test(start_paused = true)]
+async fn pods_that_need_what_is_not_served_wait_with_the_reason_api_17() {
+    let cluster = Cluster::start(&[("a", "1")]);
+    cluster.pod("claims", "1m", json!({"resourceClaims": [{"name": "gpu", "resourceClaimName": "missing"}]}));
+    cluster.pod("gang", "1m", json!({"schedulingGroup": {"podGroupName": "missing"}}));
+    for (name, message) in [
+        ("claims", "waiting for resource claims, which this cluster does not serve (resource.k8s.io)"),
+        ("gang", "waiting for a pod group, which this cluster does not serve (scheduling.k8s.io)"),
+    ] {
+        cluster.until("it is told", |c| c.condition(name).is_some()).await;
+        let told = cluster.condition(name).unwrap();
+        assert_eq!((told.status.as_str(), told.reason.as_deref()), ("False", Some("Unschedulable")));
+        assert_eq!(told.message.as_deref(), Some(message));
+        assert_eq!(cluster.events(name), [("FailedScheduling".into(), message.into(), 1)]);
+        assert_eq!(cluster.node_of(name), None);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_are_bound_and_told_why_not_sch_1_sch_9() {
     let cluster = Cluster::start(&[("a", "1"), ("b", "1"), ("c", "2")]);

@@ -17,6 +17,7 @@ use super::parts::revision;
 use super::stage::{Stage, cluster, objects};
 use super::{acted, shows, succeed};
 use crate::instance::Home;
+use crate::needs::needs;
 
 /// Presses `u` in the journal, for the newest change, and lets the server say what the object is `now` and
 /// would be `then`. The question is on the screen, or a refusal.
@@ -247,6 +248,7 @@ const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\
 /// CONSOLE-FOUND 1: what an undo would change is the server's word, also when others changed the object since.
 #[tokio::test(flavor = "multi_thread")]
 async fn con_17_the_server_says_what_an_undo_would_change_now() {
+    needs!(Kubectl);
     let home = Home::new();
     let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
     let file = home.path("web.yaml");

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::stage::{Stage, cluster, objects};
 use super::{acted, shows};
 use crate::instance::{Home, PATIENCE};
+use crate::needs::needs;
 
 const WHY: &str =
     "ServiceError: client error (Connect): tcp connect error: Connection refused (os error 111)";
@@ -146,6 +147,7 @@ async fn until(
 /// and yet the banner goes.
 #[tokio::test(flavor = "multi_thread")]
 async fn con_18_a_server_that_goes_away_and_comes_back_is_told_both_times() {
+    needs!(Kubectl);
     let home = Home::new();
     let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);
     let address = server.ready_line.split("https://").nth(1).and_then(|rest| rest.split_whitespace().next());

@@ -111,6 +111,19 @@ async fn a_deployment_goes_in_the_foreground_or_leaves_its_pods_gc_1() {
     cluster.stop().await;
 }
 
+/// API-FOUND 28: servers that extend the API did not find how to know its clients.
+#[tokio::test(start_paused = true)]
+async fn extending_servers_find_the_ca_of_clients_api_17() {
+    let cluster = Cluster::start(NO_NODES);
+    let namespace = json!({"metadata": {"name": "kube-system"}});
+    cluster.api.create_as(serde_json::from_value::<Namespace>(namespace).unwrap()).unwrap();
+    cluster.settle().await;
+    let place = Key::new("kube-system", "extension-apiserver-authentication");
+    let map = cluster.api.get_as::<ConfigMap>(&place).unwrap();
+    assert_eq!(map.data.as_ref().unwrap()["client-ca-file"], "the CA");
+    cluster.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_namespace_is_furnished_and_emptied_api_10() {
     let cluster = Cluster::start(NO_NODES);

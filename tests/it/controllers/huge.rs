@@ -1,6 +1,8 @@
 //! Numbers as large as their type (RELIABILITY-FOUND 3): what a user asks for costs what there is, is told, and
 //! starves nobody.
 
+#![expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
+
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::{CronJob, Job};

@@ -1,6 +1,7 @@
 //! The controllers, by scenario, on virtual time.
 
 mod accounts;
+mod at_most_one;
 mod autoscaling;
 mod budgets;
 mod cluster;

@@ -130,3 +130,20 @@ async fn a_node_that_comes_back_in_time_keeps_its_pods_gc_2_node_5() {
     assert_eq!(names(&cluster), "p", "n2 has never been");
     cluster.stop().await;
 }
+
+/// RELIABILITY-FOUND 7, SAFE-1: a StatefulSet's pod was let go of, and replaced, while its process still ran.
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_deleted_node_stay_until_its_processes_are_known_to_be_dead_safe_1() {
+    let cluster = Cluster::start(&["nodelifecycle"]);
+    cluster.create::<Node>(node("n1", ""));
+    pod(&cluster, "p", "n1");
+    cluster.api.hold_node("n1");
+    cluster.settle().await;
+    cluster.api.delete(Kind::Node, &Key::new("", "n1"), &DeleteOptions::default()).unwrap();
+    cluster.pass(600).await;
+    assert_eq!(names(&cluster), "p");
+    cluster.api.release_node("n1");
+    cluster.pass(60).await;
+    assert_eq!(names(&cluster), "");
+    cluster.stop().await;
+}

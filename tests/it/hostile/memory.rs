@@ -63,7 +63,7 @@ fn crowds() -> impl Strategy<Value = Manifest> {
     let of_apps = workload.prop_map(|(plural, mut spec)| {
         spec["selector"] = json!({"matchLabels": {"app": "a"}});
         spec["template"] = json!({"metadata": {"labels": {"app": "a"}}, "spec": pod_spec()});
-        let object = json!({"metadata": {"name": "m"}, "spec": spec});
+        let object = json!({"metadata": {"generateName": "m-"}, "spec": spec});
         manifest(
             format!("{plural} {}", i32::MAX),
             &format!("/apis/apps/v1/namespaces/default/{plural}"),
@@ -78,7 +78,7 @@ fn crowds() -> impl Strategy<Value = Manifest> {
         let mut pod = pod_spec();
         pod["restartPolicy"] = json!("Never");
         spec["template"] = json!({"spec": pod});
-        let object = json!({"metadata": {"name": "m"}, "spec": spec});
+        let object = json!({"metadata": {"generateName": "m-"}, "spec": spec});
         manifest("jobs".into(), "/apis/batch/v1/namespaces/default/jobs", &object)
     });
     prop_oneof![of_apps, jobs]
@@ -104,7 +104,7 @@ fn parts() -> impl Strategy<Value = Manifest> {
         let count = items(item, part);
         let mut spec = pod_spec();
         spec[field] = serde_json::from_str(&format!("[{}]", vec![item; count].join(","))).unwrap();
-        let object = json!({"metadata": {"name": "m"}, "spec": spec});
+        let object = json!({"metadata": {"generateName": "m-"}, "spec": spec});
         manifest(format!("{count} {field} {item}"), "/api/v1/namespaces/default/pods", &object)
     })
 }
@@ -126,8 +126,27 @@ fn fields() -> impl Strategy<Value = Manifest> {
         let mut spec = pod_spec();
         spec["containers"][0][field] =
             serde_json::from_str(&format!("[{}]", vec![item; count].join(","))).unwrap();
-        let object = json!({"metadata": {"name": "m"}, "spec": spec});
+        let object = json!({"metadata": {"generateName": "m-"}, "spec": spec});
         manifest(format!("{count} {field} {item}"), "/api/v1/namespaces/default/pods", &object)
+    })
+}
+
+/// Variables that name one another: each is twice the one before (RELIABILITY-FOUND 1 and 2).
+fn expansions() -> impl Strategy<Value = Manifest> {
+    (1..2_000usize, 8..32u32, any::<bool>()).prop_map(|(length, levels, in_arguments)| {
+        let mut env = vec![json!({"name": "E0", "value": "x".repeat(length)})];
+        env.extend((1..levels).map(|n| {
+            let before = format!("$(E{})", n - 1);
+            json!({"name": format!("E{n}"), "value": before.repeat(2)})
+        }));
+        let mut spec = pod_spec();
+        spec["containers"][0]["env"] = json!(env);
+        if in_arguments {
+            spec["containers"][0]["args"] = json!(vec![format!("$(E{})", levels - 1); 100]);
+        }
+        let object = json!({"metadata": {"generateName": "m-"}, "spec": spec});
+        let shape = format!("{levels} levels of {length} bytes");
+        manifest(shape, "/api/v1/namespaces/default/pods", &object)
     })
 }
 
@@ -142,9 +161,9 @@ fn keys() -> impl Strategy<Value = Manifest> {
             (0..count).map(|n| (format!("k{n:07}"), json!("v"))).collect::<serde_json::Map<_, _>>().into()
         };
         let object = if field == "data" {
-            json!({"metadata": {"name": "m"}, "data": map})
+            json!({"metadata": {"generateName": "m-"}, "data": map})
         } else {
-            json!({"metadata": {"name": "m", field: map}})
+            json!({"metadata": {"generateName": "m-", field: map}})
         };
         let shape = format!("{field} {} long {long}", object.to_string().len());
         manifest(shape, "/api/v1/namespaces/default/configmaps", &object)
@@ -171,7 +190,7 @@ fn lists() -> impl Strategy<Value = Manifest> {
         for key in pointer.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
             object = json!({key: object});
         }
-        object["metadata"]["name"] = json!("m");
+        object["metadata"]["generateName"] = json!("m-");
         manifest(format!("{count} {pointer} {item}"), path, &object)
     })
 }
@@ -183,7 +202,7 @@ fn depths() -> impl Strategy<Value = Manifest> {
         let (open, close) = if lists { ("[", "]") } else { (r#"{"a":"#, "}") };
         let depth = items(&format!("{open}{close}"), part);
         let deep = format!("{}0{}", open.repeat(depth), close.repeat(depth));
-        let text = format!(r#"{{"metadata":{{"name":"m"}},"{field}":{deep}}}"#);
+        let text = format!(r#"{{"metadata":{{"generateName":"m-"}},"{field}":{deep}}}"#);
         Manifest {
             shape: format!("{field} {depth} deep"),
             path: "/api/v1/namespaces/default/configmaps".into(),
@@ -193,7 +212,7 @@ fn depths() -> impl Strategy<Value = Manifest> {
 }
 
 fn any_manifest() -> impl Strategy<Value = Manifest> {
-    prop_oneof![2 => crowds(), 3 => parts(), 3 => fields(), 2 => keys(), 2 => lists(), 1 => depths()]
+    prop_oneof![2 => crowds(), 2 => expansions(), 3 => parts(), 3 => fields(), 2 => keys(), 2 => lists(), 1 => depths()]
 }
 
 /// The most memory that a process ever had, in bytes; none when it is gone.
@@ -238,24 +257,34 @@ fn is_taken_up(object: &Value) -> bool {
 }
 
 async fn case(client: &kube::Client, case: &Manifest) {
-    let (code, _) = ask(client, "POST", &case.path, case.text.clone()).await;
+    let (code, made) = ask(client, "POST", &case.path, case.text.clone()).await;
     assert!(code < 500, "{}: {code}", case.shape);
     if code >= 400 {
         return;
     }
-    let path = format!("{}/m", case.path);
-    let start = std::time::Instant::now();
-    while start.elapsed() < PATIENCE {
+    let path = format!("{}/{}", case.path, made["metadata"]["name"].as_str().unwrap_or_default());
+    until("somebody looks at it", || async {
         let (code, object) = ask(client, "GET", &path, String::new()).await;
-        if code == 404 || is_taken_up(&object) {
-            break;
-        }
+        code == 404 || is_taken_up(&object)
+    })
+    .await;
+    let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}).to_string();
+    ask(client, "DELETE", &path, options.clone()).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    until("its pods are gone", || async {
+        ask(client, "DELETE", pods, options.clone()).await;
+        let (_, left) = ask(client, "GET", &format!("{pods}?limit=1"), String::new()).await;
+        left["items"].as_array().is_some_and(Vec::is_empty)
+    })
+    .await;
+}
+
+async fn until<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
+    let start = std::time::Instant::now();
+    while !look().await {
+        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
         pause();
     }
-    let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
-    ask(client, "DELETE", &path, options.to_string()).await;
-    let pods = "/api/v1/namespaces/default/pods";
-    ask(client, "DELETE", pods, options.to_string()).await;
 }
 
 fn check(instance: &Instance, home: &Home, after: &str) {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::instance::{Home, Instance, wait_for};
+use crate::needs::needs;
 
 const WEB: &str = r"
 apiVersion: v1
@@ -49,6 +50,7 @@ fn rolled_out(instance: &Instance) {
 
 #[test]
 fn kubectl_rolls_stateful_sets_out_and_back() {
+    needs!(Kubectl);
     let home = Home::new();
     let instance = home.start(&["--ephemeral", "--nodes", "0", "--hollow-nodes", "2"]);
     let manifest = home.path("web.yaml");

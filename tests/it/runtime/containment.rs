@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use podium::kubelet::runtime::{ContainerSpec, Runtime, RuntimeEvent, SandboxSpec};
 
-use super::node::{BOTH, Node, alive, left_in, sandbox, shell, sleeping, soon, until, words};
+use super::node::{Node, alive, left_in, modes, sandbox, shell, sleeping, soon, until, words};
 
 /// POD-10: no process survives its container, not even one that called setsid.
 #[tokio::test]
 async fn the_whole_tree_dies_with_its_container() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let script = "D=$MARK setsid sh -c 'sleep 1000 & sleep 1001' & D=$MARK sleep 1002 & echo ready; wait";
         let mut spec = shell("main", script);
@@ -39,7 +39,7 @@ async fn the_whole_tree_dies_with_its_container() {
 /// POD-10: background processes of a main process that ended by itself die too.
 #[tokio::test]
 async fn what_a_main_process_leaves_behind_dies() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let record = node.sh("setsid sleep 1000 & echo $!; exit 0").await;
         let exit = node.exit(&record.id).await;
@@ -53,7 +53,7 @@ async fn what_a_main_process_leaves_behind_dies() {
 /// A host that is killed takes everything with it, and the next one knows what was.
 #[tokio::test]
 async fn killing_the_host_kills_its_containers() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let mut spec = shell("main", "setsid sleep 1000 & setsid sleep 1000 & echo ready; wait");
         spec.env = vec![("MARK".to_owned(), node.directory.path().display().to_string())];
@@ -92,7 +92,7 @@ fn seconds(test: u32) -> u32 {
 /// POD-10: neither descent, session, environment nor name lead to these; what holds the container does.
 #[tokio::test]
 async fn nothing_escapes_that_hides_from_its_container() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let (killed, left, exec) = (seconds(1), seconds(2), seconds(3));
         let record = node.start(shell("killed", &format!("{} sleep 1000", hide(killed)))).await;
@@ -113,7 +113,7 @@ async fn nothing_escapes_that_hides_from_its_container() {
 /// SAFE-3: the same when the host is killed.
 #[tokio::test]
 async fn nothing_that_hides_outlives_its_host() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let hidden = seconds(4);
         node.start(shell("main", &format!("{} sleep 1000", hide(hidden)))).await;

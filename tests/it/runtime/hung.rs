@@ -11,16 +11,17 @@ use podium::kubelet::runtime::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::node::{BOTH, Node, config, left_in, sandbox, shell, soon, until, words};
+use super::node::{Node, config, left_in, modes, sandbox, shell, soon, until, words};
+use crate::instance::HostDirectory;
 
 impl Node {
     /// A node whose host may take only so long to answer.
-    async fn impatient(namespaces: bool) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+    async fn impatient(life: HostLife, namespaces: bool) -> Self {
+        let directory = HostDirectory::new();
         let config = ProcessConfig {
             request_timeout: Duration::from_secs(1),
             status_timeout: Duration::from_millis(500),
-            ..config(&directory.path().join("node"), HostLife::OfControlPlane, namespaces)
+            ..config(&directory.path().join("node"), life, namespaces)
         };
         let catalogue = Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
         let runtime = soon("host", ProcessRuntime::start(config, catalogue)).await.unwrap();
@@ -46,7 +47,7 @@ fn is_silence<T: std::fmt::Debug>(answer: Result<T, RuntimeError>) -> bool {
 /// RELIABILITY-FOUND 7: calls and sessions end with an error, and the host is found again when it goes on.
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_an_error_and_no_wait() {
-    let node = Node::impatient(true).await;
+    let node = Node::impatient(HostLife::OfControlPlane, true).await;
     let container = soon("start", async {
         loop {
             if let Ok(record) = node.runtime.start_container(shell("main", "sleep 1000")).await {
@@ -75,8 +76,8 @@ async fn a_host_that_does_not_answer_is_an_error_and_no_wait() {
 /// RELIABILITY-FOUND 7, SAFE-3: stopping does not depend on the host.
 #[tokio::test]
 async fn a_host_that_does_not_answer_is_killed_with_all_it_holds() {
-    for namespaces in BOTH {
-        let node = Node::impatient(namespaces).await;
+    for namespaces in modes().await {
+        let node = Node::impatient(HostLife::OfControlPlane, namespaces).await;
         let script = "trap '' TERM; (setsid env -i sleep 1000 &); setsid sleep 1000 & sleep 1000";
         soon("start", async { while node.runtime.start_container(shell("main", script)).await.is_err() {} })
             .await;
@@ -89,18 +90,22 @@ async fn a_host_that_does_not_answer_is_killed_with_all_it_holds() {
 /// RELIABILITY-FOUND 7: a host found by a start does not hold it up, and can be ended all the same.
 #[tokio::test]
 async fn a_start_beside_a_host_that_does_not_answer_fails_and_ending_it_does_not() {
-    let node = Node::impatient(true).await;
+    let node = Node::impatient(HostLife::Own, true).await;
     node.signal_host(Signal::STOP);
+    let pid = node.host_pid();
+    let Node { runtime, directory, .. } = node;
+    // As after kill -9 of the control plane.
+    drop(runtime);
     let config = || ProcessConfig {
         status_timeout: Duration::from_millis(500),
-        ..config(&node.directory.path().join("node"), HostLife::OfControlPlane, true)
+        ..config(&directory.path().join("node"), HostLife::Own, true)
     };
     let catalogue = || Arc::new(Catalogue::new(Vec::new(), "CONFIG"));
     let error = soon("start", ProcessRuntime::start(config(), catalogue())).await.err().unwrap().to_string();
     assert!(error.contains("does not answer within"), "{error}");
-    assert!(error.contains(&format!("(pid {})", node.host_pid())), "{error}");
+    assert!(error.contains(&format!("(pid {pid})")), "{error}");
     soon("end", ProcessRuntime::end(config(), catalogue())).await.unwrap();
-    assert_eq!(left_in(node.directory.path()), BTreeSet::new());
+    assert_eq!(left_in(directory.path()), BTreeSet::new());
 }
 
 /// RELIABILITY-FOUND 2: one request that is too long took the node's connection for good.
@@ -118,7 +123,7 @@ async fn a_request_that_is_too_long_is_refused_and_the_next_is_answered() {
 /// RELIABILITY-FOUND 29: after kill -9 of the control plane the hook it had begun went on beside the next one's.
 #[tokio::test]
 async fn a_command_ends_with_the_control_plane_that_asked() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let node = Node::with_life(HostLife::Own, namespaces).await;
         let container = node.sh("sleep 1000").await;
         // A number of seconds that no other test sleeps.

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use podium::kubelet::runtime::{ContainerSpec, HostLife, Runtime};
 
-use super::node::{BOTH, Node, alive, runtime, sandbox, shell, until, words};
+use super::node::{Node, alive, modes, runtime, sandbox, shell, until, words};
 
 #[tokio::test]
 async fn containers_run_exit_and_are_remembered() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let mut spec = shell("main", "echo out $GREETING; echo err >&2; exit 3");
         spec.env = vec![("GREETING".to_owned(), "hello".to_owned())];
@@ -30,20 +30,27 @@ async fn containers_run_exit_and_are_remembered() {
 /// POD-13: nothing of the control plane's environment gets in.
 #[tokio::test]
 async fn the_environment_is_the_pods_alone() {
-    let mut node = Node::new(true).await;
-    let record = node.start(ContainerSpec { command: words(&["env"]), ..shell("main", "") }).await;
-    node.exit(&record.id).await;
-    let log = node.log(&record.id).await;
-    let names: BTreeSet<&str> =
-        log.lines().filter_map(|line| line.split(" stdout F ").nth(1)?.split('=').next()).collect();
-    assert_eq!(names, BTreeSet::from(["HOME", "HOSTNAME", "PATH", "PODIUM_CONTAINER", "PWD"]));
-    node.shutdown().await;
+    for namespaces in modes().await {
+        let mut node = Node::new(namespaces).await;
+        let record = node.start(ContainerSpec { command: words(&["env"]), ..shell("main", "") }).await;
+        node.exit(&record.id).await;
+        let log = node.log(&record.id).await;
+        let names: BTreeSet<&str> =
+            log.lines().filter_map(|line| line.split(" stdout F ").nth(1)?.split('=').next()).collect();
+        let mut expected = BTreeSet::from(["HOME", "HOSTNAME", "PATH", "PODIUM_CONTAINER", "PWD"]);
+        if !namespaces {
+            // Where its own things are when they cannot be at their usual places.
+            expected.extend(["PODIUM_HOSTNAME", "PODIUM_SHM", "PODIUM_TERMINATION_LOG"]);
+        }
+        assert_eq!(names, expected);
+        node.shutdown().await;
+    }
 }
 
 /// POD-7: the main process is no pid 1 that ignores what it does not handle.
 #[tokio::test]
 async fn asking_ends_a_plain_program_and_killing_ends_a_deaf_one() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let plain = node.start(ContainerSpec { command: words(&["sleep", "1000"]), ..shell("a", "") }).await;
         node.runtime.terminate_container(&plain.id).await.unwrap();
@@ -106,7 +113,7 @@ async fn with_a_lifeline_everything_ends_with_the_control_plane() {
 /// RELIABILITY-FOUND 22, SEC-4: what a container is told in confidence is on no disk; the journal is its owner's alone.
 #[tokio::test]
 async fn values_of_variables_are_not_written_down() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let node = Node::new(namespaces).await;
         let mut spec = shell("main", "echo started; sleep 1000");
         spec.env = vec![("PASSWORD".to_owned(), "hunter-of-secrets".to_owned())];

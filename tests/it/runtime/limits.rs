@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use podium::kubelet::runtime::{ContainerRecord, ResourceLimits, Runtime, RuntimeError};
 
 use super::node::{Node, shell, soon};
+use crate::needs::{Need, lacks};
 
 /// POD-12: over its memory limit a container is killed.
 #[tokio::test]
@@ -30,7 +31,8 @@ async fn limits_change_while_it_runs() {
         cpu_request_millicores: Some(100),
     };
     node.runtime.resize_container(&record.id, limits).await.unwrap();
-    if !node.runtime.isolation()["podium.dev/limits"].contains("cpu not limited") {
+    let cpu = !node.runtime.isolation()["podium.dev/limits"].contains("cpu not limited");
+    if !lacks(Need::Cgroups, cpu) {
         let held = group(&record, "cpu").expect("its processes are in a group now");
         let read = |file: &str| std::fs::read_to_string(held.join(file)).unwrap_or_default();
         assert!(read("cpu.cfs_quota_us") == "50000\n" || read("cpu.max") == "50000 100000\n");
@@ -65,8 +67,7 @@ fn group(record: &ContainerRecord, controller: &str) -> Option<PathBuf> {
 async fn control_groups_hold_processes_and_processor_time() {
     let mut node = Node::new(true).await;
     let limits = node.runtime.isolation()["podium.dev/limits"].clone();
-    if limits.contains("pids not limited") {
-        eprintln!("skipped: {limits}");
+    if lacks(Need::Cgroups, !limits.contains("pids not limited")) {
         return node.shutdown().await;
     }
     let bomb = "for n in $(seq 200); do sleep 1000 & done; echo all";
@@ -78,7 +79,7 @@ async fn control_groups_hold_processes_and_processor_time() {
     assert_eq!(node.exit(&record.id).await.exit_code, 137);
     assert!(!held.exists(), "{}", held.display());
 
-    if !limits.contains("cpu not limited") {
+    if !lacks(Need::Cgroups, !limits.contains("cpu not limited")) {
         let mut spec = shell("slow", "sleep 1000");
         (spec.cpu_limit_millicores, spec.cpu_request_millicores) = (Some(250), Some(100));
         let record = node.start(spec).await;

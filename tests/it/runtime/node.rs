@@ -10,14 +10,16 @@ use podium::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, ContainerSpec, HostLife, HostShares, ProcessConfig,
     ProcessRuntime, Runtime, RuntimeEvent, SandboxSpec, Security,
 };
-use tempfile::TempDir;
 use tokio::sync::mpsc;
+
+use crate::instance::HostDirectory;
+use crate::needs::{Need, is_hidden, lacks};
 
 /// A node with its runtime.
 pub(crate) struct Node {
     pub(crate) runtime: ProcessRuntime,
     pub(crate) events: mpsc::Receiver<RuntimeEvent>,
-    pub(crate) directory: TempDir,
+    pub(crate) directory: HostDirectory,
     pub(crate) namespaces: bool,
 }
 
@@ -63,7 +65,8 @@ impl Node {
     }
 
     pub(crate) async fn with_life(life: HostLife, namespaces: bool) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = HostDirectory::new();
+        let namespaces = namespaces && !is_hidden(Need::Namespaces);
         let runtime = runtime(&directory.path().join("node"), life, namespaces).await;
         let namespaces = runtime.isolation()["podium.dev/namespaces"] != "none";
         let events = runtime.events();
@@ -198,8 +201,17 @@ pub(crate) fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Both ways of keeping containers apart; the second is what machines without namespaces get.
-pub(crate) const BOTH: [bool; 2] = [true, false];
+/// Both ways of keeping containers apart, with namespaces and without; where there are none, the second alone.
+pub(crate) async fn modes() -> Vec<bool> {
+    static THERE: tokio::sync::OnceCell<bool> = tokio::sync::OnceCell::const_new();
+    let there = THERE.get_or_init(|| async {
+        let node = Node::new(true).await;
+        let there = node.namespaces;
+        node.shutdown().await;
+        there
+    });
+    if lacks(Need::Namespaces, *there.await) { vec![false] } else { vec![true, false] }
+}
 
 /// How many processes `sleep` that long, under whatever name.
 pub(crate) fn sleeping(seconds: u32) -> usize {

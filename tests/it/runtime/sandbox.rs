@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use podium::kubelet::runtime::{ContainerSpec, HostShares, Mount, Runtime, RuntimeError, SandboxSpec};
 
-use super::node::{BOTH, Node, sandbox, shell, soon, words};
+use super::node::{Node, modes, sandbox, shell, soon, words};
+use crate::needs::{Need, lacks, needs};
 
 /// NET-4, POD-14: own host name, own processes, volumes at their mount path, nothing on the machine touched.
 #[tokio::test]
 async fn a_pod_sees_its_own_machine() {
     let mut node = Node::new(true).await;
-    if !node.namespaces {
-        eprintln!("skipped: no namespaces on this machine");
+    if lacks(Need::Namespaces, node.namespaces) {
         return node.shutdown().await;
     }
     let volume = node.directory.path().join("volume");
@@ -45,8 +45,7 @@ async fn a_pod_sees_its_own_machine() {
 #[tokio::test]
 async fn a_pods_containers_share_memory_and_nothing_else() {
     let mut node = Node::new(true).await;
-    if !node.namespaces {
-        eprintln!("skipped: no namespaces on this machine");
+    if lacks(Need::Namespaces, node.namespaces) {
         return node.shutdown().await;
     }
     node.sh("echo shared > /dev/shm/word; echo mine > /tmp/word; echo mine > /word; sleep 1000").await;
@@ -66,8 +65,7 @@ async fn a_pods_containers_share_memory_and_nothing_else() {
 #[tokio::test]
 async fn running_containers_see_their_new_hosts_file() {
     let node = Node::new(true).await;
-    if !node.namespaces {
-        eprintln!("skipped: no namespaces on this machine");
+    if lacks(Need::Namespaces, node.namespaces) {
         return node.shutdown().await;
     }
     let spec = SandboxSpec { hosts: Some("127.0.0.1 one-name\n".to_owned()), ..sandbox("named") };
@@ -87,8 +85,7 @@ async fn running_containers_see_their_new_hosts_file() {
 #[tokio::test]
 async fn a_read_only_root_cannot_be_written() {
     let mut node = Node::new(true).await;
-    if !node.namespaces {
-        eprintln!("skipped: no namespaces on this machine");
+    if lacks(Need::Namespaces, node.namespaces) {
         return node.shutdown().await;
     }
     let volume = node.directory.path().join("volume");
@@ -112,7 +109,7 @@ async fn a_read_only_root_cannot_be_written() {
 /// POD-16: users, groups and rights, as far as the one who runs the test may give them.
 #[tokio::test]
 async fn processes_are_whom_their_security_context_says() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         let root = rustix::process::geteuid().is_root();
         let mut spec =
@@ -126,7 +123,7 @@ async fn processes_are_whom_their_security_context_says() {
         assert_eq!(node.exit(&record.id).await.exit_code, 0);
         let log = node.log(&record.id).await;
         assert!(log.contains("NoNewPrivs:\t1\n") && log.contains("CapEff:\t0000000000000000\n"), "{log}");
-        if root {
+        if !lacks(Need::Root, root) {
             assert!(log.contains("CapBnd:\t0000000000000000\n"), "{log}");
             assert!(log.contains("F 4321\n") && log.contains("F 77 5 2000\n"), "{log}");
         }
@@ -144,17 +141,15 @@ async fn processes_are_whom_their_security_context_says() {
 /// of root's capabilities, the commands of probes, hooks and `exec` too.
 #[tokio::test]
 async fn processes_have_the_capabilities_that_containerd_gives_them() {
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root has any capabilities to give");
-        return;
-    }
+    // Only root has any to give.
+    needs!(Root);
     let own = std::fs::read_to_string("/proc/self/status").unwrap();
     let own = own.lines().find_map(|line| line.strip_prefix("CapBnd:\t")).unwrap();
     let own = u64::from_str_radix(own, 16).unwrap();
     let (default, low_ports) = (0xa804_25fb & own, 0x400 & own);
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let look = "grep Cap /proc/self/status";
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let mut node = Node::new(namespaces).await;
         for (name, add, drop, privileged, user, effective, bounding) in [
             ("default", &[][..], &[][..], false, None, default, default),
@@ -236,10 +231,9 @@ async fn a_pod_of_the_machine_sees_the_machine() {
 #[tokio::test]
 async fn a_container_changes_nothing_of_the_machine() {
     let mut node = Node::new(true).await;
-    if !node.namespaces || !rustix::process::geteuid().is_root() {
-        eprintln!(
-            "skipped: only root could change anything, and only in namespaces is there a way around it"
-        );
+    // Only root could change anything, and only in namespaces is there a way around it.
+    let root = rustix::process::geteuid().is_root();
+    if lacks(Need::Namespaces, node.namespaces) || lacks(Need::Root, root) {
         return node.shutdown().await;
     }
     let name = format!("podium-test-{}", std::process::id());

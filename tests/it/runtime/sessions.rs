@@ -6,7 +6,7 @@ use bytes::Bytes;
 use podium::api::session::{Session, SessionInput, SessionOutput, SessionStreams, TerminalSize};
 use podium::kubelet::runtime::{ContainerSpec, Runtime, RuntimeError};
 
-use super::node::{BOTH, Node, alive, shell, soon, words};
+use super::node::{Node, alive, modes, shell, soon, words};
 
 async fn collect(session: &mut Session) -> (String, i32) {
     let mut text = String::new();
@@ -35,7 +35,7 @@ impl<T> Pipe for T {}
 /// EPH-2: a real terminal: size, Ctrl-C, exit code.
 #[tokio::test]
 async fn exec_gives_a_terminal() {
-    for namespaces in BOTH {
+    for namespaces in modes().await {
         let node = Node::new(namespaces).await;
         let record = node.sh("sleep 1000").await;
         let streams = SessionStreams { stdin: true, stdout: true, stderr: false, tty: true };

@@ -7,6 +7,7 @@ use std::time::Duration;
 use podium::kubelet::runtime::{ContainerSpec, MemoryVolume, Mount, Runtime, SandboxSpec};
 
 use super::node::{Node, sandbox, shell, words};
+use crate::needs::{Need, lacks};
 
 fn in_memory(name: &str, size_bytes: u64) -> MemoryVolume {
     MemoryVolume { name: name.to_owned(), size_bytes: Some(size_bytes), mode: 0o2777, group: None }
@@ -17,10 +18,10 @@ fn in_memory(name: &str, size_bytes: u64) -> MemoryVolume {
 #[tokio::test]
 async fn a_volume_in_memory_is_one() {
     let node = Node::new(true).await;
-    let Some(memory) = node.runtime.memory() else {
-        eprintln!("skipped: no namespaces on this machine");
+    if lacks(Need::Namespaces, node.namespaces) {
         return node.shutdown().await;
-    };
+    }
+    let memory = node.runtime.memory().expect("files in memory where there are namespaces");
     let spec = SandboxSpec { memory_volumes: vec![in_memory("m", 1 << 20)], ..sandbox("pod-m") };
     node.runtime.run_sandbox(spec.clone()).await.unwrap();
     let mount = |sub: Option<&str>, path: &str| Mount {
@@ -65,10 +66,10 @@ async fn a_volume_in_memory_is_one() {
 #[tokio::test]
 async fn a_volume_in_memory_counts_as_memory() {
     let mut node = Node::new(true).await;
-    let Some(memory) = node.runtime.memory() else {
-        eprintln!("skipped: no namespaces on this machine");
+    if lacks(Need::Namespaces, node.namespaces) {
         return node.shutdown().await;
-    };
+    }
+    let memory = node.runtime.memory().expect("files in memory where there are namespaces");
     node.runtime.remove_sandbox(&"pod".to_owned()).await.unwrap();
     let spec = SandboxSpec { memory_volumes: vec![in_memory("m", 256 << 20)], ..sandbox("pod") };
     node.runtime.run_sandbox(spec).await.unwrap();
@@ -102,8 +103,7 @@ async fn a_volume_in_memory_counts_as_memory() {
 #[tokio::test]
 async fn shared_memory_is_bounded_and_counts_as_memory() {
     let mut node = Node::new(true).await;
-    if !node.namespaces {
-        eprintln!("skipped: no namespaces on this machine");
+    if lacks(Need::Namespaces, node.namespaces) {
         return node.shutdown().await;
     }
     let script = "grep ' /dev/shm ' /proc/mounts; head -c 300000000 /dev/zero > /dev/shm/much || echo full; \
@@ -136,8 +136,7 @@ async fn read_only_volumes_are_so_as_deep_as_asked() {
     let device = |path: &str| std::fs::metadata(path).map(|about| about.dev()).ok();
     let nested =
         device("/dev").is_some() && device("/dev/shm").is_some_and(|shm| Some(shm) != device("/dev"));
-    if !node.namespaces || !nested {
-        eprintln!("skipped: no namespaces here, or nothing mounted in /dev");
+    if lacks(Need::Namespaces, node.namespaces) || lacks(Need::NestedMounts, nested) {
         return node.shutdown().await;
     }
     let name = format!("podium-test-{}", std::process::id());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use podium::kubelet::runtime::{ContainerSpec, Mount, Runtime};
 
-use super::node::{Node, shell, soon, words};
+use super::node::{Node, modes, shell, soon, words};
 
 async fn request(address: std::net::SocketAddr, request: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,7 +27,8 @@ async fn request(address: std::net::SocketAddr, request: &str) -> String {
 /// volume mounted there, and ends when asked.
 #[tokio::test]
 async fn nginx_is_built_in() {
-    for (namespaces, last) in [(true, 71), (false, 72)] {
+    for namespaces in modes().await {
+        let last = if namespaces { 71 } else { 72 };
         let mut node = Node::new(namespaces).await;
         let ip = format!("127.9.{}.{last}", std::process::id() % 250);
         let root = rustix::process::geteuid().is_root();

@@ -63,12 +63,15 @@ const NAMESPACE_VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "
 const CREATE: &[&str] = &["create"];
 const CHANGE: &[&str] = &["get", "patch", "update"];
 
-/// Questions that are answered at once: group, version, plural, kind.
-const REVIEWS: &[(&str, &str, &str, &str)] = &[
-    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview"),
-    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview"),
-    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
-    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview"),
+/// What is acted upon at once and stored nowhere: group, version, plural, kind, whether it is namespaced.
+const ACTIONS: &[(&str, &str, &str, &str, bool)] = &[
+    ("", "v1", "bindings", "Binding", true),
+    ("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", false),
+    ("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false),
+    ("authorization.k8s.io", "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", true),
+    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", false),
+    ("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", false),
+    ("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false),
 ];
 
 /// What nodes and pods use: plural, kind, whether it is namespaced.
@@ -79,13 +82,13 @@ pub(in crate::api::http) fn served() -> &'static [Served] {
     static SERVED: OnceLock<Vec<Served>> = OnceLock::new();
     SERVED.get_or_init(|| {
         let stored = ServedKind::all().map(stored);
-        let reviews = REVIEWS.iter().map(|(group, version, plural, kind)| Resource {
+        let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
             group,
             version,
             kind,
             plural,
             singular: plural.trim_end_matches('s'),
-            namespaced: false,
+            namespaced: *namespaced,
             short_names: &[],
             categories: &[],
             verbs: CREATE,
@@ -116,7 +119,7 @@ pub(in crate::api::http) fn served() -> &'static [Served] {
             parts: Vec::new(),
         });
         let mut all: Vec<Served> = Vec::new();
-        for resource in stored.chain(reviews).chain(metrics).chain(verdicts) {
+        for resource in stored.chain(actions).chain(metrics).chain(verdicts) {
             match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
                 Some(served) => served.resources.push(resource),
                 None => all.push(Served {

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::super::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, ResourceLimits, Runtime,
-    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod, after_all,
 };
 use super::HollowRuntime;
 use super::state::Pod;
@@ -67,7 +67,7 @@ impl Runtime for HollowRuntime {
             let fresh = || Pod { spec: spec.clone(), created_at: now, ready: true, containers: Vec::new() };
             let pod = state.pods.entry(spec.pod_uid.clone()).or_insert_with(fresh);
             if !pod.ready {
-                (pod.ready, pod.created_at) = (true, now);
+                (pod.ready, pod.created_at) = (true, after_all(now, &pod.containers));
                 pod.spec = spec;
             }
             Ok(pod.record())

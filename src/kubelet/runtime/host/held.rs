@@ -42,7 +42,7 @@ impl Held {
     }
 
     /// Kills what is left once the host is dead, until nothing is; an error names how many do not die in time.
-    pub(in super::super) fn bury(mut self, patience: Duration) -> io::Result<()> {
+    pub(in super::super) fn bury(&mut self, patience: Duration) -> io::Result<()> {
         let Ok(dir) = self.dir.canonicalize() else { return Ok(()) };
         let prefix = id_prefix(&dir);
         let begin = Instant::now();

@@ -259,7 +259,8 @@ impl Host {
             image: launch.spec.image.clone(),
             image_id: launch.image_id.clone(),
             pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
-            started_at: super::now(),
+            // It belongs to its sandbox, though the clock was set back meanwhile.
+            started_at: super::now().max(pod.created_at),
             exit: None,
         };
         let mut launch = launch;

@@ -163,7 +163,11 @@ mod tests {
     /// NODE-7: the program runs, shows itself as containers know it, and holds nothing open.
     #[test]
     fn the_program_waits_until_it_is_killed() {
-        let Some(program) = program() else { return };
+        let program = program();
+        if crate::needs::lacks(crate::needs::Need::ProgramInMemory, program.is_some()) {
+            return;
+        }
+        let program = program.expect("it is there");
         let mut birth = Birth { program: &program, host: None, error: None };
         let flags = libc::CLONE_VM | libc::CLONE_VFORK;
         // SAFETY: as in `start`; only this thread sleeps, and the child touches what is this thread's alone.

@@ -15,7 +15,7 @@ use super::super::protocol::{
     ANSWER_LIMIT, Answer, Ask, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, VERSION, Welcome, encode,
     read_json, write_json,
 };
-use super::super::{PodUid, RuntimeError, SandboxRecord, Usage};
+use super::super::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
 use super::cgroup::Group;
 use super::container::Container;
 use super::pod::Pod;
@@ -210,11 +210,12 @@ impl Host {
         if uid.is_empty() || uid.contains('/') || uid.starts_with('.') {
             return Err(RuntimeError::Os(format!("pod uid {uid:?} cannot name a directory")));
         }
-        let pod =
+        let mut pod =
             Pod::create(self, spec).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
         if let Some(known) = known {
             // A sandbox made anew keeps the ended containers of the one before.
             pod.containers.replace(known.containers.borrow().clone());
+            pod.created_at = after_all(pod.created_at, &pod.record().containers);
         }
         self.note(&pod.entry());
         let record = pod.record();

@@ -20,6 +20,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::super::host::Held;
 use super::super::protocol::{
     ANSWER_LIMIT, Answer, Ask, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, VERSION, Welcome, encode,
     read_json, write_json,
@@ -45,6 +46,8 @@ pub(super) struct Shared {
     pub(super) closing: Mutex<bool>,
     /// The connection has ended for good.
     pub(super) ended: watch::Sender<bool>,
+    /// What was killed with a host and had not died by then.
+    pub(super) unburied: Mutex<Option<Held>>,
     /// Of requests, over all connections.
     pub(super) next_id: AtomicU64,
 }
@@ -95,6 +98,7 @@ impl Shared {
             child: Mutex::new(None),
             closing: Mutex::new(false),
             ended: watch::Sender::new(false),
+            unburied: Mutex::default(),
             next_id: AtomicU64::new(0),
         })
     }

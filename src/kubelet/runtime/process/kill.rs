@@ -11,7 +11,8 @@ use rustix::io::retry_on_intr;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::super::RuntimeError;
-use super::connection::Shared;
+use super::super::host::Held;
+use super::connection::{HostProcess, Shared};
 use super::host_error;
 
 /// A host that has said that it ends gets this long.
@@ -34,22 +35,35 @@ impl Shared {
     }
 
     /// Kills the host and everything it holds. Its keepers see its end and kill what is below them; what they do not
-    /// reach is killed by its handle and by its mark.
+    /// reach is killed by its handle and by its mark. May be tried again: what did not die is not forgotten.
     pub(super) fn kill(&self) -> Result<(), RuntimeError> {
-        let (host, child) = (self.host.lock().take(), self.child.lock().take());
-        let dir = &self.config.state_dir;
-        let held =
-            super::super::host::Held::of(dir, child.as_ref().map(Child::id).or(host.as_ref().map(|h| h.pid)));
-        if let Some(host) = &host {
-            kill_and_wait(&host.handle)?;
+        let (mut host, mut child) = (self.host.lock(), self.child.lock());
+        let running = |host: &&HostProcess| has_ended(&host.handle, Duration::ZERO).is_ok_and(|ended| !ended);
+        let pid = child.as_ref().map(Child::id).or(host.as_ref().filter(running).map(|host| host.pid));
+        let mut held = self.unburied.lock().take().unwrap_or_else(|| Held::of(&self.config.state_dir, pid));
+        let killed = kill_and_bury(&mut host, &mut child, &mut held);
+        if killed.is_err() {
+            *self.unburied.lock() = Some(held);
         }
-        child.map_or(Ok(()), |mut child| {
-            // It may be dead by now.
-            let _ = child.kill();
-            reap(child)
-        })?;
-        held.bury(TO_DIE).map_err(host_error)
+        killed
     }
+}
+
+fn kill_and_bury(
+    host: &mut Option<HostProcess>,
+    child: &mut Option<Child>,
+    held: &mut Held,
+) -> Result<(), RuntimeError> {
+    if let Some(host) = host {
+        kill_and_wait(&host.handle)?;
+    }
+    if let Some(mut child) = child.take() {
+        // It may be dead by now.
+        let _ = child.kill();
+        reap(child)?;
+    }
+    *host = None;
+    held.bury(TO_DIE).map_err(host_error)
 }
 
 fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {

@@ -1,13 +1,14 @@
 //! Making, scaling, losing and leaving pods.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use podium::api::DeleteOptions;
-use podium::object::Kind;
 use podium::object::owner::controller_of;
+use podium::object::{Key, Kind};
 use serde_json::json;
 
 use super::super::cluster::{Cluster, NO_NODES, key};
+use super::super::nodes::node;
 use super::{act, claims, delete_pod, pods, scale, start, status, web};
 
 #[tokio::test(start_paused = true)]
@@ -266,5 +267,24 @@ async fn what_cannot_be_made_is_told_and_tried_again_sts_1() {
     cluster.pass(1000).await;
     cluster.run().await;
     assert_eq!(pods(&cluster), "0:v1");
+    cluster.stop().await;
+}
+
+/// RELIABILITY-FOUND 7, SAFE-1: deleting a Node says that it is gone for good, and its processes may not know. An
+/// identity is free only when nothing of it runs.
+#[tokio::test(start_paused = true)]
+async fn an_identity_on_a_deleted_node_is_not_given_again_while_its_processes_may_run_safe_1() {
+    let cluster = Cluster::start(&["nodelifecycle"]);
+    cluster.create::<Node>(node("n1", ""));
+    cluster.create::<StatefulSet>(web(1, json!({})));
+    cluster.run().await;
+    let first = cluster.get::<Pod>("web-0");
+    cluster.api.hold_node("n1");
+    cluster.api.delete(Kind::Node, &Key::new("", "n1"), &DeleteOptions::default()).unwrap();
+    cluster.pass(3600).await;
+    assert_eq!(cluster.get::<Pod>("web-0").uid(), first.uid(), "its processes may still run");
+    cluster.api.release_node("n1");
+    cluster.pass(120).await;
+    assert_ne!(cluster.get::<Pod>("web-0").uid(), first.uid(), "it is replaced");
     cluster.stop().await;
 }

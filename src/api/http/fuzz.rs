@@ -1,0 +1,49 @@
+//! The property of request lines, for [`crate::fuzz`]: a path means one thing, and that can be written again.
+
+use std::fmt::Write as _;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::request::{Query, ResourceTarget, Target};
+
+/// A path and a query, divided by `?`.
+pub(crate) fn request(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    let target = Target::parse(path);
+    if let Ok(Target::Resource(resource)) = &target {
+        let written = write(resource);
+        assert_eq!(Target::parse(&written).ok().as_ref(), target.as_ref().ok(), "{written:?}");
+        assert_eq!(resource.key().is_some(), resource.name.is_some());
+    }
+    let query = Query::parse(query);
+    let _ = (query.dry_run(), query.include_object(), query.number::<u64>("limit"));
+    if let Ok(Target::Resource(resource)) = target
+        && let Ok(selection) = query.selection(resource.served)
+    {
+        assert!(selection.fields.len() <= text.len() && selection.labels.requirements().len() <= text.len());
+    }
+}
+
+fn write(target: &ResourceTarget) -> String {
+    let ResourceTarget { served, namespace, name, subresource } = target;
+    let mut path = match served.group() {
+        "" => format!("/api/{}", served.version()),
+        group => format!("/apis/{group}/{}", served.version()),
+    };
+    let mut part = |text: &str| {
+        let _ = write!(path, "/{}", utf8_percent_encode(text, NON_ALPHANUMERIC));
+    };
+    if let Some(namespace) = namespace {
+        part("namespaces");
+        part(namespace);
+    }
+    part(served.kind().info().plural);
+    if let Some(name) = name {
+        part(name);
+    }
+    if let Some(subresource) = subresource {
+        part(subresource.path());
+    }
+    path
+}

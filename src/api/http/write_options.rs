@@ -1,0 +1,255 @@
+//! What a write asks besides the object: Create-, Update-, Patch- and DeleteOptions, from query or body, with
+//! Kubernetes' rules.
+
+use http::Method;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions as Given;
+use serde_json::Value;
+
+use super::request::{Query, Wanted};
+use crate::api::{ApiError, Cause, DeleteOptions, Propagation, WriteOptions};
+use crate::base::quote::quote;
+use crate::object::Revision;
+
+/// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
+const MANAGER_MAX_BYTES: usize = 128;
+
+/// What the options of a method are called.
+pub(super) fn options_kind(method: &Method) -> &'static str {
+    match *method {
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => "CreateOptions",
+    }
+}
+
+/// What the query says about how to write.
+pub(super) fn of_write(wanted: &Wanted) -> Result<WriteOptions, ApiError> {
+    let mut wrong = Vec::new();
+    let dry_run = dry_run(&mut wrong, &wanted.query.all("dryRun"));
+    let manager = wanted.query.get("fieldManager");
+    field_manager(&mut wrong, manager.unwrap_or_default());
+    refuse_if(wanted.options, wrong)?;
+    Ok(WriteOptions { dry_run, field_manager: manager.map(Into::into) })
+}
+
+/// What a body, or the query where the body does not say, tells about a deletion.
+pub(super) fn of_delete(body: Option<Value>, wanted: &Wanted) -> Result<DeleteOptions, ApiError> {
+    let given = match body {
+        None | Some(Value::Null) => Given::default(),
+        Some(body) => serde_json::from_value(body)
+            .map_err(|error| ApiError::BadRequest(format!("DeleteOptions cannot be read: {error}")))?,
+    };
+    let query = &wanted.query;
+    let mut wrong = Vec::new();
+    let policy = given.propagation_policy.as_deref().or_else(|| query.get("propagationPolicy"));
+    let orphan = given.orphan_dependents.or_else(|| orphan_dependents(query));
+    let propagation = propagation(&mut wrong, policy, orphan);
+    let dry_run_in_body = dry_run(&mut wrong, given.dry_run.as_deref().unwrap_or_default());
+    let dry_run_in_query = dry_run(&mut wrong, &query.all("dryRun"));
+    let preconditions = given.preconditions.unwrap_or_default();
+    let resource_version = preconditions.resource_version.as_deref().filter(|v| !v.is_empty()).map(|text| {
+        Revision::parse(text).or_else(|| {
+            wrong.push(Cause {
+                reason: "FieldValueInvalid".into(),
+                message: format!(
+                    "Invalid value: {0}: strconv.ParseUint: parsing {0}: invalid syntax",
+                    quote(text)
+                ),
+                field: "preconditions.resourceVersion".into(),
+            });
+            None
+        })
+    });
+    refuse_if("DeleteOptions", wrong)?;
+    Ok(DeleteOptions {
+        grace_period_seconds: match given.grace_period_seconds {
+            Some(seconds) => Some(seconds),
+            None => query.number("gracePeriodSeconds")?,
+        },
+        uid: preconditions.uid,
+        resource_version: resource_version.flatten(),
+        propagation,
+        dry_run: dry_run_in_body || dry_run_in_query,
+    })
+}
+
+/// The parameter of that name, where it is given.
+fn orphan_dependents(query: &Query) -> Option<bool> {
+    query.get("orphanDependents").map(|_| query.flag("orphanDependents"))
+}
+
+fn propagation(wrong: &mut Vec<Cause>, policy: Option<&str>, orphan: Option<bool>) -> Option<Propagation> {
+    if let (Some(policy), Some(_)) = (policy, orphan) {
+        wrong.push(Cause {
+            reason: "FieldValueInvalid".into(),
+            message: format!(
+                "Invalid value: {}: orphanDependents and deletionPropagation cannot be both set",
+                quote(policy)
+            ),
+            field: "propagationPolicy".into(),
+        });
+    }
+    match (policy, orphan) {
+        (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+        (Some("Foreground"), _) => Some(Propagation::Foreground),
+        (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+        (None, None) => None,
+        (Some(other), _) => {
+            wrong.push(Cause {
+                reason: "FieldValueNotSupported".into(),
+                message: format!(
+                    "Unsupported value: {}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+                    quote(other)
+                ),
+                field: "propagationPolicy".into(),
+            });
+            None
+        }
+    }
+}
+
+/// `All`, or nothing.
+fn dry_run(wrong: &mut Vec<Cause>, values: &[String]) -> bool {
+    let values: Vec<&String> = values.iter().filter(|v| !v.is_empty()).collect();
+    if values.iter().any(|value| *value != "All") {
+        let shown: Vec<_> = values.iter().map(|v| quote(v)).collect();
+        wrong.push(Cause {
+            reason: "FieldValueNotSupported".into(),
+            message: format!(
+                "Unsupported value: []string{{{}}}: supported values: \"All\"",
+                shown.join(", ")
+            ),
+            field: "dryRun".into(),
+        });
+    }
+    !values.is_empty()
+}
+
+fn field_manager(wrong: &mut Vec<Cause>, name: &str) {
+    let cause = |reason: &str, message: String| Cause {
+        reason: reason.into(),
+        message,
+        field: "fieldManager".into(),
+    };
+    if name.len() > MANAGER_MAX_BYTES {
+        let message = format!("Too long: may not be more than {MANAGER_MAX_BYTES} bytes");
+        wrong.push(cause("FieldValueTooLong", message));
+    }
+    // What `%q` escapes does not print.
+    let unseen = |c: &char| *c != '"' && *c != '\\' && quote(c.encode_utf8(&mut [0; 4])).chars().count() > 3;
+    if let Some((at, letter)) = name.char_indices().find(|(_, c)| unseen(c)) {
+        let message = format!(
+            "Invalid value: {}: invalid character U+{:04X} (at position {at})",
+            quote(name),
+            u32::from(letter)
+        );
+        wrong.push(cause("FieldValueInvalid", message));
+    }
+}
+
+fn refuse_if(options: &'static str, causes: Vec<Cause>) -> Result<(), ApiError> {
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::InvalidOptions { options, group: "meta.k8s.io", causes })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::extract::Request;
+    use serde_json::json;
+
+    use super::*;
+
+    fn wanted(method: Method, query: &str) -> Wanted {
+        let request = Request::builder().method(method).uri(format!("/api/v1/x?{query}"));
+        Wanted::of(&request.body(Body::empty()).unwrap())
+    }
+
+    /// API-FOUND 29.
+    #[test]
+    fn write_options_are_refused_in_kubernetes_words_api_2() {
+        let long = format!("fieldManager={}", "m".repeat(129));
+        for (method, query, expected) in [
+            (
+                Method::POST,
+                "dryRun=Some",
+                "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: []string{\"Some\"}: supported \
+                 values: \"All\"",
+            ),
+            (
+                Method::PUT,
+                long.as_str(),
+                "UpdateOptions.meta.k8s.io \"\" is invalid: fieldManager: Too long: may not be more than 128 bytes",
+            ),
+            (
+                Method::PATCH,
+                "fieldManager=a%1Bb",
+                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Invalid value: \"a\\x1bb\": invalid character \
+                 U+001B (at position 1)",
+            ),
+        ] {
+            let error = of_write(&wanted(method, query)).unwrap_err();
+            assert_eq!((error.code(), error.to_string()), (422, expected.to_string()));
+        }
+        let good = of_write(&wanted(Method::POST, "dryRun=All&fieldManager=m\"é")).unwrap();
+        assert_eq!((good.dry_run, good.field_manager.as_deref()), (true, Some("m\"é")));
+        assert!(!of_write(&wanted(Method::POST, "dryRun=")).unwrap().dry_run);
+    }
+
+    /// API-FOUND 29, RELIABILITY-FOUND 16: what could not be read was taken for not given.
+    #[test]
+    fn deletions_are_refused_in_kubernetes_words_api_2() {
+        let invalid = "DeleteOptions.meta.k8s.io \"\" is invalid: ";
+        for (body, query, expected) in [
+            (
+                json!({"propagationPolicy": "Orphan", "orphanDependents": true}),
+                "",
+                "propagationPolicy: Invalid value: \"Orphan\": orphanDependents and deletionPropagation cannot be both \
+                 set",
+            ),
+            (
+                json!({"propagationPolicy": "Sideways"}),
+                "",
+                "propagationPolicy: Unsupported value: \"Sideways\": supported values: \"Foreground\", \"Background\", \
+                 \"Orphan\", \"nil\"",
+            ),
+            (
+                json!({"dryRun": ["Some"]}),
+                "",
+                "dryRun: Unsupported value: []string{\"Some\"}: supported values: \"All\"",
+            ),
+            (
+                json!({}),
+                "dryRun=Some",
+                "dryRun: Unsupported value: []string{\"Some\"}: supported values: \"All\"",
+            ),
+            (
+                json!({"preconditions": {"resourceVersion": "abc"}}),
+                "",
+                "preconditions.resourceVersion: Invalid value: \"abc\": strconv.ParseUint: parsing \"abc\": invalid \
+                 syntax",
+            ),
+        ] {
+            let error = of_delete(Some(body), &wanted(Method::DELETE, query)).unwrap_err();
+            assert_eq!((error.code(), error.to_string()), (422, format!("{invalid}{expected}")));
+        }
+        let unreadable = of_delete(Some(json!({"gracePeriodSeconds": "0"})), &wanted(Method::DELETE, ""));
+        assert_eq!(unreadable.unwrap_err().code(), 400);
+        let good = of_delete(
+            Some(json!({"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"],
+                "preconditions": {"uid": "u", "resourceVersion": "7"}})),
+            &wanted(Method::DELETE, "gracePeriodSeconds=5&orphanDependents=false"),
+        );
+        let expected = DeleteOptions {
+            grace_period_seconds: Some(5),
+            uid: Some("u".into()),
+            resource_version: Some(Revision(7)),
+            propagation: Some(Propagation::Background),
+            dry_run: true,
+        };
+        assert_eq!(good, Ok(expected));
+    }
+}

@@ -1,0 +1,232 @@
+//! Warnings about pods, and about templates of pods.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
+
+use crate::api::validate::is_dns_label;
+use crate::base::quote::quote;
+use crate::object::quantity::Amount;
+
+/// Labels of nodes that have newer names.
+const OLD_NODE_LABELS: [(&str, &str, &str); 5] = [
+    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
+    ("failure-domain.beta.kubernetes.io/region", "v1.17", "topology.kubernetes.io/region"),
+    ("failure-domain.beta.kubernetes.io/zone", "v1.17", "topology.kubernetes.io/zone"),
+    ("beta.kubernetes.io/instance-type", "v1.17", "node.kubernetes.io/instance-type"),
+];
+
+/// A pod's own name.
+pub(super) fn name(warnings: &mut Vec<String>, name: &str) {
+    if !name.is_empty() && !is_dns_label(name) {
+        warnings.push(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS \
+             label is recommended"
+                .into(),
+        );
+    }
+}
+
+/// The spec that stands at this path.
+pub(super) fn spec(warnings: &mut Vec<String>, path: &str, spec: &PodSpec) {
+    for key in spec.node_selector.iter().flatten().map(|(key, _)| key) {
+        if let Some((_, since, new)) = OLD_NODE_LABELS.iter().find(|(old, ..)| old == key) {
+            warnings
+                .push(format!("{path}.nodeSelector[{key}]: deprecated since {since}; use \"{new}\" instead"));
+        }
+    }
+    let mut seen = HashSet::new();
+    for (i, secret) in spec.image_pull_secrets.iter().flatten().enumerate() {
+        let path = format!("{path}.imagePullSecrets[{i}].name");
+        if secret.name.is_empty() {
+            warnings.push(format!("{path}: invalid empty name \"\""));
+        }
+        if !seen.insert(&secret.name) {
+            warnings.push(format!("{path}: duplicate name {}", quote(&secret.name)));
+        }
+    }
+    let mut seen = HashSet::new();
+    for (i, alias) in spec.host_aliases.iter().flatten().enumerate() {
+        if !seen.insert(&alias.ip) {
+            warnings.push(format!("{path}.hostAliases[{i}].ip: duplicate ip {}", quote(&alias.ip)));
+        }
+    }
+    if spec.termination_grace_period_seconds.is_some_and(|seconds| seconds < 0) {
+        warnings.push(format!(
+            "{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
+        ));
+    }
+    if spec.runtime_class_name.as_ref().is_some_and(|class| !class.is_empty()) {
+        warnings.push(format!(
+            "{path}.runtimeClassName: there are no runtime classes here; its pods are refused"
+        ));
+    }
+    if spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty()) {
+        warnings.push(format!(
+            "{path}.resourceClaims: resource.k8s.io is not served here; its pods stay pending"
+        ));
+    }
+    if spec.scheduling_group.is_some() {
+        warnings
+            .push(format!("{path}.schedulingGroup: pod groups are not served here; its pods stay pending"));
+    }
+    let mut ignored = |set: bool, field: &str, why: &str| {
+        if set {
+            warnings.push(format!("{path}.{field}: ignored here: {why}"));
+        }
+    };
+    ignored(spec.host_users == Some(false), "hostUsers", "a pod's users are this machine's");
+    ignored(spec.os.as_ref().is_some_and(|os| os.name != "linux"), "os", "pods run on this machine");
+    let responders = spec.eviction_responders.as_ref().is_some_and(|responders| !responders.is_empty());
+    ignored(responders, "evictionResponders", "nobody asks them");
+    for (list, containers) in [
+        ("initContainers", spec.init_containers.as_deref()),
+        ("containers", Some(spec.containers.as_slice())),
+    ] {
+        for (i, one) in containers.unwrap_or_default().iter().enumerate() {
+            container(warnings, &format!("{path}.{list}[{i}]"), one);
+        }
+    }
+}
+
+fn container(warnings: &mut Vec<String>, path: &str, container: &Container) {
+    let mut seen = HashSet::new();
+    for (i, variable) in container.env.iter().flatten().enumerate() {
+        if !seen.insert(&variable.name) {
+            warnings.push(format!(
+                "{path}.env[{i}]: hides previous definition of {}, which may be dropped when using apply",
+                quote(&variable.name)
+            ));
+        }
+    }
+    let mut seen = HashSet::new();
+    for (i, port) in container.ports.iter().flatten().enumerate() {
+        if !seen.insert((port.container_port, port.protocol.as_deref().unwrap_or("TCP"), port.host_port)) {
+            warnings.push(format!("{path}.ports[{i}]: duplicate port definition"));
+        }
+    }
+    if let Some(resources) = &container.resources {
+        fractions(warnings, &format!("{path}.resources"), resources);
+    }
+    let context = container.security_context.as_ref();
+    if context.and_then(|c| c.proc_mount.as_deref()).is_some_and(|mount| mount != "Default") {
+        warnings.push(format!("{path}.securityContext.procMount: ignored here: /proc is as the node has it"));
+    }
+    for (i, mount) in container.volume_mounts.iter().flatten().enumerate() {
+        if mount.mount_propagation.as_deref().is_some_and(|how| how != "None") {
+            warnings.push(format!(
+                "{path}.volumeMounts[{i}].mountPropagation: ignored here: mounts are not shared"
+            ));
+        }
+        if mount.bind_mount_options.as_ref().is_some_and(|options| !options.is_empty()) {
+            warnings.push(format!("{path}.volumeMounts[{i}].bindMountOptions: ignored here"));
+        }
+    }
+}
+
+/// A part of a byte: mostly `100m` that was meant to be `100M`.
+fn fractions(warnings: &mut Vec<String>, path: &str, resources: &ResourceRequirements) {
+    for (list, amounts) in [("limits", &resources.limits), ("requests", &resources.requests)] {
+        for (name, quantity) in amounts.iter().flatten() {
+            let amount = Amount::of(quantity);
+            let bytes = matches!(name.as_str(), "memory" | "ephemeral-storage");
+            if bytes && amount != Amount::from_units(amount.units()) {
+                warnings.push(format!(
+                    "{path}.{list}[{name}]: fractional byte value {} is invalid, must be an integer",
+                    quote(&quantity.0)
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::api::warnings::warnings_of;
+    use crate::object::{Kind, Object};
+
+    fn pod(extra: &Value) -> Object {
+        let mut spec = json!({"containers": [{"name": "c", "image": "x"}]});
+        spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        Object::from_value(Kind::Pod, json!({"metadata": {"name": "p"}, "spec": spec})).unwrap()
+    }
+
+    /// API-FOUND 16 and 18, API-17.
+    #[test]
+    fn what_is_accepted_and_odd_or_without_effect_is_told_api_16_api_17() {
+        let container = |extra: Value| {
+            let mut container = json!({"name": "c", "image": "x"});
+            container.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+            json!({"containers": [container]})
+        };
+        for (extra, expected) in [
+            (json!({}), vec![]),
+            (
+                json!({"imagePullSecrets": [{"name": ""}, {"name": "a"}, {"name": "a"}]}),
+                vec![
+                    "spec.imagePullSecrets[0].name: invalid empty name \"\"",
+                    "spec.imagePullSecrets[2].name: duplicate name \"a\"",
+                ],
+            ),
+            (
+                json!({"nodeSelector": {"beta.kubernetes.io/os": "linux"}}),
+                vec![
+                    "spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead",
+                ],
+            ),
+            (
+                json!({"terminationGracePeriodSeconds": -1}),
+                vec![
+                    "spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be \
+                     treated as 1",
+                ],
+            ),
+            (
+                container(json!({"env": [{"name": "A"}, {"name": "B"}, {"name": "A"}]})),
+                vec![
+                    "spec.containers[0].env[2]: hides previous definition of \"A\", which may be dropped when using \
+                     apply",
+                ],
+            ),
+            (
+                container(json!({"resources": {"limits": {"memory": "100m", "cpu": "100m"}}})),
+                vec![
+                    "spec.containers[0].resources.limits[memory]: fractional byte value \"100m\" is invalid, must be \
+                     an integer",
+                ],
+            ),
+            (
+                json!({"runtimeClassName": "gvisor", "hostUsers": false}),
+                vec![
+                    "spec.runtimeClassName: there are no runtime classes here; its pods are refused",
+                    "spec.hostUsers: ignored here: a pod's users are this machine's",
+                ],
+            ),
+        ] {
+            assert_eq!(warnings_of(&pod(&extra), None), expected, "{extra}");
+        }
+    }
+
+    #[test]
+    fn templates_are_looked_into_and_what_was_asked_before_is_told_once_api_16() {
+        let set = |replicas: i32| {
+            let template = json!({"spec": {"imagePullSecrets": [{}], "containers": []}});
+            Object::from_value(
+                Kind::Deployment,
+                json!({"metadata": {"name": "d"}, "spec": {"replicas": replicas, "selector": {}, "template": template}}),
+            )
+            .unwrap()
+        };
+        let told = ["spec.template.spec.imagePullSecrets[0].name: invalid empty name \"\""];
+        assert_eq!(warnings_of(&set(1), None), told);
+        assert_eq!(warnings_of(&set(2), Some(&set(1))), told);
+        assert_eq!(warnings_of(&set(2), Some(&set(2))), Vec::<String>::new());
+        let dotted = Object::from_value(Kind::Pod, json!({"metadata": {"name": "a.b"}})).unwrap();
+        assert!(
+            warnings_of(&dotted, None)[0].starts_with("metadata.name: this is used in the Pod's hostname")
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! Texts of others inside our own sentences: whatever they hold, they cannot drive a terminal or turn a line around
+//! (SEC-3).
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// A text in double quotes, with what does not print escaped: Go's `%q`, as Kubernetes' messages have it.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(c);
+            }
+            c if prints(c) => quoted.push(c),
+            c => escape(&mut quoted, c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// A whole message without what does not print: control characters (C1 as well), marks that turn text around,
+/// characters that nobody sees. Line ends and tabs stay.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let stays = |c: char| prints(c) || matches!(c, '\n' | '\t');
+    if text.chars().all(stays) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if stays(c) { shown.push(c) } else { escape(&mut shown, c) }
+    }
+    Cow::Owned(shown)
+}
+
+fn prints(c: char) -> bool {
+    match c {
+        ' '..='~' => true,
+        c if c.is_ascii() => false,
+        // Rust's own escaping knows which characters print, and escapes marks that combine, which do.
+        c => c.escape_debug().count() == 1 || is_combining(c),
+    }
+}
+
+/// The common marks that combine with the letter before: texts in decomposed Unicode have them.
+fn is_combining(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{34e}' | '\u{350}'..='\u{36f}' | '\u{3099}' | '\u{309a}')
+}
+
+fn escape(out: &mut String, c: char) {
+    match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\u{7}' => out.push_str("\\a"),
+        '\u{8}' => out.push_str("\\b"),
+        '\u{c}' => out.push_str("\\f"),
+        '\u{b}' => out.push_str("\\v"),
+        c if c.is_ascii() => drop(write!(out, "\\x{:02x}", c as u32)),
+        c if (c as u32) < 0x1_0000 => drop(write!(out, "\\u{:04x}", c as u32)),
+        c => drop(write!(out, "\\U{:08x}", c as u32)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RELIABILITY-FOUND 17, SEC-3.
+    #[test]
+    fn nothing_that_drives_a_terminal_is_left_sec_3() {
+        for (text, quoted, shown) in [
+            ("a\"\\'é", "\"a\\\"\\\\'é\"", "a\"\\'é"),
+            ("x\u{1b}]0;P\u{7}", "\"x\\x1b]0;P\\a\"", "x\\x1b]0;P\\a"),
+            ("c1\u{9b}31m", "\"c1\\u009b31m\"", "c1\\u009b31m"),
+            ("del\u{7f}\0", "\"del\\x7f\\x00\"", "del\\x7f\\x00"),
+            ("bidi\u{202e}\u{2066}\u{200f}", "\"bidi\\u202e\\u2066\\u200f\"", "bidi\\u202e\\u2066\\u200f"),
+            ("\u{200b}\u{feff}\u{2028}", "\"\\u200b\\ufeff\\u2028\"", "\\u200b\\ufeff\\u2028"),
+            ("\u{e0001}", "\"\\U000e0001\"", "\\U000e0001"),
+            ("a\nb\tc\rd", "\"a\\nb\\tc\\rd\"", "a\nb\tc\\rd"),
+            ("e\u{301} 日本 🦀", "\"e\u{301} 日本 🦀\"", "e\u{301} 日本 🦀"),
+        ] {
+            assert_eq!(quote(text), quoted, "{text:?}");
+            assert_eq!(printable(text), shown, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What a cluster is used for, each kind of use in a task of its own, over and over.
+//!
+//! A refusal is counted and gone over: the soak is about what stays behind, and objects that others delete meanwhile
+//! are part of it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace, Pod};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The kinds of use.
+const USES: [&str; 6] = ["rollouts", "jobs", "pod deletions", "events", "configmap updates", "namespaces"];
+
+/// A rollout, a job or a namespace that takes longer is left to itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Between two looks at something that shall become true.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How large a ConfigMap is: what is kept of each of its versions shows.
+const CONFIG_MAP_BYTES: usize = 20_000;
+
+/// The running tasks.
+pub(super) struct Churn {
+    tasks: JoinSet<()>,
+    counts: Arc<Counts>,
+}
+
+/// How often each kind of use went through, and how often it did not.
+#[derive(Default)]
+pub(super) struct Counts {
+    done: [AtomicU64; USES.len()],
+    refused: [AtomicU64; USES.len()],
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, name) in USES.iter().enumerate() {
+            let done = self.done[number].load(Ordering::Relaxed);
+            let refused = self.refused[number].load(Ordering::Relaxed);
+            write!(f, "{}{done} {name} ({refused} refused)", if number == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Starts all of it; it goes on until `stop`.
+pub(super) fn start(client: &Client, stop: &CancellationToken) -> Churn {
+    let counts = Arc::new(Counts::default());
+    let mut churn = Churn { tasks: JoinSet::new(), counts };
+    churn.repeat(0, client, stop, Duration::ZERO, |client, n| rollout(client, "hollow", 20, n));
+    churn.repeat(0, client, stop, Duration::ZERO, |client, n| rollout(client, "real", 4, n));
+    churn.repeat(1, client, stop, Duration::ZERO, job);
+    churn.repeat(2, client, stop, Duration::from_millis(500), delete_pod);
+    churn.repeat(3, client, stop, Duration::from_millis(20), event);
+    churn.repeat(4, client, stop, Duration::from_millis(50), config_map);
+    churn.repeat(5, client, stop, Duration::from_secs(2), namespace);
+    let (client, stop) = (client.clone(), stop.clone());
+    churn.tasks.spawn(async move {
+        stop.run_until_cancelled(follow(client)).await;
+    });
+    churn
+}
+
+impl Churn {
+    /// One kind of use again and again.
+    fn repeat<F: Future<Output = Result<()>> + Send + 'static>(
+        &mut self,
+        kind: usize,
+        client: &Client,
+        stop: &CancellationToken,
+        pause: Duration,
+        once: impl Fn(Client, u64) -> F + Send + 'static,
+    ) {
+        let (client, stop, counts) = (client.clone(), stop.clone(), self.counts.clone());
+        let repeated = async move {
+            for n in 0.. {
+                let count = match once(client.clone(), n).await {
+                    Ok(()) => &counts.done,
+                    Err(_) => &counts.refused,
+                };
+                count[kind].fetch_add(1, Ordering::Relaxed);
+                tokio::time::sleep(pause.max(Duration::from_millis(1))).await;
+            }
+        };
+        self.tasks.spawn(async move {
+            stop.run_until_cancelled(repeated).await;
+        });
+    }
+
+    /// Waits for all of them, which were told to stop.
+    pub(super) async fn end(mut self) -> Arc<Counts> {
+        while self.tasks.join_next().await.is_some() {}
+        self.counts
+    }
+}
+
+/// Where pods of a test go: to nodes with processes or to hollow ones.
+fn placed(hollow: bool, mut spec: Value) -> Value {
+    let operator = if hollow { "NotIn" } else { "In" };
+    spec["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": operator,
+            "values": ["node-1", "node-2", "node-3"]}]}]}}});
+    spec["terminationGracePeriodSeconds"] = json!(1);
+    spec
+}
+
+/// Looks until it is so, or patience ends.
+async fn until<F: Future<Output = Result<bool>>>(done: impl Fn() -> F) -> Result<()> {
+    let looking = async {
+        while !done().await? {
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(PATIENCE, looking).await.context("it takes too long")?
+}
+
+/// A Deployment gets another template, and all of its replicas with it.
+async fn rollout(client: Client, name: &'static str, replicas: i32, n: u64) -> Result<()> {
+    let api: Api<Deployment> = Api::default_namespaced(client);
+    let spec = json!({"containers": [{"name": "c", "image": "pause", "env": [{"name": "TURN", "value": n.to_string()}]}]});
+    let spec = placed(name == "hollow", spec);
+    if n == 0 {
+        let new = json!({"metadata": {"name": name}, "spec": {"replicas": replicas, "revisionHistoryLimit": 3,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": spec}}});
+        api.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
+    } else {
+        let change = json!({"spec": {"template": {"spec": spec}}});
+        api.patch(name, &PatchParams::default(), &Patch::Strategic(change)).await?;
+    }
+    until(|| async {
+        let found = api.get(name).await?;
+        let generation = found.metadata.generation;
+        Ok(found.status.is_some_and(|s| {
+            s.observed_generation == generation
+                && [s.replicas, s.updated_replicas, s.ready_replicas] == [Some(replicas); 3]
+        }))
+    })
+    .await
+}
+
+/// A Job of real processes is made, ends and is deleted with its pods.
+async fn job(client: Client, n: u64) -> Result<()> {
+    let api: Api<Job> = Api::default_namespaced(client);
+    let name = format!("job-{n}");
+    let spec = json!({"restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "busybox", "command": ["sh", "-c", "echo done"]}]});
+    let new = json!({"metadata": {"name": name},
+        "spec": {"completions": 4, "parallelism": 2, "template": {"spec": placed(false, spec)}}});
+    api.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
+    let ended = until(|| async {
+        let status = api.get(&name).await?.status.unwrap_or_default();
+        Ok(status.completion_time.is_some())
+    });
+    let ended = ended.await;
+    api.delete(&name, &DeleteParams::background()).await?;
+    ended
+}
+
+/// Some pod of the two Deployments is deleted.
+async fn delete_pod(client: Client, n: u64) -> Result<()> {
+    let api: Api<Pod> = Api::default_namespaced(client);
+    let pods = api.list(&ListParams::default().labels("app in (hollow,real)")).await?.items;
+    let Some(pod) = pods.get(usize::try_from(n)? % pods.len().max(1)) else { return Ok(()) };
+    api.delete(pod.metadata.name.as_deref().context("a pod has a name")?, &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// An Event of a client's own. They expire an hour later; a longer soak shows that they do, this one deletes the
+/// eldest, as an hour would.
+async fn event(client: Client, n: u64) -> Result<()> {
+    const KEPT: u64 = 2000;
+    let api: Api<Event> = Api::default_namespaced(client);
+    let new = json!({"metadata": {"name": format!("soak-{n}")}, "reason": "Soak", "type": "Normal",
+        "message": format!("the {n}th of many"), "involvedObject": {"kind": "ConfigMap", "name": "soak-0",
+            "namespace": "default"}});
+    api.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
+    if let Some(eldest) = n.checked_sub(KEPT) {
+        api.delete(&format!("soak-{eldest}"), &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+/// One of a few ConfigMaps gets another content.
+async fn config_map(client: Client, n: u64) -> Result<()> {
+    const HOW_MANY: u64 = 10;
+    let api: Api<ConfigMap> = Api::default_namespaced(client);
+    let name = format!("soak-{}", n % HOW_MANY);
+    let text = format!("{n:020}").repeat(CONFIG_MAP_BYTES / 20);
+    let content = json!({"metadata": {"name": name}, "data": {"text": text}});
+    if n < HOW_MANY {
+        api.create(&PostParams::default(), &serde_json::from_value(content)?).await?;
+    } else {
+        api.patch(&name, &PatchParams::default(), &Patch::Merge(content)).await?;
+    }
+    Ok(())
+}
+
+/// A namespace with something in it is made and deleted.
+async fn namespace(client: Client, n: u64) -> Result<()> {
+    let name = format!("soak-{n}");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let new = json!({"metadata": {"name": name}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
+    let config_maps: Api<ConfigMap> = Api::namespaced(client, &name);
+    for n in 0..5 {
+        let new = json!({"metadata": {"name": format!("c{n}")}, "data": {"key": "value"}});
+        config_maps.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
+    }
+    namespaces.delete(&name, &DeleteParams::default()).await?;
+    until(|| async { Ok(namespaces.get_opt(&name).await?.is_none()) }).await
+}
+
+/// Follows all pods and events, as consoles do.
+async fn follow(client: Client) {
+    let pods = watcher(Api::<Pod>::all(client.clone()), watcher::Config::default()).map_ok(drop);
+    let events = watcher(Api::<Event>::all(client), watcher::Config::default()).map_ok(drop);
+    let mut both = futures::stream::select(pods.boxed(), events.boxed());
+    // A watch that fails is begun anew by the watcher.
+    while both.next().await.is_some() {}
+}

@@ -1,0 +1,66 @@
+//! Hours of use in minutes: everything that a cluster is used for goes on at once, and what Podium takes for it must
+//! not grow.
+
+mod churn;
+mod measure;
+mod verdict;
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::instance::Instance;
+use measure::Sample;
+use verdict::{FLAT_WITHIN, Verdict};
+
+/// Until then the watch history, caches and allocator may fill: etcd's compaction, whose window ours is, is five
+/// minutes, and a shorter run is judged from its first third on.
+const SETTLING: Duration = Duration::from_mins(5);
+
+/// How often a row is printed.
+const ROW: Duration = Duration::from_mins(1);
+
+/// Rows of a run that is shorter than a few minutes.
+const LEAST_ROWS: u32 = 9;
+
+/// Runs the churn for this long and judges what it took; fails when memory has grown.
+pub(super) async fn run(length: Duration) -> Result<()> {
+    let arguments = ["--nodes", "3", "--hollow-nodes", "20"];
+    let instance = Instance::start(&arguments).await?;
+    let client = instance.client().await?;
+    let stop = CancellationToken::new();
+    let churn = churn::start(&client, &stop);
+    let samples = watch(&instance, &client, length).await;
+    stop.cancel();
+    let counts = churn.end().await;
+    let samples = samples?;
+    println!("{counts}");
+    instance.stop().await?;
+    let settled = SETTLING.min(length / 3);
+    let verdict = Verdict::of(&samples, settled);
+    println!("{verdict}");
+    if verdict.is_flat() {
+        return Ok(());
+    }
+    bail!(
+        "what Podium takes has grown by more than {:.0} % since minute {:.1}",
+        FLAT_WITHIN * 100.0,
+        settled.as_secs_f64() / 60.0
+    )
+}
+
+/// Prints a row a minute until the end.
+async fn watch(instance: &Instance, client: &kube::Client, length: Duration) -> Result<Vec<Sample>> {
+    let (start, between) = (Instant::now(), ROW.min(length / LEAST_ROWS));
+    let mut samples = Vec::new();
+    println!("{}", Sample::HEADING);
+    while samples.last().is_none_or(|sample: &Sample| sample.after < length) {
+        tokio::time::sleep(between).await;
+        let sample = Sample::take(instance, client, start.elapsed()).await?;
+        println!("{sample}");
+        samples.push(sample);
+    }
+    Ok(samples)
+}

@@ -1,0 +1,107 @@
+//! Whether what was measured stayed as it was.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::measure::Sample;
+
+/// How much more than when it had settled anything may be, as a share.
+pub(super) const FLAT_WITHIN: f64 = 0.2;
+
+/// One column of the samples.
+struct Column {
+    name: &'static str,
+    value: fn(&Sample) -> f64,
+    /// How much it may grow whatever it was: a few connections more, the garbage of one burst.
+    slack: f64,
+}
+
+/// What must stay flat. Disk is not among it: a journal grows until it is written anew.
+const JUDGED: [Column; 4] = [
+    Column { name: "memory of the control plane", value: |s| s.serve_mib, slack: 4.0 },
+    Column { name: "memory of the hosts", value: |s| s.hosts_mib, slack: 4.0 },
+    Column { name: "descriptors", value: |s| s.descriptors as f64, slack: 16.0 },
+    Column { name: "threads", value: |s| s.threads as f64, slack: 4.0 },
+];
+
+/// A line a column: what it was when it had settled, and the most it was later.
+pub(super) struct Verdict {
+    lines: Vec<Line>,
+}
+
+struct Line {
+    name: &'static str,
+    settled: f64,
+    most: f64,
+    flat: bool,
+}
+
+impl Verdict {
+    /// Compares with the first sample that is no younger than `settled`.
+    pub(super) fn of(samples: &[Sample], settled: Duration) -> Self {
+        let later = samples.iter().position(|s| s.after >= settled).map_or(&[][..], |at| &samples[at..]);
+        let line = |column: &Column| {
+            let settled = later.first().map_or(0.0, column.value);
+            let most = later.iter().map(column.value).fold(settled, f64::max);
+            let flat = most <= settled * (1.0 + FLAT_WITHIN) || most <= settled + column.slack;
+            Line { name: column.name, settled, most, flat }
+        };
+        Self { lines: JUDGED.iter().map(line).collect() }
+    }
+
+    /// Nothing has grown.
+    pub(super) fn is_flat(&self) -> bool {
+        self.lines.iter().all(|line| line.flat)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, Line { name, settled, most, flat }) in self.lines.iter().enumerate() {
+            let word = if *flat { "flat" } else { "GREW" };
+            let end = if number == 0 { "" } else { "\n" };
+            write!(f, "{end}{word}  {name}: {settled:.1} when settled, {most:.1} at most since")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(serve: &[f64]) -> Vec<Sample> {
+        let sample = |(minute, serve_mib): (usize, &f64)| Sample {
+            after: Duration::from_mins(minute as u64),
+            serve_mib: *serve_mib,
+            hosts_mib: 10.0,
+            descriptors: 100,
+            threads: 20,
+            disk_mib: 1.0,
+            pods: 5,
+            revision: 7,
+        };
+        serve.iter().enumerate().map(sample).collect()
+    }
+
+    /// RELIABILITY-FOUND 14: 44 MiB that became 906 are told; what fills up in the first minutes is not.
+    #[test]
+    fn growth_after_settling_is_told() {
+        for (serve, flat) in [
+            (&[44.0, 80.0, 100.0, 110.0, 119.0][..], true),
+            (&[44.0, 80.0, 100.0, 110.0, 121.0], false),
+            (&[44.0, 200.0, 100.0, 90.0, 119.0], true),
+            (&[44.0, 200.0, 400.0, 700.0, 906.0], false),
+            (&[5.0, 5.0, 5.0, 8.0], true),
+            (&[], true),
+        ] {
+            let verdict = Verdict::of(&samples(serve), Duration::from_mins(2));
+            assert_eq!(verdict.is_flat(), flat, "{serve:?}: {verdict}");
+        }
+        let verdict = Verdict::of(&samples(&[44.0, 400.0]), Duration::ZERO).to_string();
+        assert!(
+            verdict.starts_with("GREW  memory of the control plane: 44.0 when settled, 400.0 at most since")
+        );
+        assert!(verdict.contains("\nflat  threads: 20.0"), "{verdict}");
+    }
+}

@@ -1,0 +1,64 @@
+//! DNS messages: an answer fits, can be read, belongs to its question, and nothing that is an answer gets one.
+
+use std::sync::LazyLock;
+
+use hickory_proto::op::{Message, MessageType};
+use serde_json::json;
+
+use crate::network::dns::index::Index;
+use crate::network::dns::message::{Reaction, encode, react};
+use crate::network::follow::Joined;
+use crate::object::{Key, Shared};
+
+/// What an answer over UDP may be, whoever asks.
+const SMALLEST: usize = 512;
+
+/// A cluster with a service, a headless one and an alias.
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let mut index = Index::new("cluster.local", [127, 32, 0, 10].into());
+    index.set_namespace("default", true);
+    let endpoints: Vec<_> = (1..40)
+        .map(|host| json!({"addresses": [format!("127.64.0.{host}")], "hostname": format!("web-{host}")}))
+        .collect();
+    for (name, spec) in [
+        ("web", json!({"clusterIP": "127.32.0.20", "ports": [{"name": "http", "port": 80}]})),
+        ("set", json!({"clusterIP": "None", "ports": [{"name": "http", "port": 80}]})),
+        ("far", json!({"type": "ExternalName", "externalName": "example.org"})),
+    ] {
+        let meta = json!({"name": name, "namespace": "default"});
+        let service = serde_json::from_value(json!({"metadata": meta, "spec": spec}));
+        let slice = serde_json::from_value(json!({"metadata": meta, "addressType": "IPv4",
+            "ports": [{"name": "http", "port": 80}], "endpoints": endpoints}));
+        let slice = Shared::from_value(slice.expect("it is an EndpointSlice"));
+        let joined = Joined {
+            service: Some(Shared::from_value(service.expect("it is a Service"))),
+            slices: [(Key::new("default", name), slice)].into(),
+        };
+        index.update(&Key::new("default", name), &joined);
+    }
+    index
+});
+
+/// A packet.
+pub(super) fn check(bytes: &[u8]) {
+    let is_answer = bytes.get(2).is_none_or(|flags| flags & 0x80 != 0);
+    let reply = match react(&INDEX, bytes) {
+        Reaction::Silence => return,
+        Reaction::Forward { request } => {
+            assert_eq!(request.metadata.message_type, MessageType::Query);
+            assert_eq!(request.queries.len(), 1);
+            return;
+        }
+        Reaction::Reply(reply) | Reaction::Follow { reply, .. } => reply,
+    };
+    assert!(!is_answer, "an answer is answered");
+    assert_eq!(reply.metadata.id.to_be_bytes(), bytes[..2]);
+    for limit in [SMALLEST, usize::from(u16::MAX)] {
+        if let Some(packet) = encode(&reply, limit) {
+            assert!(packet.len() <= limit);
+            let read = Message::from_vec(&packet).expect("what is answered can be read");
+            assert_eq!(read.metadata.message_type, MessageType::Response);
+            assert_eq!(read.metadata.id, reply.metadata.id);
+        }
+    }
+}

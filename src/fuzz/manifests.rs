@@ -1,0 +1,30 @@
+//! Manifests: every place that is told is in the text, and what is read is written and read again as the same.
+
+use crate::manifest::{from_yaml, parse_bytes, to_yaml};
+
+/// What an expansion of aliases may come to before it is written again here; the parser's own limit is larger.
+const WRITTEN_AGAIN_BYTES: usize = 64 << 10;
+
+/// A file's content.
+pub(super) fn check(bytes: &[u8]) {
+    let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).count();
+    for result in parse_bytes(bytes, "fuzz") {
+        let document = match result {
+            Ok(document) => document,
+            Err(error) => {
+                assert!(error.position.is_none_or(|at| at.line <= lines + 1), "{error}");
+                continue;
+            }
+        };
+        assert!((1..=lines).contains(&document.line), "line {} of {lines}", document.line);
+        if let Err(error) = document.object() {
+            assert!(error.position.is_none_or(|at| at.line <= lines + 1), "{error}");
+        }
+        let json = document.value.to_string();
+        if json.len() < WRITTEN_AGAIN_BYTES {
+            assert_eq!(from_yaml(&json).ok().as_ref(), Some(&document.value), "{json:?}");
+            let yaml = to_yaml(&document.value);
+            assert_eq!(from_yaml(&yaml).ok().as_ref(), Some(&document.value), "{yaml:?}");
+        }
+    }
+}

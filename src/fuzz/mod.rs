@@ -1,0 +1,82 @@
+//! What must hold for any bytes at all, one function for each parser that reads what others wrote.
+//!
+//! Compiled only with the feature `fuzz` and in tests. `fuzz/` (cargo-fuzz's layout, a workspace of its own) makes a
+//! libFuzzer program of each function; the test below runs them over the seeds in `fuzz/seeds`, so that `cargo
+//! test` builds and runs them on stable Rust. A finding is kept as one more seed.
+//!
+//! A function panics when its property does not hold; what it is given is never an error by itself.
+
+mod archives;
+mod dns;
+mod manifests;
+mod patches;
+mod protobuf;
+mod quantities;
+mod selectors;
+
+/// One target: its name, which is that of its program and of its directory of seeds, and its property.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    ("request", crate::api::http::fuzz::request),
+    ("patch", patches::check),
+    ("protobuf", protobuf::check),
+    ("selector", selectors::check),
+    ("quantity", quantities::check),
+    ("manifest", manifests::check),
+    ("image_archive", archives::check),
+    ("host_frame", crate::kubelet::runtime::fuzz::frames),
+    ("dns", dns::check),
+];
+
+/// Runs the target of this name.
+///
+/// # Panics
+///
+/// When its property does not hold, or there is no such target.
+pub fn run(name: &str, bytes: &[u8]) {
+    let (_, check) = TARGETS.iter().find(|(known, _)| *known == name).expect("the target is in the table");
+    check(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// SEC-2: every committed seed keeps its target's property, whole and cut off at any byte of its beginning.
+    #[test]
+    fn seeds_of_every_fuzz_target_keep_its_property_sec_2() {
+        for (name, check) in TARGETS {
+            let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(name);
+            let mut seeds: Vec<_> = std::fs::read_dir(&directory)
+                .unwrap_or_else(|error| panic!("{}: {error}", directory.display()))
+                .map(|entry| entry.unwrap().path())
+                .collect();
+            seeds.sort();
+            assert!(!seeds.is_empty(), "{name} has seeds");
+            for seed in seeds {
+                let bytes = std::fs::read(&seed).unwrap();
+                for end in (0..bytes.len().min(64)).chain([bytes.len()]) {
+                    check(&bytes[..end]);
+                }
+            }
+        }
+    }
+
+    /// Each target has its program, and each program its target.
+    #[test]
+    fn every_fuzz_target_is_a_program() {
+        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/fuzz_targets");
+        let mut found: Vec<String> = std::fs::read_dir(programs)
+            .unwrap()
+            .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        found.sort();
+        let mut known: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
+        known.sort_unstable();
+        assert_eq!(found, known);
+    }
+}

@@ -1,0 +1,43 @@
+//! Patches: whatever is patched with whatever, the result is bounded in size and depth.
+
+use serde_json::Value;
+
+use crate::api::patch::{PatchType, apply_patch};
+use crate::object::{Kind, Object};
+
+/// Kinds with lists that merge by keys, sets, maps, and none of these.
+const KINDS: [Kind; 6] =
+    [Kind::Pod, Kind::Deployment, Kind::Service, Kind::Node, Kind::ConfigMap, Kind::ServiceAccount];
+
+/// One byte for type and kind, then the object as JSON, a NUL, and the patch as JSON.
+pub(super) fn check(bytes: &[u8]) {
+    let Some((&choice, rest)) = bytes.split_first() else { return };
+    let Some(middle) = rest.iter().position(|byte| *byte == 0) else { return };
+    let (current, patch) = (&rest[..middle], &rest[middle + 1..]);
+    let Ok(current) = serde_json::from_slice::<Value>(current) else { return };
+    let kind = KINDS[usize::from(choice >> 2) % KINDS.len()];
+    let patch_type = match choice & 3 {
+        0 => PatchType::Json,
+        1 => PatchType::Merge,
+        _ => PatchType::StrategicMerge,
+    };
+    let Ok(patched) = apply_patch(kind, patch_type, &current, patch) else { return };
+    match patch_type {
+        // A chain of copies stops at 3 MiB and may double what it has before it is seen.
+        PatchType::Json => assert!(patched.to_string().len() < 16 << 20),
+        _ => {
+            let sum = current.to_string().len() + patch.len();
+            // A number such as 1e9 is written with more digits than it was read with.
+            assert!(patched.to_string().len() <= sum * 16 + 64, "{patched}");
+        }
+    }
+    if patch_type == PatchType::Merge {
+        // RFC 7386: the same patch again changes nothing.
+        let again =
+            apply_patch(kind, patch_type, &patched, patch).expect("what could be merged can be merged");
+        assert_eq!(again, patched);
+    }
+    let nothing = apply_patch(kind, PatchType::StrategicMerge, &patched, b"{}");
+    assert!(!patched.is_object() || nothing.is_ok_and(|same| same == patched));
+    let _ = Object::from_value(kind, patched);
+}

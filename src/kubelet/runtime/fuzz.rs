@@ -1,0 +1,53 @@
+//! The property of frames between kubelet and node host, for [`crate::fuzz`]: what is read is written and read again
+//! as the same, and nothing is read beyond a frame.
+
+use futures::FutureExt as _;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::protocol::{
+    FromHost, Greeting, Request, Welcome, read_input, read_json, read_output, write_input, write_json,
+    write_output,
+};
+
+/// Frames as they come from a socket.
+pub(crate) fn frames(bytes: &[u8]) {
+    json::<Greeting>(bytes);
+    json::<Request>(bytes);
+    json::<Welcome>(bytes);
+    json::<FromHost>(bytes);
+    let mut rest = bytes;
+    while let Ok(Some(input)) = now(read_input(&mut rest)) {
+        let mut written = Vec::new();
+        now(write_input(&mut written, &input)).expect("a vector takes everything");
+        assert_eq!(now(read_input(&mut &written[..])).ok().flatten(), Some(input));
+    }
+    let mut rest = bytes;
+    while let Ok(Some(output)) = now(read_output(&mut rest)) {
+        let mut written = Vec::new();
+        now(write_output(&mut written, &output)).expect("a vector takes everything");
+        assert_eq!(now(read_output(&mut &written[..])).ok().flatten(), Some(output));
+    }
+}
+
+/// The bytes as a stream of frames, and as the body of one.
+fn json<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
+    let mut framed = u32::try_from(bytes.len()).unwrap_or_default().to_be_bytes().to_vec();
+    framed.extend_from_slice(bytes);
+    for mut stream in [bytes, &framed] {
+        while let Ok(Some(value)) = now(read_json::<_, T>(&mut stream)) {
+            let mut written = Vec::new();
+            now(write_json(&mut written, &value)).expect("a vector takes everything");
+            let again: T = now(read_json(&mut &written[..])).ok().flatten().expect("what is written is read");
+            assert_eq!(
+                serde_json::to_value(&again).expect("it was written before"),
+                serde_json::to_value(&value).expect("it was written before")
+            );
+        }
+    }
+}
+
+/// The result of a future over memory, which never waits.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    future.now_or_never().expect("memory is always ready")
+}

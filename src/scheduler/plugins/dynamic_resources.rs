@@ -1,0 +1,22 @@
+//! DynamicResources: a pod that claims devices waits until its claims are there. The claims' group, resource.k8s.io,
+//! is not served, so that it waits for good: told, and not run without its devices (API-17).
+
+use crate::scheduler::framework::{Plugin, PluginId};
+use crate::scheduler::pod_info::PodInfo;
+
+/// See the file's head.
+pub(super) struct DynamicResources;
+
+impl Plugin for DynamicResources {
+    fn id(&self) -> PluginId {
+        PluginId::DynamicResources
+    }
+
+    fn pre_enqueue(&self, pod: &PodInfo) -> Result<(), &'static str> {
+        let claims = pod.pod.spec.as_ref().and_then(|spec| spec.resource_claims.as_ref());
+        if claims.is_some_and(|claims| !claims.is_empty()) {
+            return Err("waiting for resource claims, which this cluster does not serve (resource.k8s.io)");
+        }
+        Ok(())
+    }
+}

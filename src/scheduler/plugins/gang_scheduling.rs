@@ -1,0 +1,21 @@
+//! GangScheduling: a pod of a group waits until its group is there. Pod groups are not served, so that it waits for
+//! good: told, and not run alone (API-17).
+
+use crate::scheduler::framework::{Plugin, PluginId};
+use crate::scheduler::pod_info::PodInfo;
+
+/// See the file's head.
+pub(super) struct GangScheduling;
+
+impl Plugin for GangScheduling {
+    fn id(&self) -> PluginId {
+        PluginId::GangScheduling
+    }
+
+    fn pre_enqueue(&self, pod: &PodInfo) -> Result<(), &'static str> {
+        if pod.pod.spec.as_ref().is_some_and(|spec| spec.scheduling_group.is_some()) {
+            return Err("waiting for a pod group, which this cluster does not serve (scheduling.k8s.io)");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! A run of these tests says at its end what it left out, and fails where nothing may be left out (see `needs`).
+
+use std::process::{Command, Output};
+
+use crate::needs::needs;
+
+/// Needs nothing but what `PODIUM_TEST_WITHOUT` takes away.
+#[test]
+fn example() {
+    needs!(Kubectl);
+}
+
+/// Runs `example` in a process of its own.
+fn run(variables: &[(&str, &str)]) -> (Output, String) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "closing_lines::example"]);
+    command.env_remove("PODIUM_TEST_WITHOUT").env_remove("PODIUM_TEST_REQUIRE");
+    let output = command.envs(variables.iter().copied()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output, text)
+}
+
+/// Issue 10, 4: no test is left out in silence, also with its output captured.
+#[test]
+fn what_is_left_out_is_told_behind_libtests_closing_line() {
+    let (output, text) = run(&[("PODIUM_TEST_WITHOUT", "kubectl")]);
+    assert!(output.status.success(), "{text}");
+    let closing = text.split_once("test result: ok. 1 passed").map(|(_, closing)| closing).expect(&text);
+    assert_eq!(closing.lines().last(), Some("1 skipped: no kubectl"), "{text}");
+}
+
+/// Issue 10, 4: what `.ci/run` says is there must be there.
+#[test]
+fn what_is_required_and_missing_fails() {
+    let (output, text) = run(&[("PODIUM_TEST_WITHOUT", "kubectl"), ("PODIUM_TEST_REQUIRE", "root,kubectl")]);
+    assert_eq!(output.status.code(), Some(101), "{text}");
+    assert!(text.contains("no kubectl, and PODIUM_TEST_REQUIRE says that it is here"), "{text}");
+    assert!(!text.contains("skipped:"), "{text}");
+}
+
+/// The PATH decides, as it does for whoever types the command.
+#[test]
+fn an_empty_path_has_no_kubectl() {
+    let (output, text) = run(&[("PATH", "/nonexistent")]);
+    assert!(output.status.success() && text.ends_with("1 skipped: no kubectl\n"), "{text}");
+}

@@ -1,0 +1,100 @@
+//! A zero `terminationGracePeriodSeconds` is no force (SAFE-1, STS-3), on virtual time: whoever asks a running pod to
+//! go, its object stays until the kubelet confirms, and nothing is made in its place before.
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use podium::api::{DeleteOptions, Propagation, Selection};
+use podium::object::owner::is_terminating;
+use podium::object::{Key, Kind, Shared};
+use serde_json::json;
+
+use super::cluster::{Cluster, NO_NODES, key};
+
+/// A set of one pod that gives itself no time, running.
+async fn running() -> (Cluster, Shared<Pod>) {
+    let cluster = Cluster::start(NO_NODES);
+    cluster.create::<StatefulSet>(json!({"metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 1, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}},
+                "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "x"}]}}}}));
+    cluster.run().await;
+    let pod = cluster.get::<Pod>("web-0");
+    assert_eq!(pod.spec.as_ref().unwrap().termination_grace_period_seconds, Some(0));
+    (cluster, pod)
+}
+
+/// The same pod is still there, asked to end; then its node confirms.
+async fn only_asked(cluster: Cluster, pod: &Shared<Pod>, way: &str) {
+    cluster.settle().await;
+    let pods = cluster.pods();
+    assert_eq!(pods.iter().map(Shared::uid).collect::<Vec<_>>(), [pod.uid()], "{way}");
+    assert!(is_terminating(&pods[0].metadata), "{way}");
+    assert_eq!(pods[0].metadata.deletion_grace_period_seconds, Some(1), "{way}");
+    assert!(cluster.act_on(&pods[0]));
+    cluster.settle().await;
+    assert!(cluster.pods().iter().all(|p| p.uid() != pod.uid()), "{way}");
+    cluster.stop().await;
+}
+
+/// RELIABILITY-FOUND 6, SAFE-1: each of these started the new `web-0` while the old one ran.
+#[tokio::test(start_paused = true)]
+async fn a_zero_grace_in_the_spec_forces_nothing_safe_1_sts_3() {
+    type Way = fn(&Cluster);
+    let ways: [(&str, Way); 8] = [
+        ("delete", |c| drop(c.api.delete(Kind::Pod, &key("web-0"), &DeleteOptions::default()).unwrap())),
+        ("delete collection", |c| {
+            let (all, options) = (Selection::default(), DeleteOptions::default());
+            assert_eq!(c.api.delete_collection(Kind::Pod, Some("default"), &all, &options).unwrap().len(), 1);
+        }),
+        ("rollout restart", |c| {
+            c.change::<StatefulSet>("web", |set| {
+                let annotations = &mut set.spec.template.metadata.as_mut().unwrap().annotations;
+                annotations
+                    .get_or_insert_default()
+                    .insert("kubectl.kubernetes.io/restartedAt".into(), "now".into());
+            });
+        }),
+        ("eviction, as drain does it", |c| c.api.evict(&key("web-0"), &DeleteOptions::default()).unwrap()),
+        ("drain with a grace period of -1", |c| {
+            let options = DeleteOptions { grace_period_seconds: Some(-1), ..DeleteOptions::default() };
+            c.api.evict(&key("web-0"), &options).unwrap();
+        }),
+        ("scaling down", |c| c.change::<StatefulSet>("web", |set| set.spec.replicas = Some(0))),
+        ("garbage collection", |c| {
+            let options =
+                DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+            c.api.delete(Kind::StatefulSet, &key("web"), &options).unwrap();
+        }),
+        ("namespace deletion", |c| {
+            c.create::<Namespace>(json!({"metadata": {"name": "team"}}));
+            c.create::<Pod>(
+                json!({"metadata": {"name": "p", "namespace": "team"}, "spec": {"nodeName": "n1",
+                "terminationGracePeriodSeconds": 0, "containers": [{"name": "c", "image": "x"}]}}),
+            );
+            c.api.delete(Kind::Namespace, &Key::new("", "team"), &DeleteOptions::default()).unwrap();
+            // The set's pod is asked as well, for the check that all ways share.
+            c.api.delete(Kind::Pod, &key("web-0"), &DeleteOptions::default()).unwrap();
+        }),
+    ];
+    for (way, ask) in ways {
+        let (cluster, pod) = running().await;
+        ask(&cluster);
+        if way == "namespace deletion" {
+            cluster.settle().await;
+            let held = cluster.api.get_as::<Pod>(&Key::new("team", "p")).unwrap();
+            assert_eq!(held.metadata.deletion_grace_period_seconds, Some(1), "{way}");
+        }
+        only_asked(cluster, &pod, way).await;
+    }
+}
+
+/// What the user alone may say, and says with `--grace-period=0 --force`.
+#[tokio::test(start_paused = true)]
+async fn an_explicit_zero_in_the_request_removes_at_once_safe_1() {
+    let (cluster, pod) = running().await;
+    let force = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    cluster.api.delete(Kind::Pod, &key("web-0"), &force).unwrap();
+    cluster.settle().await;
+    assert_ne!(cluster.get::<Pod>("web-0").uid(), pod.uid());
+    cluster.stop().await;
+}

@@ -1,0 +1,83 @@
+//! Ways out of a container that somebody has thought of: no process outlives its container, its pod or its host,
+//! whatever it does, in every mode that the machine allows (POD-10, SAFE-3).
+
+use podium::kubelet::runtime::{ContainerSpec, Runtime};
+
+use crate::runtime::node::{Node, modes, sandbox, shell, sleeping, until};
+
+/// A way out: its name, and a script in which `SLEEP` is a sleeper that nobody else has.
+const WAYS: [(&str, &str); 12] = [
+    ("new session", "setsid SLEEP & wait"),
+    ("forked twice, all descriptors closed", "(setsid sh -c '(SLEEP) <&- >&- 2>&- &' &) ; sleep 10000"),
+    ("deaf to every signal", "trap '' HUP INT QUIT TERM USR1 USR2 ALRM PIPE TSTP TTIN TTOU; SLEEP"),
+    ("empty environment", "env -i setsid SLEEP & sleep 10000"),
+    ("another name", "exec -a '[kworker/0:1]' SLEEP"),
+    ("stopped", "setsid sh -c 'kill -STOP $$; :' & SLEEP & kill -STOP $!; sleep 10000"),
+    ("its parent is gone", "sh -c 'SLEEP & exit 0'; sleep 10000"),
+    ("begins anew whenever it ends", "(setsid sh -c 'while :; do SLEEP; done' &) ; sleep 10000"),
+    ("a crowd", "for n in 1 2 3 4 5 6 7 8 9 10; do setsid SLEEP & done; wait"),
+    ("a chain", "sh -c \"sh -c \\\"sh -c 'setsid SLEEP & wait'; :\\\"; :\" ; sleep 10000"),
+    ("zombies beside it", "sh -c 'for n in 1 2 3 4 5 6 7 8 9 10; do : & done; exec sleep 10000' & SLEEP"),
+    (
+        "namespaces of its own, or none",
+        "unshare --user --map-root-user --pid --fork SLEEP 2>/dev/null || SLEEP",
+    ),
+];
+
+/// A number of seconds that nothing else on the machine sleeps.
+fn seconds(way: usize) -> u32 {
+    7_000_000 + (std::process::id() % 10_000) * 100 + way as u32
+}
+
+/// A container that gets out by this way.
+fn escape(way: usize, pod: &str) -> ContainerSpec {
+    let script = WAYS[way].1.replace("SLEEP", &format!("sleep {}", seconds(way)));
+    let mut spec = ContainerSpec { pod_uid: pod.to_owned(), ..shell(&format!("way-{way}"), &script) };
+    // `exec -a` is bash's.
+    spec.command[0] = "bash".to_owned();
+    spec.image = "host".to_owned();
+    spec
+}
+
+async fn out(node: &Node, way: usize, pod: &str) {
+    node.start(escape(way, pod)).await;
+    until(WAYS[way].0, || sleeping(seconds(way)) > 0).await;
+}
+
+/// RELIABILITY-FOUND "Tests run" 3: killed, each with its container.
+#[tokio::test]
+async fn no_way_out_survives_its_container_pod_10() {
+    for namespaces in modes().await {
+        let mut node = Node::new(namespaces).await;
+        for (way, (name, _)) in WAYS.iter().enumerate() {
+            let record = node.start(escape(way, "pod")).await;
+            until(name, || sleeping(seconds(way)) > 0).await;
+            node.runtime.kill_container(&record.id).await.unwrap();
+            node.exit(&record.id).await;
+            assert_eq!(sleeping(seconds(way)), 0, "{name}, namespaces: {namespaces}");
+        }
+        node.shutdown().await;
+    }
+}
+
+/// The same for a pod that is stopped with all of them in it, and for what is left at the end of the host.
+#[tokio::test]
+async fn no_way_out_survives_its_pod_or_its_host_pod_10_safe_3() {
+    for namespaces in modes().await {
+        let node = Node::new(namespaces).await;
+        let all = || (0..WAYS.len()).map(|way| sleeping(seconds(way))).sum::<usize>();
+        for way in 0..WAYS.len() {
+            out(&node, way, "pod").await;
+        }
+        node.runtime.stop_sandbox(&"pod".to_owned()).await.unwrap();
+        assert_eq!(all(), 0, "of a stopped pod, namespaces: {namespaces}");
+
+        node.runtime.run_sandbox(sandbox("other")).await.unwrap();
+        for way in 0..WAYS.len() {
+            out(&node, way, "other").await;
+        }
+        let host = rustix::process::Pid::from_raw(node.host_pid()).unwrap();
+        rustix::process::kill_process(host, rustix::process::Signal::KILL).unwrap();
+        until("everything is gone with the host", || all() == 0).await;
+    }
+}

@@ -1,0 +1,168 @@
+//! What tests need of the machine. A test that cannot run here is counted, and the last lines of the run say how many
+//! and why; where `PODIUM_TEST_REQUIRE` names what it needs, it fails instead. No test is left out in silence.
+//!
+//! `PODIUM_TEST_REQUIRE=kubectl,namespaces` is what `.ci/run` sets. `PODIUM_TEST_WITHOUT=namespaces` tries what a
+//! machine without something does.
+//!
+//! The library's own tests include this file, too: it names nothing else of either crate.
+
+use std::sync::Once;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Something that not every machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// An unmodified `kubectl` on the PATH.
+    Kubectl,
+    /// PID, mount, host name and IPC namespaces for containers.
+    Namespaces,
+    /// User namespaces that an ordinary user may make.
+    UserNamespaces,
+    /// Control groups that hold processes, memory and processor time.
+    Cgroups,
+    /// The rights of root.
+    Root,
+    /// A mount namespace with a file system of our own, by `unshare` and `mount`.
+    Mounts,
+    /// A file system mounted below `/dev`.
+    NestedMounts,
+    /// A program that lies in memory alone, and a processor we wrote it for.
+    ProgramInMemory,
+    /// `strace`, and the right to trace.
+    Strace,
+}
+
+impl Need {
+    const ALL: [Self; 9] = [
+        Self::Kubectl,
+        Self::Namespaces,
+        Self::UserNamespaces,
+        Self::Cgroups,
+        Self::Root,
+        Self::Mounts,
+        Self::NestedMounts,
+        Self::ProgramInMemory,
+        Self::Strace,
+    ];
+
+    /// Its name in the two variables.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kubectl => "kubectl",
+            Self::Namespaces => "namespaces",
+            Self::UserNamespaces => "user-namespaces",
+            Self::Cgroups => "cgroups",
+            Self::Root => "root",
+            Self::Mounts => "mounts",
+            Self::NestedMounts => "nested-mounts",
+            Self::ProgramInMemory => "program-in-memory",
+            Self::Strace => "strace",
+        }
+    }
+
+    /// What is told at the end.
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Kubectl => "no kubectl",
+            Self::Namespaces => "no namespaces",
+            Self::UserNamespaces => "no user namespaces for an ordinary user",
+            Self::Cgroups => "no control groups that may be written",
+            Self::Root => "not root",
+            Self::Mounts => "no file system may be mounted",
+            Self::NestedMounts => "nothing is mounted below /dev",
+            Self::ProgramInMemory => "no program may be made in memory",
+            Self::Strace => "no strace that may trace",
+        }
+    }
+
+    fn is_named_by(self, variable: &str) -> bool {
+        let named = std::env::var(variable).unwrap_or_default();
+        named.split(',').any(|name| name.trim() == self.name())
+    }
+}
+
+/// Tests left out, by what they needed.
+static LEFT_OUT: [AtomicUsize; Need::ALL.len()] = [const { AtomicUsize::new(0) }; Need::ALL.len()];
+
+/// Whether the test has to do without this, which it found `there` or not; it is counted when it has to.
+///
+/// # Panics
+///
+/// When it is missing where `PODIUM_TEST_REQUIRE` names it.
+#[track_caller]
+pub(crate) fn lacks(need: Need, there: bool) -> bool {
+    if there && !is_hidden(need) {
+        return false;
+    }
+    assert!(
+        !need.is_named_by("PODIUM_TEST_REQUIRE"),
+        "{}, and PODIUM_TEST_REQUIRE says that it is here",
+        need.reason()
+    );
+    LEFT_OUT[need as usize].fetch_add(1, Ordering::Relaxed);
+    tell_at_exit();
+    true
+}
+
+/// Whether `PODIUM_TEST_WITHOUT` says to do without it.
+pub(crate) fn is_hidden(need: Need) -> bool {
+    need.is_named_by("PODIUM_TEST_WITHOUT")
+}
+
+/// Whether a program is on the PATH.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// What `unshare` is told so that a process may mount file systems of its own.
+pub(crate) fn own_mounts() -> &'static [&'static str] {
+    if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] }
+}
+
+/// Whether that works here.
+pub(crate) fn mounts() -> bool {
+    let mut unshare = std::process::Command::new("unshare");
+    let mut mount = unshare.args(own_mounts()).args(["mount", "-t", "tmpfs", "tried", "/mnt"]);
+    mount = mount.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    mount.status().is_ok_and(|status| status.success())
+}
+
+/// Leaves the test when the machine lacks what it needs, counted.
+macro_rules! needs {
+    (Kubectl) => {
+        if $crate::needs::lacks($crate::needs::Need::Kubectl, $crate::needs::on_path("kubectl")) {
+            return;
+        }
+    };
+    (Root) => {
+        if $crate::needs::lacks($crate::needs::Need::Root, rustix::process::geteuid().is_root()) {
+            return;
+        }
+    };
+}
+pub(crate) use needs;
+
+/// libtest has no hook behind its closing lines, but it leaves by `exit`.
+fn tell_at_exit() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        #[expect(
+            unsafe_code,
+            reason = "registers a function that takes nothing, never unwinds and stays loaded"
+        )]
+        // When it cannot be registered, each test still has been left out by its own reason's rule.
+        let _ = unsafe { libc::atexit(tell) };
+    });
+}
+
+/// One line a reason. The process is on its way out: no thread locals, no locks, no panic.
+extern "C" fn tell() {
+    for need in Need::ALL {
+        let count = LEFT_OUT[need as usize].load(Ordering::Relaxed);
+        if count > 0 {
+            let line = format!("{count} skipped: {}\n", need.reason());
+            let _ = rustix::io::write(rustix::stdio::stdout(), line.as_bytes());
+        }
+    }
+}

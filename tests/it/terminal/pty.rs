@@ -1,0 +1,162 @@
+//! A terminal for a test: a pty that a shell command holds, and the screen that it draws.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::instance::{Guarded, wait_for};
+
+/// Columns and rows at the beginning.
+const SIZE: (u16, u16) = (100, 30);
+
+/// How often the reader looks whether it shall end.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
+/// A terminal of its own.
+pub(super) struct Terminal {
+    /// The leader of the terminal's session.
+    shell: Guarded,
+    master: Option<Arc<File>>,
+    screen: Arc<Mutex<vt100::Parser>>,
+    over: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    /// Runs a shell command in a terminal of 100×30.
+    pub(super) fn run(command: &str) -> Self {
+        let (master, slave) = open();
+        let master = Arc::new(File::from(master));
+        resize(&master, SIZE);
+        let (columns, rows) = SIZE;
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let over = Arc::new(AtomicBool::new(false));
+        let end = |slave: &OwnedFd| Stdio::from(slave.try_clone().unwrap());
+        // Makes its standard input the terminal of a new session, which only a process itself can do.
+        let mut shell = Command::new("setsid");
+        shell.args(["--ctty", "sh", "-c", command]).env("TERM", "xterm-256color").env_remove("COLORTERM");
+        shell.stdin(end(&slave)).stdout(end(&slave)).stderr(end(&slave));
+        let shell = Guarded::spawn(&mut shell);
+        let reader = {
+            let (master, screen, over) = (master.clone(), screen.clone(), over.clone());
+            std::thread::spawn(move || read(&master, &screen, &over))
+        };
+        Self { shell, master: Some(master), screen, over, reader: Some(reader) }
+    }
+
+    /// What is on the screen, a line a row.
+    pub(super) fn screen(&self) -> String {
+        self.with(|screen| screen.rows(0, screen.size().1).collect::<Vec<_>>().join("\n"))
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
+        look(self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen())
+    }
+
+    /// Types these: a key by its name (`Enter`, `Escape`, `C-x`), or a text.
+    pub(super) fn keys(&self, keys: &[&str]) {
+        let bytes: Vec<u8> = keys.iter().flat_map(|key| typed(key)).collect();
+        self.master().write_all(&bytes).unwrap();
+    }
+
+    /// Another size, as when its window is resized.
+    pub(super) fn resize(&self, columns: u16, rows: u16) {
+        self.screen.lock().unwrap().screen_mut().set_size(rows, columns);
+        resize(self.master(), (columns, rows));
+    }
+
+    /// Waits until the screen shows this.
+    pub(super) fn shows(&self, text: &str) {
+        wait_for(&format!("{text:?} on the screen"), || self.screen().contains(text).then_some(()));
+    }
+
+    /// No program holds its screen, mouse or pastes, and what is typed is shown.
+    pub(super) fn is_as_it_was(&self) {
+        self.with(|screen| {
+            assert!(!screen.alternate_screen(), "the alternate screen is on");
+            assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+            assert!(!screen.bracketed_paste(), "pastes are bracketed");
+            assert!(!screen.hide_cursor(), "the cursor is hidden");
+        });
+        self.keys(&["typed"]);
+        self.shows("typed");
+    }
+
+    /// Goes away as a closed window does: whatever runs in it gets SIGHUP.
+    pub(super) fn close(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(reader) = self.reader.take() {
+            // It fails only with a screen that cannot be drawn, which the test has seen by now.
+            let _ = reader.join();
+        }
+        self.master = None;
+    }
+
+    fn master(&self) -> &File {
+        self.master.as_deref().expect("the terminal is open")
+    }
+}
+
+impl Drop for Terminal {
+    /// Never panics: the test may be unwinding.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the screen:\n{}", self.screen());
+        }
+        self.close();
+        // All of its session's first group; it may be gone by now.
+        let _ = kill_process_group(Pid::from_child(&self.shell.0), Signal::KILL);
+    }
+}
+
+/// Both ends of a new terminal.
+fn open() -> (OwnedFd, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let slave = ioctl_tiocgptpeer(&master, flags).unwrap();
+    (master, slave)
+}
+
+fn resize(master: &File, (columns, rows): (u16, u16)) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(master, size).unwrap();
+}
+
+/// Draws what programs write until the terminal is closed or its last user has left.
+fn read(mut master: &File, screen: &Mutex<vt100::Parser>, over: &AtomicBool) {
+    let mut bytes = [0; 4096];
+    while !over.load(Ordering::Relaxed) {
+        let mut ready = [PollFd::new(&master, PollFlags::IN)];
+        if !matches!(poll(&mut ready, Some(&LOOK)), Ok(count) if count > 0) {
+            continue;
+        }
+        match master.read(&mut bytes) {
+            Ok(count) if count > 0 => {
+                screen.lock().unwrap_or_else(PoisonError::into_inner).process(&bytes[..count]);
+            }
+            // Linux' word for "nobody has the other end open".
+            _ => return,
+        }
+    }
+}
+
+/// The bytes of a key.
+fn typed(key: &str) -> Vec<u8> {
+    match (key, key.strip_prefix("C-").map(str::as_bytes)) {
+        ("Enter", _) => vec![b'\r'],
+        ("Escape", _) => vec![0x1b],
+        (_, Some([letter])) => vec![letter & 0x1f],
+        _ => key.as_bytes().to_vec(),
+    }
+}
