@@ -145,7 +145,7 @@ impl Server {
         let target = Target::parse(request.uri().path())?;
         let offer = match &target {
             Target::Resource(target) => target.offer(request.method(), &wanted.query),
-            Target::Review(_) => Some(Offer::Plain),
+            Target::Review(_) | Target::Bindings { .. } => Some(Offer::Plain),
             Target::Metrics(_) | Target::Verdicts(_) => Some(Offer::Objects),
             Target::Document => None,
         };
