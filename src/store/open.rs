@@ -159,25 +159,18 @@ fn rescue(
         let reason = "there is no room to keep what is there now beside it";
         return Err(StoreError::Disk(reason.into()));
     }
-    let mut content = Content::default();
-    let mut database = open_as_far_as_possible(directory, &original).map_err(refused)?;
-    if let Some(readable) = &database {
-        content = readable.read();
-    }
-    if database.is_none() || !content.unreadable.is_empty() {
-        for what in &content.unreadable {
-            tracing::warn!("{}: lost: {what}", directory.display());
-        }
-        // Nothing that is damaged is written on.
-        drop(database.take());
-        std::fs::remove_dir_all(directory)
-            .and_then(|()| std::fs::create_dir(directory))
-            .map_err(|error| StoreError::Disk(error.to_string()))?;
-    }
-    let database = match database {
-        Some(database) => database,
-        None => Database::open(directory).map_err(refused)?,
+    let mut content = match open_as_far_as_possible(directory, &original).map_err(refused)? {
+        Some(database) => read_twice(directory, database),
+        None => Content::default(),
     };
+    for what in &content.unreadable {
+        tracing::warn!("{}: lost: {what}", directory.display());
+    }
+    // Nothing that is damaged is written on: an old journal would bring back later what is said to be lost now.
+    std::fs::remove_dir_all(directory)
+        .and_then(|()| std::fs::create_dir(directory))
+        .map_err(|error| StoreError::Disk(error.to_string()))?;
+    let database = Database::open(directory).map_err(refused)?;
     let known = match recorded {
         Recorded::Known(known) => known.revision,
         Recorded::Unreadable | Recorded::Nothing => Revision(0),
@@ -192,6 +185,19 @@ fn rescue(
         kept.map_or("nothing: there was no room".into(), |place| place.display().to_string())
     );
     Ok(opened(database, record, content))
+}
+
+/// What can be read of a database at its first opening or, if that is more, at its second: a keyspace whose files are
+/// gone is made anew by the first, and only the next one fills it from the journals.
+fn read_twice(directory: &Path, database: Database) -> Content {
+    let first = database.read();
+    drop(database);
+    match Database::open(directory) {
+        Ok(again) => {
+            Some(again.read()).filter(|again| again.objects.len() > first.objects.len()).unwrap_or(first)
+        }
+        Err(_) => first,
+    }
 }
 
 /// Opens with as much of the journals, from their beginning, as can be read; none when nothing can.

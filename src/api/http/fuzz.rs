@@ -17,7 +17,7 @@ pub(crate) fn request(bytes: &[u8]) {
         assert_eq!(resource.key().is_some(), resource.name.is_some());
     }
     let query = Query::parse(query);
-    let _ = (query.dry_run(), query.include_object(), query.number::<u64>("limit"));
+    let _ = (query.include_object(), query.number::<u64>("limit"));
     if let Ok(Target::Resource(resource)) = target
         && let Ok(selection) = query.selection(resource.served)
     {
@@ -26,7 +26,7 @@ pub(crate) fn request(bytes: &[u8]) {
 }
 
 fn write(target: &ResourceTarget) -> String {
-    let ResourceTarget { served, namespace, name, subresource } = target;
+    let ResourceTarget { served, namespace, name, subresource, watched } = target;
     let mut path = match served.group() {
         "" => format!("/api/{}", served.version()),
         group => format!("/apis/{group}/{}", served.version()),
@@ -34,6 +34,9 @@ fn write(target: &ResourceTarget) -> String {
     let mut part = |text: &str| {
         let _ = write!(path, "/{}", utf8_percent_encode(text, NON_ALPHANUMERIC));
     };
+    if *watched {
+        part("watch");
+    }
     if let Some(namespace) = namespace {
         part("namespaces");
         part(namespace);

@@ -194,7 +194,7 @@ mod tests {
             let error = of_write(&wanted(method, query)).unwrap_err();
             assert_eq!((error.code(), error.to_string()), (422, expected.to_string()));
         }
-        let good = of_write(&wanted(Method::POST, "dryRun=All&fieldManager=m\"é")).unwrap();
+        let good = of_write(&wanted(Method::POST, "dryRun=All&fieldManager=m%22%C3%A9")).unwrap();
         assert_eq!((good.dry_run, good.field_manager.as_deref()), (true, Some("m\"é")));
         assert!(!of_write(&wanted(Method::POST, "dryRun=")).unwrap().dry_run);
     }

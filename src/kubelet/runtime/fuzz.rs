@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::protocol::{
-    FromHost, Greeting, Request, Welcome, read_input, read_json, read_output, write_input, write_json,
-    write_output,
+    ANSWER_LIMIT, FromHost, Greeting, Request, Welcome, read_input, read_json, read_output, write_input,
+    write_json, write_output,
 };
 
 /// Frames as they come from a socket.
@@ -35,10 +35,13 @@ fn json<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
     let mut framed = u32::try_from(bytes.len()).unwrap_or_default().to_be_bytes().to_vec();
     framed.extend_from_slice(bytes);
     for mut stream in [bytes, &framed] {
-        while let Ok(Some(value)) = now(read_json::<_, T>(&mut stream)) {
+        while let Ok(Some(value)) = now(read_json::<_, T>(&mut stream, ANSWER_LIMIT)) {
             let mut written = Vec::new();
-            now(write_json(&mut written, &value)).expect("a vector takes everything");
-            let again: T = now(read_json(&mut &written[..])).ok().flatten().expect("what is written is read");
+            now(write_json(&mut written, &value, ANSWER_LIMIT)).expect("a vector takes everything");
+            let again: T = now(read_json(&mut &written[..], ANSWER_LIMIT))
+                .ok()
+                .flatten()
+                .expect("what is written is read");
             assert_eq!(
                 serde_json::to_value(&again).expect("it was written before"),
                 serde_json::to_value(&value).expect("it was written before")

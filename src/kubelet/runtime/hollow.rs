@@ -12,6 +12,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -84,6 +85,8 @@ pub struct HollowRuntime {
     answers: watch::Sender<bool>,
     /// Why sandboxes cannot be removed, and how often that was tried.
     stuck: Mutex<Option<(String, u64)>>,
+    /// How often an image was pulled that is not there.
+    failed_pulls: AtomicU32,
 }
 
 impl HollowRuntime {
@@ -109,7 +112,13 @@ impl HollowRuntime {
             events: Mutex::new(Some(receiver)),
             answers: watch::Sender::new(true),
             stuck: Mutex::default(),
+            failed_pulls: AtomicU32::new(0),
         }
+    }
+
+    /// How often an image was pulled that is not there.
+    pub fn failed_pulls(&self) -> u32 {
+        self.failed_pulls.load(Ordering::Relaxed)
     }
 
     /// From now on calls are answered, or hang like those of a host that was stopped; for faults and tests.

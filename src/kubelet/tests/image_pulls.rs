@@ -9,15 +9,6 @@ fn told(scene: &Scene) -> Vec<String> {
     scene.events().into_iter().filter(is_about).collect()
 }
 
-/// How often the pull has failed so far.
-fn failures(scene: &Scene) -> i32 {
-    let events = scene.api.list_as::<Event>(Some("default"));
-    let failed = |event: &&Shared<Event>| {
-        event.message.as_deref().is_some_and(|message| message.starts_with("Failed to pull image"))
-    };
-    events.iter().filter(failed).map(|event| event.count.unwrap_or(1)).sum()
-}
-
 #[tokio::test(start_paused = true)]
 async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
     let scene = Scene::new().await;
@@ -26,7 +17,7 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
     let mut from = 0;
     for count in 1..=8 {
         let waiting = async {
-            while failures(&scene) < count {
+            while scene.runtime.failed_pulls() < count {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -56,7 +57,14 @@ impl Runtime for HollowRuntime {
     }
 
     fn pull_image<'a>(&'a self, reference: &'a str) -> BoxFuture<'a, Result<PulledImage, RuntimeError>> {
-        async { self.image_id(reference) }.boxed()
+        async {
+            let pulled = self.image_id(reference);
+            if pulled.is_err() {
+                self.failed_pulls.fetch_add(1, Ordering::Relaxed);
+            }
+            pulled
+        }
+        .boxed()
     }
 
     fn run_sandbox(&self, spec: SandboxSpec) -> BoxFuture<'_, Result<SandboxRecord, RuntimeError>> {
