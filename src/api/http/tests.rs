@@ -6,7 +6,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, WARNING};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Credentials, Server};
+use super::{Credentials, Server, ServerConfig};
 use crate::api::{Api, ApiConfig};
 use crate::base::clock::Clock;
 use crate::store::Store;
@@ -38,7 +38,14 @@ impl Client {
     async fn new() -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let api = Api::new(Store::ephemeral(), clock, ApiConfig::default());
-        let client = Self { server: Server::new(api, Credentials::new(TOKEN), CancellationToken::new()) };
+        let client = Self {
+            server: Server::new(
+                api,
+                Credentials::new(TOKEN),
+                CancellationToken::new(),
+                ServerConfig::default(),
+            ),
+        };
         let made = client.post("/api/v1/namespaces", &json!({"metadata": {"name": "default"}})).await;
         assert_eq!(made.code, 201);
         client
