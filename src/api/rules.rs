@@ -63,15 +63,21 @@ pub(super) fn check_resize(new: &Object, old: &Object) -> Result<(), ApiError> {
 
 /// The most that one object may take as JSON: etcd's request limit, `--max-request-bytes`. A list in a spec may be as
 /// long as fits into it.
-const MAX_OBJECT_BYTES: usize = 1536 * 1024;
+pub(super) const MAX_OBJECT_BYTES: usize = 1536 * 1024;
 
 /// Refuses an object that is too large, unless it was so before and does not grow.
 pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiError> {
     let bytes = new.size();
     if bytes > MAX_OBJECT_BYTES && old.is_none_or(|old| bytes > old.size()) {
-        return Err(ApiError::TooLarge("etcdserver: request is too large".into()));
+        Err(too_large())
+    } else {
+        Ok(())
     }
-    Ok(())
+}
+
+/// The refusal of what is larger than [`MAX_OBJECT_BYTES`], as etcd words it.
+pub(super) fn too_large() -> ApiError {
+    ApiError::TooLarge("etcdserver: request is too large".into())
 }
 
 /// Refuses an assignment of a pod that breaks the rules.

@@ -165,9 +165,12 @@ fn io_error(error: &fjall::Error) -> Option<&std::io::Error> {
 }
 
 fn failure(error: &fjall::Error) -> Failure {
-    use std::io::ErrorKind::{InvalidData, InvalidInput, NotFound, Other, UnexpectedEof};
+    use std::io::ErrorKind::{AlreadyExists, InvalidData, InvalidInput, NotFound, Other, UnexpectedEof};
     let refused = match io_error(error) {
-        Some(io) => !matches!(io.kind(), InvalidData | InvalidInput | NotFound | Other | UnexpectedEof),
+        Some(io) => !matches!(
+            io.kind(),
+            AlreadyExists | InvalidData | InvalidInput | NotFound | Other | UnexpectedEof
+        ),
         None => matches!(error, fjall::Error::Locked | fjall::Error::Poisoned),
     };
     if refused { Failure::Refused(told(error)) } else { Failure::Damaged(explained(error)) }

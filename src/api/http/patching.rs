@@ -21,7 +21,9 @@ impl Patch {
         // Before the object is looked for: kubectl says of a 415 that server-side apply is not available, but of
         // a 404 that the object is missing that it was to make.
         let Some(type_) = type_.filter(|type_| SERVED.contains(type_)) else { return Err(unsupported()) };
-        Ok(Self { type_, bytes: body::read_bytes(request).await? })
+        let bytes = body::read_bytes(request).await?;
+        body::refuse_oversized(&bytes)?;
+        Ok(Self { type_, bytes })
     }
 
     /// The patched object.

@@ -24,6 +24,18 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
         tokio::time::timeout(Duration::from_hours(1), waiting).await.expect("it is tried again");
         waits.push(scene.seconds() - from);
         from = scene.seconds();
+        // Later ones are more than one object may have (API-11).
+        if count == 2 {
+            let events = told(&scene);
+            assert_eq!(events[0], "Pulling: Pulling image \"nginx:1.91\"");
+            assert!(
+                events[1].starts_with("Failed: Failed to pull image \"nginx:1.91\": manifest for"),
+                "{events:#?}"
+            );
+            let rest = ["Failed: Error: ErrImagePull", "BackOff: Back-off pulling image \"nginx:1.91\""];
+            assert_eq!(events[2..4], rest);
+            assert_eq!(events[4], "Failed: Error: ImagePullBackOff");
+        }
     }
     assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
     scene.until(&key, "back-off", |s| show(s).contains("ImagePullBackOff")).await;
@@ -32,15 +44,6 @@ async fn pulls_back_off_from_ten_seconds_to_five_minutes_img_1() {
     let message = waiting.message.unwrap();
     let begin = "Back-off pulling image \"nginx:1.91\": ErrImagePull: manifest for nginx:1.91 not found";
     assert!(message.starts_with(begin), "{message}");
-    let events = told(&scene);
-    assert_eq!(events[0], "Pulling: Pulling image \"nginx:1.91\"");
-    assert!(
-        events[1].starts_with("Failed: Failed to pull image \"nginx:1.91\": manifest for"),
-        "{events:#?}"
-    );
-    let rest = ["Failed: Error: ErrImagePull", "BackOff: Back-off pulling image \"nginx:1.91\""];
-    assert_eq!(events[2..4], rest);
-    assert_eq!(events[4], "Failed: Error: ImagePullBackOff");
     scene.tasks.stop().await;
 }
 

@@ -6,6 +6,7 @@ use podium::api::{Api, ApiConfig, DeleteOptions, WriteOptions};
 use podium::base::clock::Clock;
 use podium::base::task::Tasks;
 use podium::controllers::{Controllers, Settings};
+use podium::object::config::Limits;
 use podium::object::node_selector::RequiredNodes;
 use podium::object::readiness::{is_active, is_ready, phase};
 use podium::object::{Key, Kind, Object, Shared, Typed};
@@ -44,7 +45,9 @@ impl Cluster {
     pub(crate) fn start_with(disabled: &[&str], settings: Settings) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let store = Store::ephemeral();
-        let api = Api::new(store.clone(), clock, ApiConfig::default());
+        // As many pods as a test makes: most have no nodes for them.
+        let limits = Limits { active_pods: Some(0) };
+        let api = Api::new(store.clone(), clock, ApiConfig { limits, ..ApiConfig::default() });
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
         api.create_as(namespace).unwrap();
         let tasks = Tasks::new();

@@ -19,7 +19,7 @@ use super::cluster::{Cluster, NO_NODES, deployment};
 use super::nodes::node;
 
 /// Pods that the namespace may have.
-const QUOTA: usize = 50;
+const QUOTA: usize = 20;
 
 /// Refusals until the back-off is so long that the cluster counts as at rest. Each is told as an event.
 const FEW_TRIES: i32 = 12;

@@ -164,7 +164,7 @@ mod tests {
         for (name, expected) in [
             ("core.v1.Pod", &none[..]),
             ("apps.v1.Deployment", &["spec"]),
-            ("discovery.v1.EndpointSlice", &["addressType", "endpoints"]),
+            ("discovery.v1.EndpointSlice", &["addressType"]),
             ("authorization.v1.SelfSubjectAccessReview", &["spec"]),
             ("core.v1.LocalObjectReference", &none),
             ("core.v1.SecretKeySelector", &["key"]),

@@ -46,13 +46,10 @@ async fn what_cannot_be_measured_or_scaled_is_told_hpa_1() {
     });
     assert_eq!(under(&cluster, 15, |_| 1).await, [2]);
     assert_eq!(conditions(&cluster)[1], "ScalingActive=False FailedGetPodsMetric");
-    assert_eq!(
-        cluster.events("FailedGetPodsMetric"),
-        [
-            "unable to get metric requests: unable to fetch metrics from custom metrics API: no custom metrics API \
-          (custom.metrics.k8s.io) registered"
-        ]
-    );
+    // Its events are more than one object may have by now (API-11).
+    let why = "unable to get metric requests: unable to fetch metrics from custom metrics API: no custom metrics API \
+               (custom.metrics.k8s.io) registered";
+    assert!(message(&cluster, "ScalingActive").ends_with(why), "{}", message(&cluster, "ScalingActive"));
     assert_eq!(under(&cluster, 30, |_| 200).await.last(), Some(&4));
     assert_eq!(conditions(&cluster)[1], "ScalingActive=True ValidMetricFound");
     cluster.stop().await;
