@@ -123,7 +123,8 @@ pub fn default_data_dir() -> Result<PathBuf, DataDirError> {
 pub struct DataDir {
     path: PathBuf,
     // Holds the lock; the kernel frees it however we end.
-    _lock: File,
+    #[cfg_attr(not(test), expect(dead_code, reason = "held, never asked"))]
+    lock: File,
     ephemeral: Option<Ephemeral>,
 }
 
@@ -173,7 +174,7 @@ impl DataDir {
         lock.set_len(0)
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
             .map_err(at(&path.join(LOCK)))?;
-        Ok(Self { path, _lock: lock, ephemeral })
+        Ok(Self { path, lock, ephemeral })
     }
 
     /// Where it is.
@@ -481,7 +482,7 @@ mod tests {
             killed.token(|| "k".repeat(43)).unwrap();
             // As if it had been killed: nothing is removed, and the lock is free.
             let killed = std::mem::ManuallyDrop::new(killed);
-            flock(&killed._lock, FlockOperation::Unlock).unwrap();
+            flock(&killed.lock, FlockOperation::Unlock).unwrap();
             let next = DataDir::open(parent.path(), next_is_ephemeral).unwrap();
             assert_eq!(next.token(|| "n".repeat(43)).unwrap(), "n".repeat(43));
         }

@@ -141,7 +141,7 @@ impl Pass<'_> {
                         self.state.retry.done(&action);
                         break;
                     }
-                    After::Failed(text) => held.push(self.try_later(action, text)),
+                    After::Failed(text) => held.push(self.try_later(action, &text)),
                     After::End(end) => return end,
                 }
             }
@@ -160,7 +160,7 @@ impl Pass<'_> {
             if last.actions == [Action::Remove] && waits.is_none() {
                 match self.remove().await {
                     After::End(end) => return end,
-                    After::Failed(text) => held.push(self.try_later(Action::Remove, text)),
+                    After::Failed(text) => held.push(self.try_later(Action::Remove, &text)),
                     After::Next | After::Again => {}
                 }
             }
@@ -180,14 +180,14 @@ impl Pass<'_> {
     }
 
     /// Remembers that an action failed; when it is done again, on the monotonic clock.
-    fn try_later(&mut self, action: Action, text: String) -> Duration {
+    fn try_later(&mut self, action: Action, text: &str) -> Duration {
         let timings = &self.engine.timings;
         let policy = BackoffPolicy {
             initial: timings.cleanup_back_off_initial.0,
             max: timings.cleanup_back_off_max.0,
         };
         let now = self.engine.clock.monotonic();
-        let (until, news) = self.state.retry.failed(action, text.clone(), now, policy);
+        let (until, news) = self.state.retry.failed(action, text.to_owned(), now, policy);
         if news {
             tracing::warn!(pod = %self.pod.key(), node = self.node.config.name, "{text}");
         }

@@ -98,6 +98,7 @@ impl Recorder {
     }
 
     /// Tells something about a part of an object: the reference's `fieldPath` names a container.
+    #[expect(clippy::needless_pass_by_value, reason = "most callers have made the text for this")]
     pub fn record(&self, about: ObjectReference, type_: EventType, reason: &str, message: String) {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
         let said = Said {

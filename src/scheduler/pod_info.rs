@@ -95,13 +95,14 @@ impl PodInfo {
     }
 
     /// The same with what another version of the pod [tells](PodDifference::Told).
+    #[must_use]
     pub fn retold(&self, pod: Shared<Pod>) -> Self {
         let (mut requests, mut assumed) = (self.requests.clone(), self.assumed.clone());
         if !count_alike(self.pod.status.as_ref(), pod.status.as_ref()) {
             (requests, assumed) = (Resources::requested_by(&pod), Resources::assumed_for(&pod));
         }
         let (started, preempted) = (started(&pod), was_preempted(&pod));
-        Self { requests, assumed, started, preempted, pod, ..self.clone() }
+        Self { pod, requests, assumed, started, preempted, ..self.clone() }
     }
 
     /// Everything that has to be counted to decide about it.

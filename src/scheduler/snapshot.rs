@@ -225,11 +225,11 @@ impl Snapshot {
     }
 
     /// A placed pod [tells](super::pod_info::PodDifference::Told) something else; what is counted of it is not that.
-    pub fn retell(&mut self, pod: Arc<PodInfo>) {
+    pub fn retell(&mut self, pod: &Arc<PodInfo>) {
         let Some(placed) = self.placed.get_mut(pod.uid()) else { return };
         placed.pod = pod.clone();
         if let Some(position) = self.index.get(&placed.node) {
-            self.nodes[*position].retell(&pod);
+            self.nodes[*position].retell(pod);
         }
     }
 

@@ -151,12 +151,11 @@ impl Record {
     }
 
     fn try_write(&mut self, line: &[u8]) -> io::Result<()> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => {
-                let mut options = OpenOptions::new();
-                options.write(true).create(true).truncate(false).mode(0o600).open(&self.path)?
-            }
+        let file = if let Some(file) = self.file.take() {
+            file
+        } else {
+            let mut options = OpenOptions::new();
+            options.write(true).create(true).truncate(false).mode(0o600).open(&self.path)?
         };
         let file = self.file.insert(file);
         file.write_all_at(line, 0)?;

@@ -17,7 +17,7 @@ const REVISION_KEY: &str = "revision";
 
 /// An open database.
 pub(super) struct Database {
-    database: fjall::Database,
+    fjall: fjall::Database,
     objects: Keyspace,
     meta: Keyspace,
 }
@@ -65,7 +65,7 @@ impl Database {
         let database = fjall::Database::builder(directory).cache_size(CACHE).open()?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE);
         let (objects, meta) = (database.keyspace("objects", options)?, database.keyspace("meta", options)?);
-        Ok(Self { database, objects, meta })
+        Ok(Self { fjall: database, objects, meta })
     }
 
     /// Everything that can be read.
@@ -103,7 +103,7 @@ impl Database {
 
     /// Writes a group and syncs it; the same group again after a failure is harmless.
     pub(super) fn commit(&self, group: &[Change]) -> Result<(), String> {
-        let mut batch = self.database.batch().durability(Some(PersistMode::SyncData));
+        let mut batch = self.fjall.batch().durability(Some(PersistMode::SyncData));
         let mut text = Vec::new();
         for change in group {
             let key = record_key(change.object.kind(), &change.object.key());
@@ -123,7 +123,7 @@ impl Database {
 
     /// Writes a whole state and syncs it.
     pub(super) fn fill(&self, revision: Revision, objects: &[(Object, usize)]) -> Result<(), Failure> {
-        let mut batch = self.database.batch().durability(Some(PersistMode::SyncAll));
+        let mut batch = self.fjall.batch().durability(Some(PersistMode::SyncAll));
         for (object, _) in objects {
             let mut text = Vec::new();
             object.write_json(&mut text);

@@ -205,7 +205,9 @@ impl Writer {
 
     fn committed(&mut self, group: &[Change]) {
         let Some(last) = group.last().map(|change| change.revision) else { return };
-        group.iter().for_each(|change| self.checkpoint.take(change));
+        for change in group {
+            self.checkpoint.take(change);
+        }
         self.record.write(&self.checkpoint);
         self.publish.send_modify(|state| (state.durable, state.stuck) = (last, false));
         let mut kinds: Vec<Kind> = group.iter().map(|change| change.object.kind()).collect();

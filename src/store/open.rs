@@ -313,7 +313,7 @@ mod tests {
             ("journal truncated to nothing", |state| cut(&journal(state), 0)),
             ("journal truncated to 100 bytes", |state| cut(&journal(state), 100)),
             ("journal without its last writes", |state| {
-                cut(&journal(state), end_of_writes(state) as u64 - 200)
+                cut(&journal(state), end_of_writes(state) as u64 - 200);
             }),
             ("journal flipped at the start", |state| flip(&journal(state), |_| 10)),
             ("journal flipped in the middle", |state| {

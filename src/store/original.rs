@@ -66,7 +66,7 @@ impl Original {
     pub(super) fn keep_for_good(self) -> Option<PathBuf> {
         let copy = self.copy?;
         let place = |number: u32| self.directory.with_extension(format!("damaged-{number}"));
-        let free = (1..).map(place).find(|place| !place.exists())?;
+        let free = (1..u32::MAX).map(place).find(|place| !place.exists())?;
         fs::rename(&copy, &free).is_ok().then_some(free)
     }
 

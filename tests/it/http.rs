@@ -143,11 +143,15 @@ async fn answers_are_in_the_form_that_was_asked_for_api_6() {
     let list = "/api/v1/namespaces";
     let yaml = face.get(list, &[("accept", "application/yaml")]).await;
     assert_eq!(yaml.header("content-type"), "application/yaml");
-    assert!(yaml.body.starts_with("kind: NamespaceList\n"), "{}", yaml.body);
+    assert!(
+        yaml.body.starts_with("apiVersion: v1\n") && yaml.body.contains("\nkind: NamespaceList\n"),
+        "{}",
+        yaml.body
+    );
     let refused = face.get(list, &[("accept", "text/html")]).await;
     assert_eq!((refused.status.as_u16(), &refused.json()["reason"]), (406, &"NotAcceptable".into()));
     let missing = face.get("/api/v1/namespaces/missing", &[("accept", "application/yaml")]).await;
-    assert!(missing.status == 404 && missing.body.contains("\nreason: NotFound\n"), "{}", missing.body);
+    assert!(missing.status == 404 && missing.body.contains("reason: NotFound\n"), "{}", missing.body);
 
     assert!(!face.get(list, &[]).await.body.contains('\n'));
     for (path, agent) in [("?pretty=true", "x"), ("?pretty", "x"), ("", "curl/8.0")] {

@@ -48,7 +48,7 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
                 "conflict occurred while applying podpresets: {} on pod: {conflict}",
                 names.join(",")
             );
-            request.events.push(warning(request.api, &pod.metadata, message));
+            request.events.push(warning(request.api, &pod.metadata, &message));
         }
     }
     Ok(())
@@ -61,7 +61,7 @@ fn declines(meta: &ObjectMeta) -> bool {
     excluded || annotations.contains_key(MIRROR_ANNOTATION)
 }
 
-fn warning(api: &Api, pod: &ObjectMeta, message: String) -> Event {
+fn warning(api: &Api, pod: &ObjectMeta, message: &str) -> Event {
     let time = api.clock().time();
     let name = generated_name(&format!("{}.", pod.name.clone().unwrap_or_default()));
     Event {
@@ -76,7 +76,7 @@ fn warning(api: &Api, pod: &ObjectMeta, message: String) -> Event {
         },
         type_: Some("Warning".into()),
         reason: Some("PodPresetConflict".into()),
-        message: Some(printable(&message).into_owned()),
+        message: Some(printable(message).into_owned()),
         count: Some(1),
         first_timestamp: Some(time.clone()),
         last_timestamp: Some(time),

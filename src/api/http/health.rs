@@ -1,6 +1,8 @@
 //! Whether the server is well: the checks behind `/healthz`, `/livez` and `/readyz`, one by one or together, and the
 //! pages that tell people how it was started.
 
+use std::fmt::Write as _;
+
 use axum::response::Response;
 use http::StatusCode;
 use http::header::HeaderValue;
@@ -33,10 +35,9 @@ impl Check {
 
     fn run(self, server: &Server) -> Result<(), String> {
         match self {
-            Self::Ping => Ok(()),
             Self::Etcd => server.api().refuses_writes().map_or(Ok(()), Err),
             Self::Shutdown if server.inner.stopping.is_cancelled() => Err("process is shutting down".into()),
-            Self::Shutdown => Ok(()),
+            Self::Ping | Self::Shutdown => Ok(()),
         }
     }
 }
@@ -77,19 +78,19 @@ fn all(server: &Server, name: &str, checks: &[Check], query: &Query) -> Response
         let name = check.name();
         if excluded.iter().any(|excluded| excluded == name) {
             excluded.retain(|excluded| excluded != name);
-            told += &format!("[+]{name} excluded: ok\n");
+            let _ = writeln!(told, "[+]{name} excluded: ok");
         } else if let Err(why) = check.run(server) {
             failed = true;
-            told += &format!("[-]{name} failed: {why}\n");
+            let _ = writeln!(told, "[-]{name} failed: {why}");
         } else {
-            told += &format!("[+]{name} ok\n");
+            let _ = writeln!(told, "[+]{name} ok");
         }
     }
     if !excluded.is_empty() {
         excluded.sort();
         let quoted: Vec<String> = excluded.iter().map(|name| format!("\"{name}\"")).collect();
-        told +=
-            &format!("warn: some health checks cannot be excluded: no matches for {}\n", quoted.join(", "));
+        let quoted = quoted.join(", ");
+        let _ = writeln!(told, "warn: some health checks cannot be excluded: no matches for {quoted}");
     }
     if failed {
         return text(StatusCode::INTERNAL_SERVER_ERROR, format!("{told}{name} check failed\n"));
@@ -136,6 +137,6 @@ pub(super) fn flag_page(server: &Server) -> Response {
         ("request-timeout", go_duration(config.timings.http_request.0)),
         ("service-cluster-ip-range", format!("{}/{}", config.service_range.base, config.service_range.bits)),
     ];
-    let flags: String = flags.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let flags = flags.map(|(name, value)| format!("{name}={value}\n")).concat();
     Answer::text(StatusCode::OK, format!("\nkube-apiserver flagz\n{FOR_PEOPLE}\n\n{flags}"))
 }

@@ -128,15 +128,13 @@ pub(super) async fn answer(
     let chunks = node.logs(pod, request).await?;
     let stopping = server.inner.stopping.clone().cancelled_owned();
     let stream = super::watch::receiver_stream(chunks).take_until(stopping);
-    match socket {
-        Some(socket) => Ok(log_socket::answer(server, socket, stream)?),
-        None => {
-            let body = Body::from_stream(stream.map(Ok::<_, std::convert::Infallible>));
-            let mut response = Answer::typed(StatusCode::OK, "text/plain", body);
-            response.extensions_mut().insert(Taken::AtLeisure);
-            Ok(response)
-        }
+    if let Some(socket) = socket {
+        return log_socket::answer(server, socket, stream);
     }
+    let body = Body::from_stream(stream.map(Ok::<_, std::convert::Infallible>));
+    let mut response = Answer::typed(StatusCode::OK, "text/plain", body);
+    response.extensions_mut().insert(Taken::AtLeisure);
+    Ok(response)
 }
 
 /// The container a request is about: the named one, or the only one.

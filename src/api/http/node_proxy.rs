@@ -16,9 +16,9 @@ use crate::object::{Key, Shared};
 
 /// Answers a request for the node that a name stands for (`[SCHEME:]NAME[:PORT]`), at a path of its kubelet.
 pub(super) fn answer(server: &Server, name: &str, path: &str, method: &Method) -> Result<Response, ApiError> {
-    let name = match name.split(':').collect::<Vec<_>>()[..] {
-        [name] | ["http" | "https" | "", name, _] | [name, _] => name,
-        _ => return Err(ApiError::BadRequest(format!("invalid node request \"{name}\""))),
+    let parts: Vec<&str> = name.split(':').collect();
+    let ([name] | ["http" | "https" | "", name, _] | [name, _]) = parts[..] else {
+        return Err(ApiError::BadRequest(format!("invalid node request \"{name}\"")));
     };
     let node = server.api().get_as::<Node>(&Key::new("", name))?;
     if server.api().node_access(name).is_none() {

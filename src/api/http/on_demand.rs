@@ -77,7 +77,7 @@ mod tests {
     /// RELIABILITY-FOUND 13.
     #[tokio::test(start_paused = true)]
     async fn nothing_is_made_for_a_reader_that_does_not_ask_rel_13() {
-        let (mut outlet, mut stream) = pair(Duration::from_secs(60));
+        let (mut outlet, mut stream) = pair(Duration::from_mins(1));
         assert!(!outlet.wanted().await, "nobody has asked");
         assert!(stream.next().now_or_never().is_none());
         assert!(outlet.wanted().await);
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(stream.next().await.as_deref(), Some(&b"c"[..]));
         assert_eq!(stream.next().await, None);
 
-        let (mut outlet, stream) = pair(Duration::from_secs(60));
+        let (mut outlet, stream) = pair(Duration::from_mins(1));
         drop(stream);
         assert!(outlet.is_closed() && !outlet.wanted().await);
     }

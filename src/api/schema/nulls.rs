@@ -27,10 +27,14 @@ fn fill(shape: &Shape, value: &mut Value, depth: usize) {
             }
         }
         (Shape::Map(values), Value::Object(entries)) => {
-            entries.values_mut().for_each(|entry| element(values, entry, depth + 1));
+            for entry in entries.values_mut() {
+                element(values, entry, depth + 1);
+            }
         }
         (Shape::List(items), Value::Array(elements)) => {
-            elements.iter_mut().for_each(|entry| element(items, entry, depth + 1));
+            for entry in elements {
+                element(items, entry, depth + 1);
+            }
         }
         _ => {}
     }

@@ -59,7 +59,7 @@ impl Instance {
 
     /// Resident memory of the nodes' hosts and of what they put beside each container: all that stands between
     /// the control plane and the containers.
-    pub(super) fn hosts_mib(&self) -> Result<f64> {
+    pub(super) fn hosts_mib(&self) -> f64 {
         let commands = commands();
         let hosts = self.hosts_among(&commands);
         let is_pause = |(pid, command): &&(u32, String)| {
@@ -67,7 +67,7 @@ impl Instance {
         };
         let pauses = commands.iter().filter(is_pause).map(|(pid, _)| pid);
         // Those that have just ended count nothing.
-        Ok(hosts.iter().chain(pauses).map(|pid| proportional_mib(*pid).unwrap_or(0.0)).sum())
+        hosts.iter().chain(pauses).map(|pid| proportional_mib(*pid).unwrap_or(0.0)).sum()
     }
 
     /// The nodes' hosts.

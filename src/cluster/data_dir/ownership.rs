@@ -171,7 +171,7 @@ pub(super) fn read_private(path: &Path) -> Result<Option<String>, DataDirError> 
     let about = file.metadata().map_err(at(path))?;
     let private = about.is_file()
         && about.uid() == rustix::process::geteuid().as_raw()
-        && about.mode() & 0o077 == 0
+        && about.mode().trailing_zeros() >= 6 // nothing for group and others
         && about.len() <= LARGEST_FILE_BYTES;
     if !private {
         return Err(DataDirError::NotPrivate { path: path.to_path_buf(), mode: about.mode() & 0o7777 });

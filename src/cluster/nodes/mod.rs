@@ -231,11 +231,11 @@ impl Follower {
     /// Ends what still runs on a node that is gone; nor do its pods hold volumes any more.
     pub(super) async fn clear(&self, name: &str) {
         let directory = self.ground.directory(name);
-        if directory.join("host.sock").exists() {
-            if let Err(error) = self.ground.end_process(name).await {
-                tracing::error!(node = name, "what runs on a node that is gone was not ended: {error}");
-                return;
-            }
+        if directory.join("host.sock").exists()
+            && let Err(error) = self.ground.end_process(name).await
+        {
+            tracing::error!(node = name, "what runs on a node that is gone was not ended: {error}");
+            return;
         }
         self.ground.api.release_node(name);
         let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(directory.join("pods"))).await;

@@ -73,7 +73,7 @@ async fn end_for_certain(ground: &Ground, name: &str, process: &ProcessRuntime) 
         match process.shutdown().await {
             Ok(()) => return true,
             Err(error) => {
-                tracing::warn!(node = name, "the node's processes are not known to be dead: {error}")
+                tracing::warn!(node = name, "the node's processes are not known to be dead: {error}");
             }
         }
         ground.api.clock().sleep(AGAIN.delay(failures)).await;

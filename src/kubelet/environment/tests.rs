@@ -129,7 +129,7 @@ fn missing_sources_are_config_errors_pod_13() {
 }
 
 /// What a container of this pod gets from sources of any size, or what is wrong.
-fn outcome(container: &Value, config: Value, services: usize) -> Result<(), String> {
+fn outcome(container: &Value, config: &Value, services: usize) -> Result<(), String> {
     let pod: Pod = serde_json::from_value(json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"},
         "spec": {"containers": [container]}}))
     .unwrap();
@@ -194,7 +194,7 @@ fn an_environment_that_no_program_can_be_started_with_is_an_error_and_never_buil
         ("services", json!({"name": "c"}), json!({}), 1000, Ok(())),
         ("too many services", json!({"name": "c"}), json!({}), 20_000, Err("enableServiceLinks: false")),
     ] {
-        match (outcome(&container, config, services), expected) {
+        match (outcome(&container, &config, services), expected) {
             (Ok(()), Ok(())) => {}
             (Err(text), Err(part)) => assert!(
                 text.starts_with("CreateContainerError: ") && text.contains(part) && text.len() < 300,

@@ -68,7 +68,7 @@ impl Core {
     /// A pod stays as and where it is, and more is known of it.
     fn pod_told(&mut self, before: &Placed, pod: Shared<Pod>, now: Duration) {
         let pod = Arc::new(before.pod.retold(pod));
-        self.snapshot.retell(pod.clone());
+        self.snapshot.retell(&pod);
         if pod.requests != before.pod.requests {
             // It may hold less than before.
             self.left(&before.node, &before.pod, now);

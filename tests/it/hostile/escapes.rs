@@ -12,7 +12,12 @@ const WAYS: [(&str, &str); 12] = [
     ("deaf to every signal", "trap '' HUP INT QUIT TERM USR1 USR2 ALRM PIPE TSTP TTIN TTOU; SLEEP"),
     ("empty environment", "env -i setsid SLEEP & sleep 10000"),
     ("another name", "exec -a '[kworker/0:1]' SLEEP"),
-    ("stopped", "setsid sh -c 'kill -STOP $$; :' & SLEEP & kill -STOP $!; sleep 10000"),
+    (
+        "stopped",
+        // Not before it is the sleeper.
+        "setsid sh -c 'kill -STOP $$; :' & SLEEP & until grep -q ^sleep /proc/$!/cmdline; do :; done; kill -STOP $!; \
+         sleep 10000",
+    ),
     ("its parent is gone", "sh -c 'SLEEP & exit 0'; sleep 10000"),
     ("begins anew whenever it ends", "(setsid sh -c 'while :; do SLEEP; done' &) ; sleep 10000"),
     ("a crowd", "for n in 1 2 3 4 5 6 7 8 9 10; do setsid SLEEP & done; wait"),
@@ -54,7 +59,7 @@ async fn no_way_out_survives_its_container_pod_10() {
             until(name, || sleeping(seconds(way)) > 0).await;
             node.runtime.kill_container(&record.id).await.unwrap();
             node.exit(&record.id).await;
-            assert_eq!(sleeping(seconds(way)), 0, "{name}, namespaces: {namespaces}");
+            until(&format!("{name}, namespaces: {namespaces}"), || sleeping(seconds(way)) == 0).await;
         }
         node.shutdown().await;
     }

@@ -213,7 +213,7 @@ mod tests {
     const PATIENCE: Patience = Patience {
         header: Duration::from_secs(32),
         idle: Duration::from_secs(90),
-        request: Duration::from_secs(60),
+        request: Duration::from_mins(1),
     };
 
     fn answers(multiplexed: bool) -> Arc<Answers> {

@@ -18,6 +18,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, HeaderValue, Request, Version};
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::Instant;
 
@@ -69,17 +70,17 @@ where
     };
     match protocol {
         Protocol::Http1 => {
-            let mut builder = hyper::server::conn::http1::Builder::new();
+            let mut builder = http1::Builder::new();
             // From the end of an answer to the end of the next request's header.
             builder.timer(TokioTimer::new()).header_read_timeout(patience.idle);
             let connection = builder.serve_connection(io, service).with_upgrades();
-            run(connection, |connection| connection.graceful_shutdown(), &answers).await;
+            run(connection, http1::UpgradeableConnection::graceful_shutdown, &answers).await;
         }
         Protocol::Http2 => {
-            let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+            let mut builder = http2::Builder::new(TokioExecutor::new());
             builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
             let connection = builder.serve_connection(io, service);
-            run(connection, |connection| connection.graceful_shutdown(), &answers).await;
+            run(connection, http2::Connection::graceful_shutdown, &answers).await;
         }
     }
 }

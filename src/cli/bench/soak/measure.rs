@@ -50,7 +50,7 @@ impl Sample {
         Ok(Self {
             after,
             serve_mib: instance.resident_mib()?,
-            hosts_mib: instance.hosts_mib()?,
+            hosts_mib: instance.hosts_mib(),
             descriptors: count("fd"),
             threads: count("task"),
             disk_mib: disk_bytes(instance.directory()) as f64 / f64::from(1 << 20),

@@ -96,7 +96,7 @@ mod tests {
             let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
             let (add_capabilities, drop_capabilities) = (names(add), names(drop));
             let security =
-                Security { add_capabilities, drop_capabilities, privileged, ..Security::default() };
+                Security { privileged, add_capabilities, drop_capabilities, ..Security::default() };
             of(&security).map(|set| format!("{:x}", set.bits())).map_err(|error| error.to_string())
         };
         let of = |add: &[&str], drop: &[&str]| text(add, drop, false).unwrap();
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(of(&["NET_BIND_SERVICE"], &["ALL"]), "400");
         assert_eq!(of(&["ALL"], &["ALL"]), "0");
         assert_eq!(of(&["NET_ADMIN"], &["NET_ADMIN"]), "a80425fb");
-        assert_eq!(of(&["ALL"], &["KILL"]), format!("{:x}", u64::MAX & !0x20));
+        assert_eq!(of(&["ALL"], &["KILL"]), format!("{:x}", !0x20_u64));
         assert_eq!(text(&[], &["ALL"], true).unwrap(), format!("{:x}", u64::MAX));
         assert_eq!(text(&["FLY"], &[], false).unwrap_err(), "unknown capability FLY");
     }

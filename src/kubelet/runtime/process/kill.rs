@@ -24,13 +24,12 @@ const TO_DIE: Duration = Duration::from_secs(10);
 impl Shared {
     /// Waits until a host that has hung up has ended; one that does not by itself has lost its mind.
     pub(super) fn wait_for_end(&self) -> Result<(), RuntimeError> {
-        let (host, child) = (self.host.lock().take(), self.child.lock().take());
         // One that an earlier control plane started has another parent: it is only seen to end.
-        if let Some(host) = host
-            && !has_ended(&host.handle, TO_END).map_err(host_error)?
-        {
-            kill_and_wait(&host.handle)?;
+        let ended = self.host.lock().as_ref().map_or(Ok(true), |host| has_ended(&host.handle, TO_END));
+        if !ended.map_err(host_error)? {
+            return self.kill();
         }
+        let (_, child) = (self.host.lock().take(), self.child.lock().take());
         child.map_or(Ok(()), reap)
     }
 
