@@ -140,9 +140,8 @@ async fn until(
             }
         }
     };
-    if tokio::time::timeout(PATIENCE, look).await.is_err() {
-        panic!("waited in vain: {what}\n{}", stage.screen());
-    }
+    let seen = tokio::time::timeout(PATIENCE, look).await;
+    assert!(seen.is_ok(), "waited in vain: {what}\n{}", stage.screen());
 }
 
 /// CONSOLE-FOUND 4, CON-18: the server is killed and comes back on the same port; nothing changes in the cluster,

@@ -76,7 +76,7 @@ impl Stage {
     /// up when a dialog closes.
     pub(crate) fn press(&mut self, script: &str) -> Vec<Job> {
         self.keys(script, |stage| {
-            stage.now = stage.model.settles_at().map_or(stage.now, |at| at.max(stage.now))
+            stage.now = stage.model.settles_at().map_or(stage.now, |at| at.max(stage.now));
         })
     }
 

@@ -71,7 +71,8 @@ fn an_archive_writes_nothing_outside_of_its_root_sec_2() {
     let outside = marker.display().to_string();
     let up = format!("{}marker", "../".repeat(8));
     let (deep, through) = (format!("d/{up}"), format!("l{outside}"));
-    let cases: [(&str, Vec<(&str, EntryType, &str)>, Option<i32>); 10] = [
+    type Entries = Vec<(&'static str, EntryType, &'static str)>;
+    let cases: [(&str, Entries, Option<i32>); 10] = [
         ("a path that goes up", vec![(&up, Regular, "")], Some(1)),
         ("a path that goes up later", vec![("d", Directory, ""), (&deep, Regular, "")], Some(1)),
         ("an absolute path", vec![(&outside, Regular, "")], None),

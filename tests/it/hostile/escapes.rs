@@ -39,8 +39,8 @@ fn escape(way: usize, pod: &str) -> ContainerSpec {
     let script = WAYS[way].1.replace("SLEEP", &format!("sleep {}", seconds(way)));
     let mut spec = ContainerSpec { pod_uid: pod.to_owned(), ..shell(&format!("way-{way}"), &script) };
     // `exec -a` is bash's.
-    spec.command[0] = "bash".to_owned();
-    spec.image = "host".to_owned();
+    spec.command[0] = "bash".into();
+    spec.image = "host".into();
     spec
 }
 

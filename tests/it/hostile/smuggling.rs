@@ -79,7 +79,7 @@ async fn what_is_no_request_is_refused_and_others_are_served_sec_2() {
     let home = Home::new();
     let instance = home.start(&["--nodes", "0", "--ephemeral"]);
     let long = "a".repeat(600_000);
-    let many: String = (0..2000).map(|n| format!("X-{n}: 1\r\n")).collect();
+    let many = (0..2000).map(|n| format!("X-{n}: 1\r\n")).collect::<Vec<_>>().concat();
     for (name, request) in [
         ("no request line", "\x16\x03\x01\x02\x00\r\n\r\n".to_owned()),
         ("no version", "GET /version\r\n\r\n".to_owned()),

@@ -53,7 +53,7 @@ impl Wire {
     /// Reads so many answers, or until the server closes.
     pub(super) async fn answers(&mut self, count: Option<usize>) -> Answers {
         let mut answers = Answers { text: String::new(), closed: false };
-        let mut chunk = [0; 16 << 10];
+        let mut chunk = vec![0; 16 << 10];
         while count.is_none_or(|count| answers.statuses().len() < count) && !answers.closed {
             let read = tokio::time::timeout(PATIENCE, self.0.read(&mut chunk)).await;
             match read.unwrap_or_else(|_| panic!("the server neither answers nor closes: {answers:?}")) {

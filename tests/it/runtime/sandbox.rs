@@ -177,7 +177,7 @@ async fn processes_have_the_capabilities_that_containerd_gives_them() {
             node.log_has(&record.id, "CapAmb").await;
             let main = node.log(&record.id).await;
             let beside =
-                node.runtime.exec_sync(&record.id, words(&["sh", "-c", look]), Duration::from_secs(60));
+                node.runtime.exec_sync(&record.id, words(&["sh", "-c", look]), Duration::from_mins(1));
             let beside = String::from_utf8(beside.await.unwrap().output).unwrap();
             for told in [main, beside] {
                 let expect = [("CapEff", effective), ("CapPrm", effective), ("CapBnd", bounding)];
