@@ -61,6 +61,9 @@ fn files(directory: &Path, found: &mut Vec<String>) {
     }
 }
 
+/// The entries of an archive: path, type, and what a link leads to.
+type Entries<'a> = Vec<(&'a str, EntryType, &'a str)>;
+
 /// RELIABILITY-FOUND "Tests run" 4: refused or harmless, and nothing outside is touched.
 #[test]
 fn an_archive_writes_nothing_outside_of_its_root_sec_2() {
@@ -71,8 +74,7 @@ fn an_archive_writes_nothing_outside_of_its_root_sec_2() {
     let outside = marker.display().to_string();
     let up = format!("{}marker", "../".repeat(8));
     let (deep, through) = (format!("d/{up}"), format!("l{outside}"));
-    type Entries = Vec<(&'static str, EntryType, &'static str)>;
-    let cases: [(&str, Entries, Option<i32>); 10] = [
+    let cases: [(&str, Entries<'_>, Option<i32>); 10] = [
         ("a path that goes up", vec![(&up, Regular, "")], Some(1)),
         ("a path that goes up later", vec![("d", Directory, ""), (&deep, Regular, "")], Some(1)),
         ("an absolute path", vec![(&outside, Regular, "")], None),
