@@ -38,11 +38,13 @@ pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
         return Err(too_large());
     }
     let read = read_all(request.into_body());
-    match deadline {
-        None => read.await,
-        Some(BodyDeadline(at)) => tokio::time::timeout_at(at, read).await.unwrap_or_else(|_| {
-            Err(ApiError::Undecided("request did not complete within the allotted timeout".into()))
-        }),
+    let Some(BodyDeadline(at)) = deadline else { return read.await };
+    let read = tokio::time::timeout_at(at, read).await;
+    match read {
+        Ok(Ok(bytes)) => Ok(bytes),
+        // A client that sends nothing at all has run out of its time for the next piece as well.
+        Ok(Err(error)) if tokio::time::Instant::now() < at => Err(error),
+        _ => Err(ApiError::Undecided("request did not complete within the allotted timeout".into())),
     }
 }
 
