@@ -154,7 +154,7 @@ async fn answers_are_in_the_form_that_was_asked_for_api_6() {
     assert!(missing.status == 404 && missing.body.contains("reason: NotFound\n"), "{}", missing.body);
 
     assert!(!face.get(list, &[]).await.body.contains('\n'));
-    for (path, agent) in [("?pretty=true", "x"), ("?pretty", "x"), ("", "curl/8.0")] {
+    for (path, agent) in [("?pretty=true", "x"), ("?pretty=1", "x"), ("", "curl/8.0")] {
         let pretty = face.get(&format!("{list}{path}"), &[("user-agent", agent)]).await;
         assert!(pretty.body.starts_with("{\n  \"kind\": \"NamespaceList\",\n"), "{}", pretty.body);
     }

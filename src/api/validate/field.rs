@@ -151,24 +151,39 @@ impl fmt::Display for Path<'_> {
     }
 }
 
+/// So many faults of an object are told: nobody reads more, and a list of half a million empty elements would take
+/// hundreds of bytes for each.
+const MOST_TOLD: usize = 1000;
+
 /// Collects the faults of an object.
 #[derive(Debug, Default)]
 pub(super) struct FieldErrors {
     errors: Vec<FieldError>,
+    /// The first fault beyond [`MOST_TOLD`], and how many there are.
+    more: Option<(String, usize)>,
 }
 
 impl FieldErrors {
     /// What was found.
-    pub(super) fn into_vec(self) -> Vec<FieldError> {
+    pub(super) fn into_vec(mut self) -> Vec<FieldError> {
+        if let Some((path, count)) = self.more {
+            let detail = format!("this and {} more faults are not told", count - 1);
+            self.errors.push(FieldError { path, reason: FieldErrorReason::Invalid, value: None, detail });
+        }
         self.errors
     }
 
     /// How many faults there are so far.
     pub(super) fn count(&self) -> usize {
-        self.errors.len()
+        self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }
 
     fn add(&mut self, path: &Path<'_>, reason: FieldErrorReason, value: Option<String>, detail: String) {
+        if self.errors.len() == MOST_TOLD {
+            let (_, count) = self.more.get_or_insert_with(|| (path.to_string(), 0));
+            *count += 1;
+            return;
+        }
         self.errors.push(FieldError { path: path.to_string(), reason, value, detail });
     }
 

@@ -127,9 +127,9 @@ async fn the_first_client_is_told_what_was_said_before_it_came() {
     node.exit(&ended.id).await;
     let mut session = node.runtime.attach(&ended.id, streams).await.unwrap();
     let (text, code) = collect(&mut session).await;
-    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
-    lines.sort_unstable();
-    assert_eq!((lines.join("|").as_str(), code), ("end|oops\n|yo\n", 3));
+    // What is said to one of the two may come before or after what is said to the other.
+    assert!(text.contains("oops\n"), "{text}");
+    assert_eq!((text.replace("oops\n", "").as_str(), code), ("yo\nend", 3));
     let only_errors = SessionStreams { stdout: false, ..streams };
     let mut session = node.runtime.attach(&ended.id, only_errors).await.unwrap();
     assert_eq!(collect(&mut session).await, ("oops\n".to_owned(), 3));
