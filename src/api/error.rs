@@ -143,8 +143,8 @@ pub enum ApiError {
         /// The newest there is.
         current: Revision,
     },
-    /// Whether it is done is not known: it may be yet (504).
-    Undecided(String),
+    /// It took too long: the request to come, or the write to become durable, which may be done yet (504).
+    Timeout(String),
     /// What the request needs is not there at the moment (503).
     Unavailable(String),
 }
@@ -233,7 +233,7 @@ impl ApiError {
             Self::TooManyRequests { .. } => 429,
             Self::Internal(_) | Self::Failure(_) => 500,
             Self::Unavailable(_) => 503,
-            Self::TooLargeRevision { .. } | Self::Undecided(_) => 504,
+            Self::TooLargeRevision { .. } | Self::Timeout(_) => 504,
         }
     }
 
@@ -260,7 +260,7 @@ impl ApiError {
             Self::Internal(_) => "InternalError",
             Self::Failure(_) => "",
             Self::Unavailable(_) => "ServiceUnavailable",
-            Self::TooLargeRevision { .. } | Self::Undecided(_) => "Timeout",
+            Self::TooLargeRevision { .. } | Self::Timeout(_) => "Timeout",
         }
     }
 
@@ -393,7 +393,7 @@ impl std::fmt::Display for ApiError {
             Self::TooLargeRevision { asked, current } => {
                 write!(f, "Timeout: Too large resource version: {asked}, current: {current}")
             }
-            Self::Undecided(message) => write!(f, "Timeout: {message}"),
+            Self::Timeout(message) => write!(f, "Timeout: {message}"),
             Self::NotKnown { resource, group, name } => {
                 write!(f, "{resource}.{group} {} not found", quote(name))
             }
@@ -442,7 +442,7 @@ impl std::fmt::Display for ApiError {
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Undecided(_) => Self::Undecided(error.to_string()),
+            StoreError::Undecided(_) => Self::Timeout(error.to_string()),
             other => Self::Internal(other.to_string()),
         }
     }

@@ -18,6 +18,7 @@ mod node_ports;
 mod options;
 pub mod patch;
 mod quota;
+mod room;
 mod rules;
 pub mod schema;
 mod select;

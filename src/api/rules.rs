@@ -1,6 +1,7 @@
 //! Defaulting and validation of any object, as errors of the API.
 
 use k8s_openapi::api::core::v1::Binding;
+use serde_json::Value;
 
 use super::validate::{self, FieldError};
 use super::{ApiError, Cause, default};
@@ -78,6 +79,37 @@ pub(super) fn check_size(new: &Object, old: Option<&Object>) -> Result<(), ApiEr
 /// The refusal of what is larger than [`MAX_OBJECT_BYTES`], as etcd words it.
 pub(super) fn too_large() -> ApiError {
     ApiError::TooLarge("etcdserver: request is too large".into())
+}
+
+/// The most parts that one object may have: elements of its lists, and objects within it. Kubernetes has no such limit;
+/// here what reads, compares and copies objects shares its memory with everything else, and `{}` is three bytes as text
+/// and thousands as a volume. The largest that Kubernetes itself makes, a slice of a thousand endpoints, has half of
+/// it.
+pub(super) const MAX_PARTS: usize = 20_000;
+
+/// Refuses what has more parts than an object may have.
+pub(super) fn check_parts(value: &Value) -> Result<(), ApiError> {
+    let mut left = MAX_PARTS;
+    if count_off(value, &mut left) { Ok(()) } else { Err(too_many_parts()) }
+}
+
+/// Whether the value has no more parts than are left.
+fn count_off(value: &Value, left: &mut usize) -> bool {
+    let mut take = |parts: usize| {
+        let enough = parts <= *left;
+        *left = left.saturating_sub(parts);
+        enough
+    };
+    match value {
+        Value::Array(elements) => take(elements.len()) && elements.iter().all(|element| count_off(element, left)),
+        Value::Object(fields) => take(1) && fields.values().all(|field| count_off(field, left)),
+        _ => true,
+    }
+}
+
+/// The refusal of what has more than [`MAX_PARTS`].
+pub(super) fn too_many_parts() -> ApiError {
+    ApiError::TooLarge(format!("the object has more than {MAX_PARTS} parts (objects and elements of lists)"))
 }
 
 /// Refuses an assignment of a pod that breaks the rules.

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Event;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use rand::Rng;
 
-use super::{Api, ApiError, Cause, WriteOptions, admission, rules};
+use super::{Api, ApiError, Cause, WriteOptions, admission, room, rules};
 use crate::base::quote::quote;
 use crate::object::{Body, Key, Kind, Object, Revision, Shared, Typed};
 use crate::store::WriteError;
@@ -54,6 +54,7 @@ impl Api {
             rules::complete_status(&mut candidate);
             rules::check_create(&candidate)?;
             rules::check_size(&candidate, None)?;
+            room::check(self, Part::Main, &candidate, None)?;
             let charge = admission::charge(self, Part::Main, None, &candidate, options.dry_run)?;
             let taken = self.take_addresses(None, &mut candidate, options.dry_run)?;
             if options.dry_run {
@@ -190,6 +191,7 @@ impl Api {
             }
             admission::admit_update(self, part, &current, &mut next)?;
             rules::check_size(&next, Some(&current))?;
+            room::check(self, part, &next, Some(&current))?;
             let charge = admission::charge(self, part, Some(&current), &next, options.dry_run)?;
             let taken = self.take_addresses(Some(&current), &mut next, options.dry_run)?;
             if options.dry_run {

@@ -1,9 +1,10 @@
-//! Chores: events expire, watch history is compacted.
+//! Chores: events expire or make room for newer ones, watch history is compacted.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{Api, DeleteOptions};
 use crate::base::clock::since;
@@ -15,9 +16,40 @@ const EVERY: Duration = Duration::from_mins(1);
 /// How many times while a change is kept it is looked for those that are too old.
 const LOOKS: u32 = 5;
 
+/// How often it is looked whether there are too many events.
+const COUNT_EVENTS_EVERY: Duration = Duration::from_secs(5);
+/// Events that are kept unless `limits.events` says so.
+const EVENTS: usize = 10_000;
+
 pub(super) fn start(api: &Api, tasks: &Tasks) {
-    let api = api.clone();
-    tasks.spawn_restarting("housekeeping", move || run(api.clone()));
+    let keeper = api.clone();
+    tasks.spawn_restarting("housekeeping", move || run(keeper.clone()));
+    let most = api.config().limits.events.unwrap_or(EVENTS);
+    if most > 0 {
+        let api = api.clone();
+        tasks.spawn_restarting("events-limit", move || hold_events(api.clone(), most));
+    }
+}
+
+/// Removes the events that last happened longest ago, as long as there are more than these.
+async fn hold_events(api: Api, most: usize) {
+    loop {
+        api.clock().sleep(COUNT_EVENTS_EVERY).await;
+        let too_many = api.count(Kind::Event).saturating_sub(most);
+        if too_many == 0 {
+            continue;
+        }
+        let mut events = api.list_as::<Event>(None);
+        events.sort_by_cached_key(|event| last_happened(event).map(|time| time.0));
+        for event in &events[..too_many.min(events.len())] {
+            // Fails only when it is gone already.
+            let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
+        }
+    }
+}
+
+fn last_happened(event: &Event) -> Option<&Time> {
+    event.last_timestamp.as_ref().or(event.metadata.creation_timestamp.as_ref())
 }
 
 async fn run(api: Api) {
@@ -39,8 +71,7 @@ async fn run(api: Api) {
 fn expire_events(api: &Api) {
     let (now, keep) = (api.clock().now(), api.timings().event_time_to_live.0);
     for event in api.list_as::<Event>(None) {
-        let last = event.last_timestamp.as_ref().or(event.metadata.creation_timestamp.as_ref());
-        if last.is_some_and(|last| since(now, last.0) > keep) {
+        if last_happened(&event).is_some_and(|last| since(now, last.0) > keep) {
             // Fails only when it is gone already.
             let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
         }
@@ -70,6 +101,33 @@ mod tests {
         assert_eq!(resumed().unwrap().len(), 1);
         clock.sleep(Duration::from_secs(80)).await;
         assert!(resumed().is_err(), "a watch from before gets 410");
+        tasks.stop().await;
+    }
+
+    /// SAFE-10: a busy cluster tells of a hundred things a second, which an hour of would fill the memory.
+    #[tokio::test(start_paused = true)]
+    async fn the_eldest_events_make_room_for_newer_ones_safe_10() {
+        let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
+        let limits = crate::object::config::Limits { events: Some(10), ..Default::default() };
+        let api = Api::new(Store::ephemeral(), clock.clone(), ApiConfig { limits, ..ApiConfig::default() });
+        let meta = |name: String| ObjectMeta { name: Some(name), ..ObjectMeta::default() };
+        api.create_as(Namespace { metadata: meta("default".into()), ..Namespace::default() }).unwrap();
+        let tasks = Tasks::new();
+        start(&api, &tasks);
+        for n in 0..15 {
+            let last_timestamp = Some(Time(clock.now() - Duration::from_secs(100 - n)));
+            api.create_as(Event { metadata: meta(format!("e{n}")), last_timestamp, ..Event::default() }).unwrap();
+        }
+        // The eldest happens once more.
+        api.modify::<Event>(&crate::object::Key::new("default", "e0"), |event| {
+            event.last_timestamp = Some(clock.time());
+            Ok(())
+        })
+        .unwrap();
+        clock.sleep(COUNT_EVENTS_EVERY).await;
+        let mut kept: Vec<String> = api.list_as::<Event>(None).iter().map(|event| event.key().name).collect();
+        kept.sort();
+        assert_eq!(kept, ["e0", "e10", "e11", "e12", "e13", "e14", "e6", "e7", "e8", "e9"]);
         tasks.stop().await;
     }
 

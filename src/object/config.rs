@@ -149,6 +149,15 @@ pub struct Limits {
     /// Pods that have not ended; 0 = no limit, none = 1 000 and twice the pods that the nodes may run. Each costs
     /// memory in the control plane, whether it ever runs or not.
     pub active_pods: Option<usize>,
+    /// Events that are kept; 0 = no limit, none = 10 000. Beyond it those go that last happened longest ago.
+    pub events: Option<usize>,
+    /// Bytes of all objects as JSON; 0 = no limit, none = 512 MiB. etcd has `--quota-backend-bytes`, 2 GiB, on a disk;
+    /// here they are held in memory, with two or three times as much as their text.
+    pub store_bytes: Option<usize>,
+    /// Bytes of what controllers copy from templates (pods, claims, Jobs, ReplicaSets, ControllerRevisions) as JSON;
+    /// 0 = no limit, none = 32 MiB and 16 KiB for each pod that the nodes may run. One manifest makes as many copies as
+    /// a number in it says.
+    pub template_copy_bytes: Option<usize>,
 }
 
 /// How fast the pods of silent nodes are driven away: kube-controller-manager's flags of the same names.

@@ -3,8 +3,8 @@
 //!
 //! Pure; never looks at the API.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 
 use super::recorder::EventType;
@@ -12,6 +12,8 @@ use crate::object::Key;
 
 /// What is remembered of each sort; the oldest half is forgotten beyond that.
 const REMEMBERED: usize = 4096;
+/// What a component of one node remembers: it tells of a hundred pods, and there may be thousands of nodes.
+const REMEMBERED_ON_A_NODE: usize = 512;
 /// So many events with the same reason, each of another text, are told one by one; then they are combined.
 const SIMILAR: usize = 10;
 /// Similar events are those that come within this time of the one before.
@@ -41,22 +43,10 @@ pub(super) struct About {
     pub(super) uid: String,
 }
 
-/// What makes two events the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Same {
-    /// They say the same.
-    Said(Said),
-    /// They are of the same sort, about the same object.
-    Similar(Similar),
-}
-
-/// A sort of events about one object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Similar {
-    about: About,
-    type_: EventType,
-    reason: String,
-}
+/// What makes two events the same: that they say the same, or are of the same sort about the same object. A hash, for
+/// texts may be long and events many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Same(u64);
 
 /// An event that is to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,19 +59,18 @@ pub(super) struct Admitted {
 }
 
 /// What was said before by one component.
-#[derive(Default)]
 pub(super) struct Correlator {
-    told: Recent<Same, Key>,
-    similar: Recent<Similar, Texts>,
-    budgets: Recent<About, Budget>,
+    hashes: RandomState,
+    told: Recent<Key>,
+    similar: Recent<Texts>,
+    budgets: Recent<Budget>,
 }
 
-/// The texts of similar events.
+/// The texts of similar events, hashed.
 #[derive(Default)]
 struct Texts {
     last: Duration,
-    /// Hashes: texts may be long.
-    texts: HashSet<u64>,
+    texts: Vec<u64>,
 }
 
 /// How many more events about an object may be told.
@@ -91,43 +80,51 @@ struct Budget {
 }
 
 impl Correlator {
+    /// One that remembers as much as a component of the cluster should, or one of a node.
+    pub(super) fn new(on_a_node: bool) -> Self {
+        let most = if on_a_node { REMEMBERED_ON_A_NODE } else { REMEMBERED };
+        Self {
+            hashes: RandomState::new(),
+            told: Recent::new(most),
+            similar: Recent::new(most),
+            budgets: Recent::new(most),
+        }
+    }
+
     /// What is to be told of an event at this time of the monotonic clock; nothing when there is too much of it.
-    pub(super) fn admit(&mut self, said: Said, now: Duration) -> Option<Admitted> {
+    pub(super) fn admit(&mut self, said: &Said, now: Duration) -> Option<Admitted> {
         let (same, message) = self.combined(said, now);
-        let about = match &same {
-            Same::Said(said) => &said.about,
-            Same::Similar(similar) => &similar.about,
-        };
-        let budget = self.budgets.get_or_insert(about.clone(), || Budget { left: BURST, at: now });
+        let about = self.hashes.hash_one(&said.about);
+        let budget = self.budgets.get_or_insert(about, || Budget { left: BURST, at: now });
         if !budget.take(now) {
             return None;
         }
-        let told = self.told.get(&same).cloned();
+        let told = self.told.get(same.0).cloned();
         Some(Admitted { same, message, told })
     }
 
-    fn combined(&mut self, said: Said, now: Duration) -> (Same, String) {
-        let similar = Similar { about: said.about.clone(), type_: said.type_, reason: said.reason.clone() };
-        let known = self.similar.get_or_insert(similar.clone(), Texts::default);
+    fn combined(&mut self, said: &Said, now: Duration) -> (Same, String) {
+        let similar = self.hashes.hash_one((&said.about, said.type_, &said.reason));
+        let text = self.hashes.hash_one(&said.message);
+        let known = self.similar.get_or_insert(similar, Texts::default);
         if now.saturating_sub(known.last) > SIMILAR_WITHIN {
             known.texts.clear();
         }
         known.last = now;
-        known.texts.insert(hash_of(&said.message));
+        if !known.texts.contains(&text) {
+            known.texts.push(text);
+        }
         if known.texts.len() < SIMILAR {
-            let message = said.message.clone();
-            return (Same::Said(said), message);
+            return (Same(self.hashes.hash_one(said)), said.message.clone());
         }
-        // Room for the next one: the set never grows beyond this.
-        if let Some(any) = known.texts.iter().next().copied() {
-            known.texts.remove(&any);
-        }
-        (Same::Similar(similar), format!("{COMBINED}{}", said.message))
+        // Room for the next one: there are never more than this.
+        known.texts.pop();
+        (Same(similar), format!("{COMBINED}{}", said.message))
     }
 
     /// Such an event is told by this Event object.
     pub(super) fn told_by(&mut self, same: Same, event: Key) {
-        self.told.insert(same, event);
+        self.told.insert(same.0, event);
     }
 }
 
@@ -144,42 +141,35 @@ impl Budget {
     }
 }
 
-fn hash_of(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// A map that forgets what was not used for longest.
-struct Recent<K, V> {
-    entries: HashMap<K, (V, u64)>,
+/// What is known under a hash, as long as it is used: what was not used for longest is forgotten.
+struct Recent<V> {
+    entries: HashMap<u64, (V, u64)>,
     turn: u64,
+    most: usize,
 }
 
-impl<K, V> Default for Recent<K, V> {
-    fn default() -> Self {
-        Self { entries: HashMap::new(), turn: 0 }
+impl<V> Recent<V> {
+    fn new(most: usize) -> Self {
+        Self { entries: HashMap::new(), turn: 0, most }
     }
-}
 
-impl<K: Eq + Hash + Clone, V> Recent<K, V> {
-    fn get(&mut self, key: &K) -> Option<&V> {
+    fn get(&mut self, key: u64) -> Option<&V> {
         self.turn += 1;
-        let (value, used) = self.entries.get_mut(key)?;
+        let (value, used) = self.entries.get_mut(&key)?;
         *used = self.turn;
         Some(value)
     }
 
-    fn insert(&mut self, key: K, value: V) {
+    fn insert(&mut self, key: u64, value: V) {
         self.entries.remove(&key);
         self.get_or_insert(key, || value);
     }
 
-    fn get_or_insert(&mut self, key: K, value: impl FnOnce() -> V) -> &mut V {
+    fn get_or_insert(&mut self, key: u64, value: impl FnOnce() -> V) -> &mut V {
         self.turn += 1;
-        if self.entries.len() >= REMEMBERED && !self.entries.contains_key(&key) {
+        if self.entries.len() >= self.most && !self.entries.contains_key(&key) {
             let mut used: Vec<u64> = self.entries.values().map(|(_, used)| *used).collect();
-            let (_, median, _) = used.select_nth_unstable(REMEMBERED / 2);
+            let (_, median, _) = used.select_nth_unstable(self.most / 2);
             let oldest = *median;
             self.entries.retain(|_, (_, used)| *used >= oldest);
         }
@@ -209,28 +199,28 @@ mod tests {
 
     #[test]
     fn the_tenth_similar_event_and_those_after_it_are_combined_api_11() {
-        let mut correlator = Correlator::default();
+        let mut correlator = Correlator::new(false);
         let mut told = Vec::new();
         for n in 0..14 {
-            let admitted = correlator.admit(said("p", "Failed", &format!("number {n}")), SECOND * n).unwrap();
-            correlator.told_by(admitted.same.clone(), Key::new("default", admitted.message.as_str()));
+            let admitted = correlator.admit(&said("p", "Failed", &format!("number {n}")), SECOND * n).unwrap();
+            correlator.told_by(admitted.same, Key::new("default", admitted.message.as_str()));
             told.push(admitted);
         }
         assert!(told[..9].iter().all(|event| event.told.is_none() && event.message.starts_with("number")));
         assert_eq!(told[9].message, "(combined from similar events): number 9");
         assert_eq!(told[9].told, None, "the first of the combined ones");
         assert!(told[10..].iter().all(|event| event.same == told[9].same && event.told.is_some()));
-        let other = correlator.admit(said("p", "Other", "number 20"), SECOND * 20).unwrap();
+        let other = correlator.admit(&said("p", "Other", "number 20"), SECOND * 20).unwrap();
         assert_eq!(other.message, "number 20", "another reason is no similar event");
-        let later = correlator.admit(said("p", "Failed", "number 21"), SECOND * 14 + SIMILAR_WITHIN * 2);
+        let later = correlator.admit(&said("p", "Failed", "number 21"), SECOND * 14 + SIMILAR_WITHIN * 2);
         assert_eq!(later.unwrap().message, "number 21", "after a while they are told one by one again");
     }
 
     #[test]
     fn of_one_object_no_more_is_told_than_its_budget_api_11() {
-        let mut correlator = Correlator::default();
+        let mut correlator = Correlator::new(false);
         let mut told =
-            |name: &str, now: Duration| correlator.admit(said(name, "Failed", "no"), now).is_some();
+            |name: &str, now: Duration| correlator.admit(&said(name, "Failed", "no"), now).is_some();
         assert_eq!((0..100).filter(|_| told("p", SECOND)).count(), 25);
         assert!(told("q", SECOND), "another object has a budget of its own");
         assert!(!told("p", SECOND + REFILL / 2));
@@ -240,9 +230,9 @@ mod tests {
 
     #[test]
     fn it_remembers_no_more_than_its_bound_api_11() {
-        let mut correlator = Correlator::default();
+        let mut correlator = Correlator::new(false);
         for n in 0..3 * REMEMBERED {
-            let admitted = correlator.admit(said(&n.to_string(), "Failed", "no"), SECOND).unwrap();
+            let admitted = correlator.admit(&said(&n.to_string(), "Failed", "no"), SECOND).unwrap();
             correlator.told_by(admitted.same, Key::new("default", "e"));
         }
         let sizes = [
@@ -252,6 +242,6 @@ mod tests {
         ];
         assert!(sizes.iter().all(|size| *size <= REMEMBERED), "{sizes:?}");
         let last = said(&(3 * REMEMBERED - 1).to_string(), "Failed", "no");
-        assert!(correlator.admit(last, SECOND).unwrap().told.is_some(), "the newest is remembered");
+        assert!(correlator.admit(&last, SECOND).unwrap().told.is_some(), "the newest is remembered");
     }
 }

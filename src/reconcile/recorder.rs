@@ -81,7 +81,7 @@ impl Recorder {
             api: api.clone(),
             component: component.into(),
             host: host.map(Into::into),
-            correlator: Mutex::default(),
+            correlator: Mutex::new(Correlator::new(host.is_some())),
             turn: AtomicU64::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -114,7 +114,7 @@ impl Recorder {
             message: shortened(&message),
         };
         let now = self.inner.api.clock().monotonic();
-        let Some(mut admitted) = self.inner.correlator.lock().admit(said, now) else { return };
+        let Some(mut admitted) = self.inner.correlator.lock().admit(&said, now) else { return };
         admitted.message = shortened(&admitted.message);
         let again = admitted.told.as_ref().map(|key| self.count_again(key, &admitted.message));
         let outcome = match again {

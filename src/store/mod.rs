@@ -162,6 +162,12 @@ impl Store {
         self.inner.state.read().count(kind)
     }
 
+    /// How many bytes the objects of these kinds take as JSON, about.
+    pub fn bytes(&self, kinds: impl IntoIterator<Item = Kind>) -> usize {
+        let state = self.inner.state.read();
+        kinds.into_iter().map(|kind| state.bytes(kind)).sum()
+    }
+
     /// Stores a new object.
     pub fn create(&self, object: Object) -> Result<Arc<Object>, WriteError> {
         let bytes = object.size();

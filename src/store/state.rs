@@ -15,6 +15,8 @@ struct Stored {
 
 struct KindState {
     objects: KeyMap<Stored>,
+    /// Invariant: the sum of the objects' bytes.
+    bytes: usize,
     ring: Ring,
 }
 
@@ -35,7 +37,7 @@ impl Default for State {
 impl State {
     /// No object, and no history of what was before.
     pub(super) fn new(revision: Revision, bounds: Bounds) -> Self {
-        let kind = |_| KindState { objects: KeyMap::default(), ring: Ring::new(bounds, revision) };
+        let kind = |_| KindState { objects: KeyMap::default(), bytes: 0, ring: Ring::new(bounds, revision) };
         Self { revision, kinds: (0..Kind::COUNT).map(kind).collect(), bounds, history_memory: 0 }
     }
 
@@ -43,8 +45,7 @@ impl State {
     pub(super) fn restore(revision: Revision, objects: impl IntoIterator<Item = (Object, usize)>) -> Self {
         let mut state = Self::new(revision, Bounds::default());
         for (object, bytes) in objects {
-            let stored = Stored { bytes, object: Arc::new(object) };
-            state.kinds[stored.object.kind().index()].objects.insert(stored.object.key(), stored);
+            state.keep(Stored { bytes, object: Arc::new(object) });
         }
         state
     }
@@ -59,6 +60,11 @@ impl State {
 
     pub(super) fn count(&self, kind: Kind) -> usize {
         self.kinds[kind.index()].objects.len()
+    }
+
+    /// How many bytes the objects of a kind take as JSON, about.
+    pub(super) fn bytes(&self, kind: Kind) -> usize {
+        self.kinds[kind.index()].bytes
     }
 
     pub(super) fn list(&self, kind: Kind, namespace: Option<&str>) -> Snapshot {
@@ -91,8 +97,9 @@ impl State {
 
     pub(super) fn remove(&mut self, kind: Kind, key: &Key, expected: Revision) -> Result<Change, WriteError> {
         let previous = self.expect(kind, key, expected)?;
-        let removed = self.kinds[kind.index()].objects.remove(key);
-        let bytes = removed.map_or(0, |stored| stored.bytes);
+        let of_kind = &mut self.kinds[kind.index()];
+        let bytes = of_kind.objects.remove(key).map_or(0, |stored| stored.bytes);
+        of_kind.bytes -= bytes;
         let last = self.stamp(Object::clone(&previous));
         Ok(self.record(ChangeKind::Deleted, last, bytes, Some(previous)))
     }
@@ -114,9 +121,15 @@ impl State {
         previous: Option<Arc<Object>>,
     ) -> Change {
         let object = self.stamp(object);
-        let stored = Stored { object: object.clone(), bytes };
-        self.kinds[object.kind().index()].objects.insert(object.key(), stored);
+        self.keep(Stored { object: object.clone(), bytes });
         self.record(kind, object, bytes, previous)
+    }
+
+    fn keep(&mut self, stored: Stored) {
+        let of_kind = &mut self.kinds[stored.object.kind().index()];
+        of_kind.bytes += stored.bytes;
+        let replaced = of_kind.objects.insert(stored.object.key(), stored);
+        of_kind.bytes -= replaced.map_or(0, |stored| stored.bytes);
     }
 
     /// Gives the object the next revision.

@@ -1,13 +1,12 @@
 //! ActivePods: the cluster takes so many pods that have not ended, and no more. Kubernetes has no such limit, as its
 //! API server does not share a machine with everything else; here a `replicas: 2147483647` would fill the memory.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
 use super::Request;
 use crate::api::node_access::MIRROR_ANNOTATION;
-use crate::api::{Api, ApiError};
-use crate::object::quantity::Amount;
+use crate::api::{Api, ApiError, room};
 use crate::object::readiness::is_terminal;
 use crate::object::{Kind, Object};
 
@@ -69,18 +68,12 @@ fn room(api: &Api) -> Result<usize, (usize, usize)> {
 }
 
 fn derived_limit(api: &Api) -> usize {
-    let pods_of = |node: &Node| {
-        let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-        usize::try_from(Amount::in_list(allocatable, "pods").units()).unwrap_or(0)
-    };
-    let nodes = api.list_as::<Node>(None);
-    let of_nodes = nodes.iter().map(|node| pods_of(node)).fold(0, usize::saturating_add);
-    of_nodes.saturating_mul(PER_NODE_POD).saturating_add(BEYOND_NODES)
+    room::pods_of_nodes(api).saturating_mul(PER_NODE_POD).saturating_add(BEYOND_NODES)
 }
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::Namespace;
+    use k8s_openapi::api::core::v1::{Namespace, Node};
     use serde_json::json;
 
     use super::*;
@@ -92,7 +85,7 @@ mod tests {
 
     fn cluster(active_pods: Option<usize>) -> Api {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let config = ApiConfig { limits: Limits { active_pods }, ..ApiConfig::default() };
+        let config = ApiConfig { limits: Limits { active_pods, ..Limits::default() }, ..ApiConfig::default() };
         let api = Api::new(Store::ephemeral(), clock, config);
         api.create_as::<Namespace>(serde_json::from_value(json!({"metadata": {"name": "ns"}})).unwrap())
             .unwrap();

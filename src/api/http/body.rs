@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::connection::BodyDeadline;
 use super::protobuf;
 use crate::api::ApiError;
-use crate::api::rules::{self, MAX_OBJECT_BYTES};
+use crate::api::rules::{self, MAX_OBJECT_BYTES, MAX_PARTS};
 use crate::api::schema::duplicate_fields;
 
 /// No body is larger; Kubernetes' own limit.
@@ -44,7 +44,7 @@ pub(super) async fn read_bytes(request: Request) -> Result<Bytes, ApiError> {
         Ok(Ok(bytes)) => Ok(bytes),
         // A client that sends nothing at all has run out of its time for the next piece as well.
         Ok(Err(error)) if tokio::time::Instant::now() < at => Err(error),
-        _ => Err(ApiError::Undecided("request did not complete within the allotted timeout".into())),
+        _ => Err(ApiError::Timeout("request did not complete within the allotted timeout".into())),
     }
 }
 
@@ -77,27 +77,59 @@ pub(super) async fn read_value(request: Request) -> Result<ReadValue, ApiError> 
 /// Refuses a body that says more than an object may hold, before it is read: a list of a million empty elements is a
 /// hundred times as large in memory. White space that JSON does not need is not counted.
 pub(super) fn refuse_oversized(bytes: &[u8]) -> Result<(), ApiError> {
-    if bytes.len() > MAX_OBJECT_BYTES && compact_length(bytes) > MAX_OBJECT_BYTES {
+    if bytes.len() > MAX_OBJECT_BYTES && Extent::of(bytes).bytes > MAX_OBJECT_BYTES {
         return Err(rules::too_large());
     }
     Ok(())
 }
 
-/// The bytes of a text without the white space outside of its strings.
-fn compact_length(text: &[u8]) -> usize {
-    let (mut length, mut in_string, mut escaped) = (0, false, false);
-    for byte in text {
-        if in_string {
-            in_string = escaped || *byte != b'"';
-            escaped = !escaped && *byte == b'\\';
-        } else if byte.is_ascii_whitespace() {
-            continue;
-        } else {
-            in_string = *byte == b'"';
-        }
-        length += 1;
+/// Refuses a patch that says more than an object may hold, or has more parts, before it is read.
+pub(super) fn refuse_oversized_patch(bytes: &[u8]) -> Result<(), ApiError> {
+    let extent = Extent::of(bytes);
+    if extent.bytes > MAX_OBJECT_BYTES {
+        Err(rules::too_large())
+    } else if extent.parts > MAX_PARTS {
+        Err(rules::too_many_parts())
+    } else {
+        Ok(())
     }
-    length
+}
+
+/// How much a JSON text says.
+#[derive(Debug, PartialEq, Eq)]
+struct Extent {
+    /// Without the white space outside of its strings.
+    bytes: usize,
+    /// Objects, and elements of lists; an empty list counts as if it had one.
+    parts: usize,
+}
+
+impl Extent {
+    fn of(text: &[u8]) -> Self {
+        let (mut bytes, mut parts, mut in_string, mut escaped) = (0, 0, false, false);
+        let mut open = Vec::new();
+        for byte in text {
+            if in_string {
+                in_string = escaped || *byte != b'"';
+                escaped = !escaped && *byte == b'\\';
+            } else if byte.is_ascii_whitespace() {
+                continue;
+            } else {
+                in_string = *byte == b'"';
+                match byte {
+                    b'{' | b'[' => {
+                        parts += 1;
+                        open.push(*byte);
+                    }
+                    b'}' | b']' => drop(open.pop()),
+                    b',' if open.last() == Some(&b'[') => parts += 1,
+                    _ => {}
+                }
+            }
+            bytes += 1;
+        }
+        Self { bytes, parts }
+    }
 }
 
 /// The body as a value; None when it is empty.
@@ -150,10 +182,14 @@ mod tests {
     /// RELIABILITY-FOUND 3, SAFE-10: the limit is of what is said, not of how it is laid out.
     #[test]
     fn only_white_space_outside_of_strings_is_not_counted() {
-        for (text, length) in
-            [("{ \"a\" : [ 1,\n 2 ] }", 11), (r#"{"a b": "\" \\"}"#, 15), ("[ { } , { } ]", 7), ("", 0)]
-        {
-            assert_eq!(compact_length(text.as_bytes()), length, "{text}");
+        for (text, bytes, parts) in [
+            ("{ \"a\" : [ 1,\n 2 ] }", 11, 3),
+            (r#"{"a b": "\" \\"}"#, 15, 1),
+            ("[ { } , { } ]", 7, 4),
+            (r#"{"a,[{": ",\"{", "b": 1}"#, 21, 1),
+            ("", 0, 0),
+        ] {
+            assert_eq!(Extent::of(text.as_bytes()), Extent { bytes, parts }, "{text}");
         }
         let list = |items: usize| format!("[{}]", vec!["{}"; items].join(", "));
         let most = MAX_OBJECT_BYTES / 3;

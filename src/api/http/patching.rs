@@ -22,7 +22,7 @@ impl Patch {
         // a 404 that the object is missing that it was to make.
         let Some(type_) = type_.filter(|type_| SERVED.contains(type_)) else { return Err(unsupported()) };
         let bytes = body::read_bytes(request).await?;
-        body::refuse_oversized(&bytes)?;
+        body::refuse_oversized_patch(&bytes)?;
         Ok(Self { type_, bytes })
     }
 

@@ -41,7 +41,7 @@ pub(super) async fn once_durable(
     let shown = match &outcome {
         Ok(response) => response.extensions().get::<Shown>().map_or(current, |shown| shown.0.min(current)),
         // It is the disk itself that refuses, or that has not answered.
-        Err(ApiError::Internal(_) | ApiError::Undecided(_)) => return outcome,
+        Err(ApiError::Internal(_) | ApiError::Timeout(_)) => return outcome,
         Err(_) => current,
     };
     match server.api().durable(shown).await {

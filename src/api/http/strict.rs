@@ -2,7 +2,7 @@
 
 use super::body::ReadValue;
 use super::request::Wanted;
-use crate::api::ApiError;
+use crate::api::{ApiError, rules};
 use crate::api::schema::{fill_nulls, schema_check};
 use crate::base::quote::quote;
 use crate::object::{Object, ServedKind};
@@ -15,6 +15,7 @@ pub(super) fn object(
 ) -> Result<(Object, Vec<String>), ApiError> {
     let (kind, version) = (served.kind(), served.version());
     let name = kind.info().name;
+    rules::check_parts(&read.value)?;
     fill_nulls(served.group(), version, name, &mut read.value);
     let report = schema_check(served.group(), version, name, &read.value);
     let unreadable = |reason: String| {

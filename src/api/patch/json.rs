@@ -7,8 +7,9 @@ use super::PatchError;
 /// As the API server has it; `test` and `copy` make long patches costly.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// A chain of `copy`s doubles a document each time; no object comes near this.
-const MAX_RESULT_BYTES: usize = 3 * 1024 * 1024;
+/// A chain of `copy`s doubles a document each time. What all of them copy is at most this much, as the API server's
+/// patch library has it.
+const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> {
     if let Value::Array(operations) = &patch
@@ -21,14 +22,17 @@ pub(super) fn apply(current: &Value, patch: Value) -> Result<Value, PatchError> 
     let patch: json_patch::Patch = serde_json::from_value(patch)
         .map_err(|e| PatchError::BadRequest(format!("error decoding patch: {e}")))?;
     let mut patched = current.clone();
+    let mut copied = 0;
     // One by one, so that the size is held between steps.
     for operation in patch.0 {
-        let copies = matches!(operation, json_patch::PatchOperation::Copy(_));
+        if let json_patch::PatchOperation::Copy(copy) = &operation {
+            copied += copy.from.resolve(&patched).map_or(0, weight);
+            if copied > MAX_COPIED_BYTES {
+                return Err(PatchError::TooLarge(format!("limit is {MAX_COPIED_BYTES}")));
+            }
+        }
         json_patch::patch(&mut patched, std::slice::from_ref(&operation))
             .map_err(|e| PatchError::Unprocessable(unprocessable(&operation, &e.kind)))?;
-        if copies && weight(&patched) > MAX_RESULT_BYTES {
-            return Err(PatchError::TooLarge(format!("limit is {MAX_RESULT_BYTES}")));
-        }
     }
     Ok(patched)
 }

@@ -151,15 +151,18 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// So many faults of an object are told: nobody reads more, and a list of half a million empty elements would take
-/// hundreds of bytes for each.
+/// So many faults of an object are told: nobody reads more.
 const MOST_TOLD: usize = 1000;
+/// And no more once they have so many bytes of text: each may show a list that fills the object.
+const MOST_TEXT: usize = 1 << 20;
 
 /// Collects the faults of an object.
 #[derive(Debug, Default)]
 pub(super) struct FieldErrors {
     errors: Vec<FieldError>,
-    /// The first fault beyond [`MOST_TOLD`], and how many there are.
+    /// Bytes of what they show and say.
+    text: usize,
+    /// The first fault that is not told any more, and how many there are.
     more: Option<(String, usize)>,
 }
 
@@ -178,18 +181,27 @@ impl FieldErrors {
         self.errors.len() + self.more.as_ref().map_or(0, |(_, count)| *count)
     }
 
-    fn add(&mut self, path: &Path<'_>, reason: FieldErrorReason, value: Option<String>, detail: String) {
-        if self.errors.len() == MOST_TOLD {
+    /// Adds a fault, whose value and detail are written out only where they are told.
+    fn add<V: Into<Option<String>>, D: Into<String>>(
+        &mut self,
+        path: &Path<'_>,
+        reason: FieldErrorReason,
+        value: impl FnOnce() -> V,
+        detail: impl FnOnce() -> D,
+    ) {
+        if self.errors.len() >= MOST_TOLD || self.text >= MOST_TEXT {
             let (_, count) = self.more.get_or_insert_with(|| (path.to_string(), 0));
             *count += 1;
             return;
         }
-        self.errors.push(FieldError { path: path.to_string(), reason, value, detail });
+        let error = FieldError { path: path.to_string(), reason, value: value().into(), detail: detail().into() };
+        self.text += error.path.len() + error.value.as_ref().map_or(0, String::len) + error.detail.len();
+        self.errors.push(error);
     }
 
     /// The field is missing.
     pub(super) fn required(&mut self, path: &Path<'_>, detail: impl Into<String>) {
-        self.add(path, FieldErrorReason::Required, None, detail.into());
+        self.add(path, FieldErrorReason::Required, || None, || detail);
     }
 
     /// The value breaks a rule.
@@ -199,12 +211,12 @@ impl FieldErrors {
         value: &(impl Shown + ?Sized),
         detail: impl Into<String>,
     ) {
-        self.add(path, FieldErrorReason::Invalid, Some(value.shown()), detail.into());
+        self.add(path, FieldErrorReason::Invalid, || value.shown(), || detail);
     }
 
     /// What is here breaks a rule, and is too much to be shown.
     pub(super) fn invalid_itself(&mut self, path: &Path<'_>, detail: impl Into<String>) {
-        self.add(path, FieldErrorReason::Invalid, None, detail.into());
+        self.add(path, FieldErrorReason::Invalid, || None, || detail);
     }
 
     /// The value breaks each of these rules.
@@ -231,16 +243,12 @@ impl FieldErrors {
         value: &(impl Shown + ?Sized),
         supported: &[&str],
     ) {
-        let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
-        let detail = format!("supported values: {}", list.join(", "));
-        self.add(path, FieldErrorReason::NotSupported, Some(value.shown()), detail);
+        self.add(path, FieldErrorReason::NotSupported, || value.shown(), || among(supported));
     }
 
     /// A value that is no text is not one of the set.
     pub(super) fn unsupported_value(&mut self, path: &Path<'_>, value: &Value, supported: &[&str]) {
-        let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
-        let detail = format!("supported values: {}", list.join(", "));
-        self.add(path, FieldErrorReason::NotSupported, Some(value.to_string()), detail);
+        self.add(path, FieldErrorReason::NotSupported, || value.to_string(), || among(supported));
     }
 
     /// Checks a text against a closed set.
@@ -260,7 +268,7 @@ impl FieldErrors {
 
     /// The value occurs twice.
     pub(super) fn duplicate(&mut self, path: &Path<'_>, value: &(impl Shown + ?Sized)) {
-        self.add(path, FieldErrorReason::Duplicate, Some(value.shown()), String::new());
+        self.add(path, FieldErrorReason::Duplicate, || value.shown(), String::new);
     }
 
     /// The value occurs twice where a rule says it may not.
@@ -270,29 +278,37 @@ impl FieldErrors {
         value: &(impl Shown + ?Sized),
         detail: impl Into<String>,
     ) {
-        self.add(path, FieldErrorReason::Duplicate, Some(value.shown()), detail.into());
+        self.add(path, FieldErrorReason::Duplicate, || value.shown(), || detail);
     }
 
     /// The field may not be given or changed.
     pub(super) fn forbidden(&mut self, path: &Path<'_>, detail: impl Into<String>) {
-        self.add(path, FieldErrorReason::Forbidden, None, detail.into());
+        self.add(path, FieldErrorReason::Forbidden, || None, || detail);
     }
 
     /// What the value names is not there.
     pub(super) fn not_found(&mut self, path: &Path<'_>, value: &str) {
-        self.add(path, FieldErrorReason::NotFound, Some(quote(value)), String::new());
+        self.add(path, FieldErrorReason::NotFound, || quote(value), String::new);
     }
 
     /// The value has too many bytes.
     pub(super) fn too_long(&mut self, path: &Path<'_>, max_bytes: usize) {
-        let detail = format!("may not be more than {max_bytes} bytes");
-        self.add(path, FieldErrorReason::TooLong, None, detail);
+        self.add(
+            path,
+            FieldErrorReason::TooLong,
+            || None,
+            || format!("may not be more than {max_bytes} bytes"),
+        );
     }
 
     /// The list has too many items.
     pub(super) fn too_many(&mut self, path: &Path<'_>, items: usize, max_items: usize) {
-        let detail = format!("must have at most {max_items} items");
-        self.add(path, FieldErrorReason::TooMany, Some(items.to_string()), detail);
+        self.add(
+            path,
+            FieldErrorReason::TooMany,
+            || items.to_string(),
+            || format!("must have at most {max_items} items"),
+        );
     }
 
     /// Checks a number that counts or measures something.
@@ -309,6 +325,12 @@ impl FieldErrors {
             self.invalid(path, new, "field is immutable");
         }
     }
+}
+
+/// What a text may be.
+fn among(supported: &[&str]) -> String {
+    let list: Vec<_> = supported.iter().map(|s| quote(s)).collect();
+    format!("supported values: {}", list.join(", "))
 }
 
 /// A value as error messages show it.

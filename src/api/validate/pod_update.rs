@@ -1,5 +1,7 @@
 //! What an update of a pod may change: images, deadlines, added tolerations, and what gates hold open.
 
+use std::collections::HashSet;
+
 use k8s_openapi::api::core::v1::{
     Affinity, Container, NodeAffinity, NodeSelectorTerm, Pod, PodSpec, Toleration,
 };
@@ -76,13 +78,13 @@ fn active_deadline(errors: &mut FieldErrors, path: &Path<'_>, new: Option<i64>, 
 
 /// Every old toleration is still there, perhaps with other seconds.
 fn added_tolerations(errors: &mut FieldErrors, path: &Path<'_>, new: &[Toleration], old: &[Toleration]) {
-    let timeless = |t: &Toleration| Toleration { toleration_seconds: None, ..t.clone() };
+    let timeless =
+        |t: &'_ Toleration| (t.key.clone(), t.operator.clone(), t.value.clone(), t.effect.clone());
+    let all: HashSet<_> = new.iter().map(timeless).collect();
+    let timed: HashSet<_> = new.iter().filter(|t| t.toleration_seconds.is_some()).map(timeless).collect();
     for before in old {
-        let kept = new.iter().any(|after| {
-            timeless(after) == timeless(before)
-                && (after.toleration_seconds.is_some() || before.toleration_seconds.is_none())
-        });
-        if !kept {
+        let kept = if before.toleration_seconds.is_some() { &timed } else { &all };
+        if !kept.contains(&timeless(before)) {
             errors.forbidden(path, "existing toleration can not be modified except its tolerationSeconds");
             return;
         }
@@ -93,8 +95,9 @@ fn added_tolerations(errors: &mut FieldErrors, path: &Path<'_>, new: &[Toleratio
 fn scheduling_gates(errors: &mut FieldErrors, path: &Path<'_>, new: &PodSpec, old: &PodSpec) {
     let old_gates = old.scheduling_gates.as_deref().unwrap_or_default();
     let at_gates = path.child("schedulingGates");
+    let known: HashSet<&str> = old_gates.iter().map(|gate| gate.name.as_str()).collect();
     for (i, gate) in new.scheduling_gates.iter().flatten().enumerate() {
-        if !old_gates.contains(gate) {
+        if !known.contains(gate.name.as_str()) {
             errors.forbidden(
                 &at_gates.index(i).child("name"),
                 format!("only deletion is allowed, but found new scheduling gate '{}'", gate.name),

@@ -120,13 +120,14 @@ fn scope_selectors(
     spec: &ResourceQuotaSpec,
     selectors: &[ScopedResourceSelectorRequirement],
 ) {
+    let shown = json!(selectors);
     for selector in selectors {
         let scope = &selector.scope_name;
         if !is_scope(scope) {
             errors.invalid(&path.child("scopeName"), scope, "unsupported scope");
         }
         for _ in 0..misapplied(spec, scope) {
-            errors.invalid(path, &json!(selectors), "unsupported scope applied to resource");
+            errors.invalid(path, &shown, "unsupported scope applied to resource");
         }
         if PLAIN_SCOPES.contains(&scope.as_str()) && selector.operator != "Exists" {
             errors.invalid(

@@ -25,7 +25,7 @@ impl Cluster {
     fn with_profile(nodes: &[(&str, &str)], profile: Profile) -> Self {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         // As many pods as a test makes.
-        let limits = crate::object::config::Limits { active_pods: Some(0) };
+        let limits = crate::object::config::Limits { active_pods: Some(0), ..Default::default() };
         let api = Api::new(Store::ephemeral(), clock, ApiConfig { limits, ..ApiConfig::default() });
         let tasks = Tasks::new();
         let scheduler = Scheduler::new(

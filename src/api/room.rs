@@ -1,0 +1,160 @@
+//! How many bytes of objects the state takes, so that nothing that is written fills the memory: all objects together,
+//! and those of which controllers make as many as a number in a manifest says.
+//!
+//! Writes that run at once may pass a limit by what they bring; each is at most an object.
+
+use k8s_openapi::api::core::v1::Node;
+
+use super::{Api, ApiError, Part};
+use crate::object::quantity::Amount;
+use crate::object::{Kind, Object};
+
+/// Unless `limits.storeBytes` says so.
+const STORE_BYTES: usize = 512 << 20;
+/// Kinds that controllers make from templates.
+const TEMPLATE_COPIES: [Kind; 5] =
+    [Kind::Pod, Kind::PersistentVolumeClaim, Kind::Job, Kind::ReplicaSet, Kind::ControllerRevision];
+/// Unless `limits.templateCopyBytes` says so: what a cluster takes whatever its nodes are.
+const COPY_BYTES: usize = 32 << 20;
+/// And beyond that for each pod of a node: a usual one takes a quarter.
+const COPY_BYTES_PER_NODE_POD: usize = 16 << 10;
+
+/// Of the whole: what statuses may take beyond it, so that what is there can still be told of.
+const STATUS_RESERVE: usize = 8;
+
+/// Refuses a write for which there is no room any more. What shrinks an object, or leaves it as large, is taken, and
+/// so is what the API itself writes: marks of deletion come first of all.
+pub(super) fn check(api: &Api, part: Part, new: &Object, old: Option<&Object>) -> Result<(), ApiError> {
+    let more = new.size().saturating_sub(old.map_or(0, Object::size));
+    if more == 0 || part == Part::System {
+        return Ok(());
+    }
+    let limits = &api.inner.config.limits;
+    let mut most = limits.store_bytes.unwrap_or(STORE_BYTES);
+    if part == Part::Status {
+        most = most.saturating_add(most / STATUS_RESERVE);
+    }
+    if most > 0 && api.store().bytes(Kind::ALL.iter().copied()) + more > most {
+        return Err(ApiError::Failure("etcdserver: mvcc: database space exceeded".into()));
+    }
+    if old.is_some() || !TEMPLATE_COPIES.contains(&new.kind()) || limits.template_copy_bytes == Some(0) {
+        return Ok(());
+    }
+    let bytes = api.store().bytes(TEMPLATE_COPIES) + more;
+    let fits = |most: usize| bytes <= most;
+    match limits.template_copy_bytes {
+        Some(most) if fits(most) => Ok(()),
+        Some(most) => Err(no_room_for_copies(new, most)),
+        None if fits(COPY_BYTES) => Ok(()),
+        None => {
+            let most = COPY_BYTES.saturating_add(pods_of_nodes(api).saturating_mul(COPY_BYTES_PER_NODE_POD));
+            if fits(most) { Ok(()) } else { Err(no_room_for_copies(new, most)) }
+        }
+    }
+}
+
+fn no_room_for_copies(new: &Object, most: usize) -> ApiError {
+    ApiError::forbidden(
+        new.kind(),
+        new.name(),
+        format!(
+            "pods, claims, Jobs, ReplicaSets and ControllerRevisions take {most} bytes together and no more \
+             (limits.templateCopyBytes in the config file; unless set, {COPY_BYTES} and {COPY_BYTES_PER_NODE_POD} for \
+             each pod that the nodes may run)"
+        ),
+    )
+}
+
+/// How many pods the nodes may run together.
+pub(super) fn pods_of_nodes(api: &Api) -> usize {
+    let pods_of = |node: &Node| {
+        let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+        usize::try_from(Amount::in_list(allocatable, "pods").units()).unwrap_or(0)
+    };
+    let nodes = api.list_as::<Node>(None);
+    nodes.iter().map(|node| pods_of(node)).fold(0, usize::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::{ApiConfig, DeleteOptions};
+    use crate::base::clock::Clock;
+    use crate::object::Key;
+    use crate::object::config::Limits;
+    use crate::store::Store;
+
+    fn cluster(limits: Limits) -> Api {
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let api = Api::new(Store::ephemeral(), clock, ApiConfig { limits, ..ApiConfig::default() });
+        api.create_as::<Namespace>(serde_json::from_value(json!({"metadata": {"name": "ns"}})).unwrap())
+            .unwrap();
+        api
+    }
+
+    fn config_map(api: &Api, name: &str, bytes: usize) -> Result<(), ApiError> {
+        let map = json!({"metadata": {"name": name, "namespace": "ns"}, "data": {"a": "x".repeat(bytes)}});
+        api.create_as::<ConfigMap>(serde_json::from_value(map).unwrap()).map(drop)
+    }
+
+    fn pod(api: &Api, name: &str, bytes: usize) -> Result<(), ApiError> {
+        let pod = json!({"metadata": {"name": name, "namespace": "ns"},
+            "spec": {"containers": [{"name": "c", "image": "x", "args": ["x".repeat(bytes)]}]}});
+        api.create_as::<Pod>(serde_json::from_value(pod).unwrap()).map(drop)
+    }
+
+    /// SAFE-10: the state takes so many bytes; what is deleted, or shrinks, makes room.
+    #[tokio::test(start_paused = true)]
+    async fn the_state_takes_so_many_bytes_and_no_more_safe_10() {
+        let api = cluster(Limits { store_bytes: Some(100_000), ..Limits::default() });
+        config_map(&api, "a", 60_000).unwrap();
+        let refused = config_map(&api, "b", 60_000).unwrap_err();
+        assert_eq!((refused.code(), refused.to_string().as_str()), (500, "etcdserver: mvcc: database space exceeded"));
+        config_map(&api, "b", 20_000).unwrap();
+        let resize = |to: usize| {
+            api.modify::<ConfigMap>(&Key::new("ns", "a"), |map| {
+                map.data.get_or_insert_default().insert("a".into(), "x".repeat(to));
+                Ok(())
+            })
+        };
+        assert!(resize(90_000).is_err());
+        resize(10_000).unwrap();
+        config_map(&api, "c", 60_000).unwrap();
+        assert!(config_map(&api, "d", 30_000).is_err());
+        api.delete(Kind::ConfigMap, &Key::new("ns", "b"), &DeleteOptions::default()).unwrap();
+        config_map(&api, "d", 20_000).unwrap();
+        let unlimited = cluster(Limits { store_bytes: Some(0), ..Limits::default() });
+        config_map(&unlimited, "a", 1_000_000).unwrap();
+    }
+
+    /// SAFE-10, RELIABILITY-FOUND 3: a template of a megabyte is not copied a thousand times.
+    #[tokio::test(start_paused = true)]
+    async fn copies_of_templates_take_so_many_bytes_and_no_more_safe_10() {
+        let api = cluster(Limits { template_copy_bytes: Some(10_000), ..Limits::default() });
+        pod(&api, "a", 6_000).unwrap();
+        let refused = pod(&api, "b", 6_000).unwrap_err();
+        assert_eq!(refused.code(), 403);
+        assert!(refused.to_string().contains("take 10000 bytes together and no more"), "{refused}");
+        // Other kinds are not such copies, and what is there may say how it is.
+        config_map(&api, "c", 60_000).unwrap();
+        api.modify_status::<Pod>(&Key::new("ns", "a"), |pod| {
+            pod.status.get_or_insert_default().message = Some("x".repeat(10_000));
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unless_it_is_set_the_room_for_copies_follows_the_nodes_safe_10() {
+        let api = cluster(Limits::default());
+        let most = |api: &Api| (0..).find(|n| pod(api, &format!("p{n}"), 1 << 20).is_err()).unwrap();
+        assert_eq!(most(&api), 31);
+        let node = json!({"metadata": {"name": "n"}, "status": {"allocatable": {"pods": "640"}}});
+        api.create_as::<Node>(serde_json::from_value(node).unwrap()).unwrap();
+        let (before, beside) = (api.count(Kind::Pod), |n: usize| pod(&api, &format!("q{n}"), 1 << 20));
+        assert_eq!((0..).find(|n| beside(*n).is_err()), Some(10), "beside {before}");
+    }
+}
