@@ -112,7 +112,10 @@ mod tests {
         let api = cluster(Limits { store_bytes: Some(100_000), ..Limits::default() });
         config_map(&api, "a", 60_000).unwrap();
         let refused = config_map(&api, "b", 60_000).unwrap_err();
-        assert_eq!((refused.code(), refused.to_string().as_str()), (500, "etcdserver: mvcc: database space exceeded"));
+        assert_eq!(
+            (refused.code(), refused.to_string().as_str()),
+            (500, "etcdserver: mvcc: database space exceeded")
+        );
         config_map(&api, "b", 20_000).unwrap();
         let resize = |to: usize| {
             api.modify::<ConfigMap>(&Key::new("ns", "a"), |map| {

@@ -101,7 +101,9 @@ fn count_off(value: &Value, left: &mut usize) -> bool {
         enough
     };
     match value {
-        Value::Array(elements) => take(elements.len()) && elements.iter().all(|element| count_off(element, left)),
+        Value::Array(elements) => {
+            take(elements.len()) && elements.iter().all(|element| count_off(element, left))
+        }
         Value::Object(fields) => take(1) && fields.values().all(|field| count_off(field, left)),
         _ => true,
     }

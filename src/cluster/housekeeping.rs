@@ -116,7 +116,8 @@ mod tests {
         start(&api, &tasks);
         for n in 0..15 {
             let last_timestamp = Some(Time(clock.now() - Duration::from_secs(100 - n)));
-            api.create_as(Event { metadata: meta(format!("e{n}")), last_timestamp, ..Event::default() }).unwrap();
+            api.create_as(Event { metadata: meta(format!("e{n}")), last_timestamp, ..Event::default() })
+                .unwrap();
         }
         // The eldest happens once more.
         api.modify::<Event>(&crate::object::Key::new("default", "e0"), |event| {
@@ -124,7 +125,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        clock.sleep(COUNT_EVENTS_EVERY).await;
+        clock.sleep(COUNT_EVENTS_EVERY * 2).await;
         let mut kept: Vec<String> = api.list_as::<Event>(None).iter().map(|event| event.key().name).collect();
         kept.sort();
         assert_eq!(kept, ["e0", "e10", "e11", "e12", "e13", "e14", "e6", "e7", "e8", "e9"]);

@@ -202,7 +202,8 @@ mod tests {
         let mut correlator = Correlator::new(false);
         let mut told = Vec::new();
         for n in 0..14 {
-            let admitted = correlator.admit(&said("p", "Failed", &format!("number {n}")), SECOND * n).unwrap();
+            let admitted =
+                correlator.admit(&said("p", "Failed", &format!("number {n}")), SECOND * n).unwrap();
             correlator.told_by(admitted.same, Key::new("default", admitted.message.as_str()));
             told.push(admitted);
         }

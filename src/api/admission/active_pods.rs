@@ -85,7 +85,8 @@ mod tests {
 
     fn cluster(active_pods: Option<usize>) -> Api {
         let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let config = ApiConfig { limits: Limits { active_pods, ..Limits::default() }, ..ApiConfig::default() };
+        let config =
+            ApiConfig { limits: Limits { active_pods, ..Limits::default() }, ..ApiConfig::default() };
         let api = Api::new(Store::ephemeral(), clock, config);
         api.create_as::<Namespace>(serde_json::from_value(json!({"metadata": {"name": "ns"}})).unwrap())
             .unwrap();

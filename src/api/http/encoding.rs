@@ -1,23 +1,21 @@
 //! What is done to a finished answer: written as YAML, printed for people, compressed.
 
 use std::io::Write;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use axum::body::Body as AnyBody;
 use axum::response::Response;
-use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, USER_AGENT, VARY};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Frame};
+use hyper::body::Body;
 use serde_json::Value;
 
 use super::connection::Taken;
 use super::negotiate::Media;
 use super::request::Query;
+use super::transformed::{Transform, Transformed};
 
 /// Smaller answers are not worth compressing; Kubernetes' number.
 const COMPRESSED_FROM: u64 = 128 << 10;
@@ -96,49 +94,30 @@ fn compressed(response: Response) -> Response {
     parts.headers.remove(CONTENT_LENGTH);
     parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     parts.headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
-    Response::from_parts(parts, AnyBody::new(Gzip::new(body)))
+    Response::from_parts(parts, AnyBody::new(Gzip::body(body)))
 }
 
-/// A body that is compressed as it is read.
-pub(super) struct Gzip {
-    inner: AnyBody,
-    /// None once the end was written.
-    encoder: Option<GzEncoder<Vec<u8>>>,
-}
+/// Compresses a body as it is read.
+pub(super) struct Gzip(GzEncoder<Vec<u8>>);
 
 impl Gzip {
-    pub(super) fn new(inner: AnyBody) -> Self {
+    pub(super) fn body(inner: AnyBody) -> Transformed<Self> {
         // The fastest, as Kubernetes: most clients are near.
-        Self { inner, encoder: Some(GzEncoder::new(Vec::new(), Compression::fast())) }
+        Transformed::new(inner, Self(GzEncoder::new(Vec::new(), Compression::fast())))
     }
 }
 
-impl Body for Gzip {
-    type Data = Bytes;
-    type Error = axum::Error;
+impl Transform for Gzip {
+    fn write(&mut self, data: &[u8]) -> Result<(), axum::Error> {
+        self.0.write_all(data).map_err(axum::Error::new)
+    }
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = &mut *self;
-        loop {
-            let Some(encoder) = &mut this.encoder else { return Poll::Ready(None) };
-            let data = match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => {
-                    let rest = this.encoder.take().map(GzEncoder::finish);
-                    let rest = rest.transpose().map_err(axum::Error::new)?.unwrap_or_default();
-                    return Poll::Ready(Some(Ok(Frame::data(rest.into()))));
-                }
-            };
-            encoder.write_all(&data).map_err(axum::Error::new)?;
-            let done = std::mem::take(encoder.get_mut());
-            if !done.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(done.into()))));
-            }
-        }
+    fn made(&mut self) -> Vec<u8> {
+        std::mem::take(self.0.get_mut())
+    }
+
+    fn end(self) -> Result<Vec<u8>, axum::Error> {
+        self.0.finish().map_err(axum::Error::new)
     }
 }
 

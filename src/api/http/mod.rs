@@ -42,6 +42,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod transformed;
 mod upgrade;
 mod verdicts;
 mod watch;

@@ -2,8 +2,8 @@
 
 use super::body::ReadValue;
 use super::request::Wanted;
-use crate::api::{ApiError, rules};
 use crate::api::schema::{fill_nulls, schema_check};
+use crate::api::{ApiError, rules};
 use crate::base::quote::quote;
 use crate::object::{Object, ServedKind};
 

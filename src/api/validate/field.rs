@@ -194,7 +194,8 @@ impl FieldErrors {
             *count += 1;
             return;
         }
-        let error = FieldError { path: path.to_string(), reason, value: value().into(), detail: detail().into() };
+        let error =
+            FieldError { path: path.to_string(), reason, value: value().into(), detail: detail().into() };
         self.text += error.path.len() + error.value.as_ref().map_or(0, String::len) + error.detail.len();
         self.errors.push(error);
     }

@@ -46,7 +46,7 @@ impl Cluster {
         let clock = Clock::starting_at("2026-11-21T00:00:00Z".parse().unwrap());
         let store = Store::ephemeral();
         // As many pods as a test makes: most have no nodes for them.
-        let limits = Limits { active_pods: Some(0) };
+        let limits = Limits { active_pods: Some(0), ..Limits::default() };
         let api = Api::new(store.clone(), clock, ApiConfig { limits, ..ApiConfig::default() });
         let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
         api.create_as(namespace).unwrap();

@@ -8,18 +8,14 @@ use serde_json::{Value, json};
 
 use crate::instance::{Home, Instance, PATIENCE, pause};
 
-/// What `podium serve` may ever have had in memory. A build for tests takes more for each of the pods that a cluster
-/// may have at most.
-const SERVE: u64 = if cfg!(debug_assertions) { 448 << 20 } else { 300 << 20 };
+/// What `podium serve` may ever have had in memory.
+const SERVE: u64 = 300 << 20;
 /// What the host of a node may.
 const HOST: u64 = 64 << 20;
 /// The API takes no longer request.
 const LONGEST: usize = 3 << 20;
-/// Items of one list. Lists that fill a whole request with tiny valid items are not bounded well enough yet: hundreds
-/// of thousands of them take more memory and time than this test allows.
-const MOST_ITEMS: usize = 5_000;
 /// Manifests of one run; the same ones in each.
-const CASES: usize = 24;
+const CASES: usize = 48;
 
 /// Where a manifest goes, and what it is.
 #[derive(Clone, Debug)]
@@ -39,15 +35,28 @@ fn pod_spec() -> Value {
         "command": ["sleep", "3600"]}]})
 }
 
-/// How many items of this text a manifest has room for, or a part of those.
-fn items(item: &str, part: f64) -> usize {
-    let most = ((LONGEST - 4096) / (item.len() + 1)).min(MOST_ITEMS);
-    ((most as f64) * part) as usize
+/// So many objects in a list, and not many more, are an object that the API takes.
+const MOST_TAKEN: usize = 9_950;
+
+/// How much of the room in a manifest something takes.
+#[derive(Clone, Copy, Debug)]
+struct Fill {
+    part: f64,
+    /// Not more items than the API takes.
+    taken: bool,
+}
+
+/// How many items of this text a manifest holds.
+fn items(item: &str, fill: Fill) -> usize {
+    let room = (LONGEST - 4096) / (item.len() + 1);
+    let most = if fill.taken { room.min(MOST_TAKEN) } else { room };
+    ((most as f64) * fill.part) as usize
 }
 
 /// From nothing to all there is room for; most often much.
-fn part() -> impl Strategy<Value = f64> {
-    prop_oneof![3 => 0.9..1.0, 2 => 0.01..0.9, 1 => 0.0001..0.01]
+fn fill() -> impl Strategy<Value = Fill> {
+    let part = prop_oneof![3 => 0.9..1.0, 2 => 0.01..0.9, 1 => 0.0001..0.01];
+    (part, any::<bool>()).prop_map(|(part, taken)| Fill { part, taken })
 }
 
 /// Workloads of as many pods as a number says.
@@ -64,12 +73,15 @@ fn crowds() -> impl Strategy<Value = Manifest> {
             json!({"replicas": i32::MAX, "serviceName": "s", "ordinals": {"start": 2_000_000_000}}),
         ),
     ]);
-    let of_apps = workload.prop_map(|(plural, mut spec)| {
+    let large = prop::sample::select(vec![0, 0, 100_000, 1_300_000]);
+    let of_apps = (workload, large).prop_map(|((plural, mut spec), large)| {
         spec["selector"] = json!({"matchLabels": {"app": "a"}});
-        spec["template"] = json!({"metadata": {"labels": {"app": "a"}}, "spec": pod_spec()});
+        let mut pod = pod_spec();
+        pod["containers"][0]["args"] = json!(["x".repeat(large)]);
+        spec["template"] = json!({"metadata": {"labels": {"app": "a"}}, "spec": pod});
         let object = json!({"metadata": {"generateName": "m-"}, "spec": spec});
         manifest(
-            format!("{plural} {}", i32::MAX),
+            format!("{plural} {} of {large}", i32::MAX),
             &format!("/apis/apps/v1/namespaces/default/{plural}"),
             &object,
         )
@@ -96,6 +108,9 @@ fn parts() -> impl Strategy<Value = Manifest> {
         ("initContainers", "{}"),
         ("volumes", "{}"),
         ("volumes", r#"{"name":"v","emptyDir":{}}"#),
+        ("tolerations", r#"{"operator":"Exists"}"#),
+        ("hostAliases", r#"{"ip":"1.2.3.4"}"#),
+        ("imagePullSecrets", r#"{"name":"a"}"#),
         ("tolerations", "{}"),
         ("topologySpreadConstraints", "{}"),
         ("hostAliases", "{}"),
@@ -104,8 +119,8 @@ fn parts() -> impl Strategy<Value = Manifest> {
         ("schedulingGates", r#"{"name":"g"}"#),
         ("readinessGates", "{}"),
     ]);
-    (place, part()).prop_map(|((field, item), part)| {
-        let count = items(item, part);
+    (place, fill()).prop_map(|((field, item), fill)| {
+        let count = items(item, fill);
         let mut spec = pod_spec();
         spec[field] = serde_json::from_str(&format!("[{}]", vec![item; count].join(","))).unwrap();
         let object = json!({"metadata": {"generateName": "m-"}, "spec": spec});
@@ -125,8 +140,8 @@ fn fields() -> impl Strategy<Value = Manifest> {
         ("envFrom", "{}"),
         ("volumeDevices", "{}"),
     ]);
-    (place, part()).prop_map(|((field, item), part)| {
-        let count = items(item, part);
+    (place, fill()).prop_map(|((field, item), fill)| {
+        let count = items(item, fill);
         let mut spec = pod_spec();
         spec["containers"][0][field] =
             serde_json::from_str(&format!("[{}]", vec![item; count].join(","))).unwrap();
@@ -157,11 +172,11 @@ fn expansions() -> impl Strategy<Value = Manifest> {
 /// Metadata and plain objects of very many keys, or of one that is long.
 fn keys() -> impl Strategy<Value = Manifest> {
     let place = prop::sample::select(vec!["labels", "annotations", "data"]);
-    (place, part(), any::<bool>()).prop_map(|(field, part, long)| {
+    (place, fill(), any::<bool>()).prop_map(|(field, fill, long)| {
         let map: Value = if long {
-            json!({"k": "x".repeat(items("", part))})
+            json!({"k": "x".repeat(items("", fill))})
         } else {
-            let count = items("\"k0000000\":\"v\"", part);
+            let count = items("\"k0000000\":\"v\"", fill);
             (0..count).map(|n| (format!("k{n:07}"), json!("v"))).collect::<serde_json::Map<_, _>>().into()
         };
         let object = if field == "data" {
@@ -188,8 +203,8 @@ fn lists() -> impl Strategy<Value = Manifest> {
         ("/apis/batch/v1/namespaces/default/jobs", "/spec/podFailurePolicy/rules", "{}"),
         ("/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", "/spec/metrics", "{}"),
     ]);
-    (place, part()).prop_map(|((path, pointer, item), part)| {
-        let count = items(item, part);
+    (place, fill()).prop_map(|((path, pointer, item), fill)| {
+        let count = items(item, fill);
         let mut object: Value = serde_json::from_str(&format!("[{}]", vec![item; count].join(","))).unwrap();
         for key in pointer.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
             object = json!({key: object});
@@ -202,9 +217,9 @@ fn lists() -> impl Strategy<Value = Manifest> {
 /// Values within values within values, in a field that is known and in one that is not.
 fn depths() -> impl Strategy<Value = Manifest> {
     let field = prop::sample::select(vec!["data", "unknown", "spec"]);
-    (field, part(), any::<bool>()).prop_map(|(field, part, lists)| {
+    (field, fill(), any::<bool>()).prop_map(|(field, fill, lists)| {
         let (open, close) = if lists { ("[", "]") } else { (r#"{"a":"#, "}") };
-        let depth = items(&format!("{open}{close}"), part);
+        let depth = items(&format!("{open}{close}"), fill);
         let deep = format!("{}0{}", open.repeat(depth), close.repeat(depth));
         let text = format!(r#"{{"metadata":{{"generateName":"m-"}},"{field}":{deep}}}"#);
         Manifest {

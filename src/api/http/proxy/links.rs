@@ -1,17 +1,15 @@
 //! Links in the pages of a proxied server, rewritten as they pass so that they lead back through the proxy.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use axum::body::Body as AnyBody;
-use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use hyper::body::{Body, Frame};
 use lol_html::send::{Element, HtmlRewriter, Settings};
 use lol_html::{MemorySettings, element};
 use parking_lot::Mutex;
+
+use crate::api::http::transformed::{Transform, Transformed};
 
 /// A tag longer than this ends the page: links of megabytes are no links.
 const MAX_MEMORY: usize = 4 << 20;
@@ -49,21 +47,22 @@ pub(super) fn has_links(headers: &HeaderMap) -> bool {
 
 type Sink = Box<dyn FnMut(&[u8]) + Send>;
 
-/// A page with its links rewritten.
-pub(super) struct Page {
-    inner: AnyBody,
-    /// None once the page has ended.
-    rewriter: Option<HtmlRewriter<'static, Sink>>,
-    done: Arc<Mutex<Vec<u8>>>,
+/// Rewrites the links of a page as it passes.
+pub(super) struct Links {
+    rewriter: HtmlRewriter<'static, Sink>,
+    made: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Page {
+impl Links {
     /// The page whose links `rewrite` turns into others; none leaves a link as it is.
-    pub(super) fn new(inner: AnyBody, rewrite: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
-        let done = Arc::new(Mutex::new(Vec::new()));
+    pub(super) fn rewritten(
+        page: AnyBody,
+        rewrite: impl Fn(&str) -> Option<String> + Send + 'static,
+    ) -> Transformed<Self> {
+        let made = Arc::new(Mutex::new(Vec::new()));
         let sink: Sink = {
-            let done = done.clone();
-            Box::new(move |bytes| done.lock().extend_from_slice(bytes))
+            let made = made.clone();
+            Box::new(move |bytes| made.lock().extend_from_slice(bytes))
         };
         let settings = Settings::new_send()
             .with_strict(false)
@@ -76,42 +75,28 @@ impl Page {
                 }
                 Ok(())
             }));
-        Self { inner, rewriter: Some(HtmlRewriter::new(settings, sink)), done }
+        Transformed::new(page, Self { rewriter: HtmlRewriter::new(settings, sink), made })
     }
 }
 
-impl Body for Page {
-    type Data = Bytes;
-    type Error = axum::Error;
+impl Transform for Links {
+    fn write(&mut self, data: &[u8]) -> Result<(), axum::Error> {
+        self.rewriter.write(data).map_err(axum::Error::new)
+    }
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = &mut *self;
-        loop {
-            let Some(rewriter) = &mut this.rewriter else { return Poll::Ready(None) };
-            let frame = ready!(Pin::new(&mut this.inner).poll_frame(cx));
-            let ends = frame.is_none();
-            let written = match frame {
-                Some(Ok(frame)) => rewriter.write(&frame.into_data().unwrap_or_default()),
-                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                None => this.rewriter.take().map_or(Ok(()), HtmlRewriter::end),
-            };
-            if let Err(error) = written {
-                this.rewriter = None;
-                return Poll::Ready(Some(Err(axum::Error::new(error))));
-            }
-            let done = std::mem::take(&mut *this.done.lock());
-            if !done.is_empty() || ends {
-                return Poll::Ready(Some(Ok(Frame::data(done.into()))));
-            }
-        }
+    fn made(&mut self) -> Vec<u8> {
+        std::mem::take(&mut *self.made.lock())
+    }
+
+    fn end(self) -> Result<Vec<u8>, axum::Error> {
+        self.rewriter.end().map_err(axum::Error::new)?;
+        Ok(std::mem::take(&mut *self.made.lock()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use http_body_util::BodyExt;
 
     use super::*;
@@ -126,7 +111,7 @@ mod tests {
         for size in [1, 7, 1000] {
             let pieces: Vec<_> = page.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
             let pieces = futures::stream::iter(pieces.into_iter().map(Ok::<_, std::convert::Infallible>));
-            let page = Page::new(AnyBody::from_stream(pieces), rewrite);
+            let page = Links::rewritten(AnyBody::from_stream(pieces), rewrite);
             let text = page.collect().await.unwrap().to_bytes();
             let text = String::from_utf8(text.to_vec()).unwrap();
             assert!(text.contains("<a class=x href=\"/p/proxy/x?a=1&amp;b\">y</a>"), "{text}");

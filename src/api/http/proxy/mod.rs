@@ -196,7 +196,7 @@ fn homeward(mut response: Response, prefix: &str, place: &Place) -> Response {
     }
     response.headers_mut().remove(CONTENT_LENGTH);
     let (prefix, place) = (prefix.to_string(), *place);
-    response.map(|body| Body::new(links::Page::new(body, move |link| below(link, &prefix, &place))))
+    response.map(|body| Body::new(links::Links::rewritten(body, move |link| below(link, &prefix, &place))))
 }
 
 /// Where a pod's own path is found from outside; none when a location is not the pod's own.

@@ -1,0 +1,64 @@
+//! A body whose bytes are changed as they pass: compressed, rewritten.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body as AnyBody;
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+
+/// What changes the bytes.
+pub(super) trait Transform: Unpin {
+    /// Takes what came.
+    fn write(&mut self, data: &[u8]) -> Result<(), axum::Error>;
+
+    /// What has been made of it so far and was not fetched yet.
+    fn made(&mut self) -> Vec<u8>;
+
+    /// No more comes: the rest.
+    fn end(self) -> Result<Vec<u8>, axum::Error>;
+}
+
+/// A body that is changed as it is read.
+pub(super) struct Transformed<T> {
+    inner: AnyBody,
+    /// None once the end was handed on.
+    transform: Option<T>,
+}
+
+impl<T> Transformed<T> {
+    pub(super) fn new(inner: AnyBody, transform: T) -> Self {
+        Self { inner, transform: Some(transform) }
+    }
+}
+
+impl<T: Transform> Body for Transformed<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        loop {
+            let Some(transform) = &mut this.transform else { return Poll::Ready(None) };
+            let data = match ready!(Pin::new(&mut this.inner).poll_frame(cx)) {
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => {
+                    let rest = this.transform.take().map(T::end).transpose()?.unwrap_or_default();
+                    return Poll::Ready(Some(Ok(Frame::data(rest.into()))));
+                }
+            };
+            if let Err(error) = transform.write(&data) {
+                this.transform = None;
+                return Poll::Ready(Some(Err(error)));
+            }
+            let made = transform.made();
+            if !made.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(made.into()))));
+            }
+        }
+    }
+}
