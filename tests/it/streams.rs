@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::instance::{Guarded, Home, Instance};
@@ -35,7 +36,7 @@ metadata: {name: box}
 spec:
   terminationGracePeriodSeconds: 1
   containers:
-  - {name: box, image: busybox, command: [sh, -c, 'sleep 100000']}
+  - {name: box, image: busybox, command: [sh, -c, 'echo one; echo two; sleep 100000']}
 ";
 
 /// Both ways in which one kubectl speaks: as before 1.30, and as since.
@@ -109,6 +110,8 @@ async fn streams_lose_nothing_in_either_protocol_api_3() {
     }
     channels(&instance).await;
     proxy(&instance);
+    node_proxy(&instance);
+    log_over_web_socket(&instance);
     instance.stop();
 }
 
@@ -203,4 +206,68 @@ fn proxy(instance: &Instance) {
         let told = String::from_utf8_lossy(&get(path).stderr).into_owned();
         assert!(told.contains(expected), "{path}: {told}");
     }
+}
+
+/// API-FOUND 26: what monitoring reads of kubelets.
+fn node_proxy(instance: &Instance) {
+    let get = |path: &str| instance.kubectl_output(&["get", "--raw", &format!("/api/v1/nodes/{path}")]);
+    let json = |path: &str| -> Value { serde_json::from_slice(&get(path).stdout).unwrap() };
+    assert_eq!(get("node-1/proxy/healthz").stdout, b"ok");
+    let all: usize = (1..=3)
+        .map(|n| json(&format!("https:node-{n}:10250/proxy/pods")))
+        .map(|list| {
+            assert_eq!(list["kind"], "PodList");
+            list["items"].as_array().unwrap().len()
+        })
+        .sum();
+    assert_eq!(all, 2, "every pod is on one node");
+    assert_eq!(json("node-1/proxy/stats/summary")["node"]["nodeName"], "node-1");
+    for (path, expected) in [
+        ("node-9/proxy/healthz", "nodes \"node-9\" not found"),
+        ("node-1/proxy/nothing", "the server could not find the requested resource"),
+        ("a:b:c:d/proxy/pods", "invalid node request \"a:b:c:d\""),
+    ] {
+        let told = get(path);
+        let told = format!("{}{}", String::from_utf8_lossy(&told.stderr), String::from_utf8_lossy(&told.stdout));
+        assert!(!get(path).status.success() && told.contains(expected), "{path}: {told}");
+    }
+}
+
+/// CONFORMANCE-FOUND, API-3: a log over WebSocket, as browsers read it: an empty message, the text, and an end.
+fn log_over_web_socket(instance: &Instance) {
+    let mut proxy = Guarded::spawn(&mut kubectl(instance, "true", &["proxy", "--port=0"]));
+    let mut line = String::new();
+    BufReader::new(proxy.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("Starting to serve on ").unwrap_or_else(|| panic!("{line:?}"));
+    for (protocol, expected) in [("binary.k8s.io", "one\ntwo\n"), ("base64.binary.k8s.io", "b25lCnR3bwo=")] {
+        let mut stream = BufReader::new(TcpStream::connect(address).unwrap());
+        write!(
+            stream.get_mut(),
+            "GET /api/v1/namespaces/default/pods/box/log HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
+             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Sec-WebSocket-Protocol: {protocol}\r\n\r\n"
+        )
+        .unwrap();
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(stream.read_line(&mut head).unwrap(), 0, "{head}");
+        }
+        assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+        assert!(head.to_ascii_lowercase().contains(&format!("sec-websocket-protocol: {protocol}")), "{head}");
+        let messages: Vec<_> = std::iter::from_fn(|| Some(message(&mut stream)))
+            .take_while(|(kind, _)| *kind != 8)
+            .map(|(_, text)| String::from_utf8(text).unwrap())
+            .collect();
+        assert_eq!((messages[0].as_str(), messages.concat().as_str()), ("", expected), "{protocol}");
+    }
+}
+
+/// The next short message of a WebSocket's server: what kind it is (RFC 6455, 5.2) and its content.
+fn message(stream: &mut impl Read) -> (u8, Vec<u8>) {
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).unwrap();
+    assert!(head[0] & 0x80 != 0 && head[1] < 126, "a short message in one frame: {head:?}");
+    let mut content = vec![0; usize::from(head[1])];
+    stream.read_exact(&mut content).unwrap();
+    (head[0] & 0x0f, content)
 }
