@@ -116,6 +116,21 @@ fn closing_the_terminal_ends_everything_cli_5() {
     wait_for("every process to end", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
 }
 
+/// CONSOLE-FOUND 26: what was printed to a terminal that is gone became a panic in the log.
+#[test]
+fn a_terminal_that_is_gone_is_no_panic_cli_5() {
+    let home = Home::new();
+    let (binary, data_dir) = (env!("CARGO_BIN_EXE_podium"), home.data_dir());
+    let command = format!("{binary} --listen 127.0.0.1:0 --nodes 1 --data-dir {}", data_dir.display());
+    let mut terminal = Terminal::run(&command);
+    terminal.shows("1 node");
+    terminal.close();
+    wait_for("every process to end", || (processes_with(data_dir.to_str().unwrap()) == 0).then_some(()));
+    let logs = std::fs::read_dir(data_dir.join("logs")).unwrap().flatten();
+    let told: String = logs.map(|log| std::fs::read_to_string(log.path()).unwrap()).collect();
+    assert!(told.contains("INFO") && !told.contains("panicked"), "{told}");
+}
+
 #[test]
 fn without_a_terminal_it_says_what_to_do_con_1() {
     let output = Command::new(env!("CARGO_BIN_EXE_podium")).arg("--ephemeral").output().unwrap();
