@@ -138,6 +138,9 @@ timings! {
     http_header = Seconds::new(32);
     /// A connection to the API without a request under way is closed after this long.
     http_idle = Seconds::new(90);
+    /// A session (exec, attach, port-forward, a log) on which nothing passes is closed after this long, as the kubelet's
+    /// `streamingConnectionIdleTimeout` says. kubectl's WebSockets are never idle: it sends pings.
+    stream_idle = Seconds::new(14_400);
     /// A request's body must have come, and a client must take the next piece of an answer, within this time.
     http_request = Seconds::new(60);
 }

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::Server;
-use super::connection::{Protocol, serve_connection};
+use super::connection::{Protocol, serve_counted};
 use crate::base::task::Tasks;
 
 /// Certificates could not be made or read.
@@ -113,14 +113,12 @@ pub fn serve_tls(server: Server, listener: TcpListener, config: Arc<rustls::Serv
             prepare(&stream);
             let (acceptor, server) = (acceptor.clone(), server.clone());
             connections.spawn("api-connection", async move {
-                // Counted until it ends.
-                let _permit = permit;
                 if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
                     let protocol = match stream.get_ref().1.alpn_protocol() {
                         Some(b"h2") => Protocol::Http2,
                         _ => Protocol::Http1,
                     };
-                    serve_connection(server, TokioIo::new(stream), protocol).await;
+                    serve_counted(server, TokioIo::new(stream), protocol, Some(permit)).await;
                 }
             });
         }

@@ -6,6 +6,7 @@
 //! Architecture Invariant: nothing here knows what is asked.
 
 mod answers;
+mod idle;
 mod incoming;
 mod load;
 mod outgoing;
@@ -20,11 +21,13 @@ use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, HeaderValue, Request, Version};
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::Server;
 pub(super) use answers::Taken;
 use answers::{Answers, Overdue, Patience};
+use idle::Idle;
 use incoming::{Incoming, MAX_DRAINED};
 pub use load::Limits;
 pub(super) use load::Load;
@@ -49,12 +52,25 @@ pub enum Protocol {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyDeadline(pub(super) Instant);
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends, or is a session's.
 pub async fn serve_connection<I>(server: Server, io: I, protocol: Protocol)
 where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
+    serve_counted(server, io, protocol, None).await;
+}
+
+/// Serves one connection, which is counted until it is closed.
+pub(super) async fn serve_counted<I>(
+    server: Server,
+    io: I,
+    protocol: Protocol,
+    counted: Option<OwnedSemaphorePermit>,
+) where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
     let timings = server.api().timings();
+    let io = Idle::new(io, timings.stream_idle.0, counted);
     let patience = Patience {
         header: timings.http_header.0,
         idle: timings.http_idle.0,
