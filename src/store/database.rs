@@ -12,6 +12,9 @@ use crate::object::{Key, Kind, Object, Revision};
 const MEMTABLE: u64 = 16 * 1024 * 1024;
 /// What the database caches of its files: they are read at the start only.
 const CACHE: u64 = 1024 * 1024;
+/// When journals have so many bytes, what the oldest holds is sorted into files, and it goes: they are copied and read
+/// at each start. The least that the database takes.
+const JOURNALS: u64 = 64 * 1024 * 1024;
 /// Where the revision of the last durable write is kept.
 const REVISION_KEY: &str = "revision";
 
@@ -62,7 +65,7 @@ impl Database {
     }
 
     fn try_open(directory: &Path) -> fjall::Result<Self> {
-        let database = fjall::Database::builder(directory).cache_size(CACHE).open()?;
+        let database = fjall::Database::builder(directory).cache_size(CACHE).max_journaling_size(JOURNALS).open()?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE);
         let (objects, meta) = (database.keyspace("objects", options)?, database.keyspace("meta", options)?);
         Ok(Self { fjall: database, objects, meta })

@@ -25,7 +25,7 @@ const TEXT_FACTOR: usize = 3;
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { changes: 16_384, bytes: 64 * 1024 * 1024, memory: 128 * 1024 * 1024 }
+        Self { changes: 16_384, bytes: 64 * 1024 * 1024, memory: 96 * 1024 * 1024 }
     }
 }
 
