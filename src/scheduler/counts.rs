@@ -37,7 +37,7 @@ impl Counts {
 
     /// Sees to it that what a pod asks for is counted.
     pub(super) fn prepare(&mut self, pod: &PodInfo, nodes: &mut [NodeInfo]) {
-        let mut grown = false;
+        let (mut grown, before) = (false, self.tallies.turn());
         for key in pod.tallies() {
             if !self.tallies.touch(key) {
                 grown = true;
@@ -46,7 +46,8 @@ impl Counts {
             }
         }
         if grown {
-            let dropped = self.tallies.shrink();
+            // A pod may ask for more than are kept; what it asks for stays for its own cycle.
+            let dropped = self.tallies.shrink(before);
             self.release(dropped);
         }
     }

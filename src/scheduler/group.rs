@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Toleration;
 
@@ -89,7 +91,7 @@ impl PodGroup {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeGroup {
     /// Labels that a node must have, all of them.
-    pub keys: Vec<String>,
+    pub keys: Arc<[String]>,
     /// What a pod requires of its node.
     pub required: RequiredNodes,
     /// Taints that these do not tolerate exclude a node; none = taints do not matter.
@@ -105,23 +107,71 @@ impl NodeGroup {
     }
 }
 
+impl Hash for NodeGroup {
+    // Tolerations have no hash; equality tells them apart.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.keys, &self.required).hash(state);
+    }
+}
+
+/// A group that many keys of one pod share: a pod with thousands of terms has it once, and its hash is made once.
+#[derive(Debug)]
+pub struct Common<T>(Arc<(u64, T)>);
+
+impl<T: Hash> Common<T> {
+    /// Makes its hash.
+    pub fn new(group: T) -> Self {
+        let mut hasher = DefaultHasher::new();
+        group.hash(&mut hasher);
+        Self(Arc::new((hasher.finish(), group)))
+    }
+}
+
+impl<T> Clone for Common<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Deref for Common<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0.1
+    }
+}
+
+impl<T: PartialEq> PartialEq for Common<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl<T: PartialEq> Eq for Common<T> {}
+
+impl<T> Hash for Common<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.0);
+    }
+}
+
 /// What a tally counts: pods, by the domains of a topology, on some nodes.
 #[derive(Debug)]
 pub struct TallyKey {
     /// The pods.
-    pub pods: PodGroup,
+    pub pods: Common<PodGroup>,
     /// The node label whose values are the domains, or [`super::topology::BY_NODE`].
     pub topology: String,
     /// The nodes.
-    pub nodes: NodeGroup,
+    pub nodes: Common<NodeGroup>,
     hash: u64,
 }
 
 impl TallyKey {
     /// A key; its hash is made once, since it is looked up in every cycle.
-    pub fn new(pods: PodGroup, topology: &str, nodes: NodeGroup) -> Self {
+    pub fn new(pods: Common<PodGroup>, topology: &str, nodes: Common<NodeGroup>) -> Self {
         let mut hasher = DefaultHasher::new();
-        (&pods, topology, &nodes.keys, &nodes.required).hash(&mut hasher);
+        (&pods, topology, &nodes).hash(&mut hasher);
         Self { pods, topology: topology.into(), nodes, hash: hasher.finish() }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, PodAffinityTerm, WeightedPodAffinityTerm};
 
-use super::group::{NamespaceSet, NodeGroup, PodGroup, PodTerm, TallyKey};
+use super::group::{Common, NamespaceSet, NodeGroup, PodGroup, PodTerm, TallyKey};
 use crate::object::selector::{Operator, Requirement, Selector};
 
 /// What a pod asks of the pods that are there.
@@ -50,13 +50,14 @@ impl PodAffinity {
     pub fn of(pod: &Pod) -> Self {
         let Some(terms) = Terms::of(pod) else { return Self::default() };
         let required_terms: Vec<PodTerm> = terms.required.iter().map(|term| pod_term(term, pod)).collect();
-        let all = PodGroup { terms: required_terms.clone(), terminating: true };
+        let all = Common::new(PodGroup { terms: required_terms.clone(), terminating: true });
+        let any_node = Common::new(NodeGroup::default());
         let single = |term: &PodAffinityTerm| {
-            let group = PodGroup { terms: vec![pod_term(term, pod)], terminating: true };
-            Arc::new(TallyKey::new(group, &term.topology_key, NodeGroup::default()))
+            let group = Common::new(PodGroup { terms: vec![pod_term(term, pod)], terminating: true });
+            Arc::new(TallyKey::new(group, &term.topology_key, any_node.clone()))
         };
         let tally_all = |term: &&PodAffinityTerm| {
-            Arc::new(TallyKey::new(all.clone(), &term.topology_key, NodeGroup::default()))
+            Arc::new(TallyKey::new(all.clone(), &term.topology_key, any_node.clone()))
         };
         Self {
             required: terms.required.iter().map(tally_all).collect(),

@@ -1,10 +1,11 @@
 //! Topology spread constraints as a pod carries them, read once.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Pod, TopologySpreadConstraint};
 
-use super::group::{NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm, TallyKey};
+use super::group::{Common, NamespaceSet, Namespaces, NodeGroup, PodGroup, PodTerm, TallyKey};
 use super::pod_info::PodInfo;
 use super::topology::BY_NODE;
 use crate::object::node_selector::RequiredNodes;
@@ -27,7 +28,7 @@ pub struct Spread {
     /// Whether the pod itself is one of those that count.
     pub counts_itself: bool,
     /// The labels without which a node is neither target nor domain.
-    pub keys: Vec<String>,
+    pub keys: Arc<[String]>,
     /// The pods that count, by domain.
     pub tally: Arc<TallyKey>,
 }
@@ -65,11 +66,11 @@ impl Spread {
             keys.dedup();
             if missing == MissingKeys::Ignore && !of_required { Vec::new() } else { keys }
         };
-        let (required_keys, wished_keys) = (keys(true), keys(false));
+        let (mut required_nodes, mut wished_nodes) = (Included::new(keys(true)), Included::new(keys(false)));
         let read = |(constraint, selector): (&TopologySpreadConstraint, &Selector)| {
             let is_required = required(constraint);
-            let keys = if is_required { &required_keys } else { &wished_keys };
-            Self::new(constraint, selector, pod, is_required, keys)
+            let nodes = if is_required { &mut required_nodes } else { &mut wished_nodes };
+            Self::new(constraint, selector, pod, is_required, nodes)
         };
         constraints.iter().zip(selectors).map(read).collect()
     }
@@ -79,22 +80,22 @@ impl Spread {
         selector: &Selector,
         pod: &Pod,
         required: bool,
-        keys: &[String],
+        included: &mut Included,
     ) -> Self {
         let namespaces = NamespaceSet::only(pod.metadata.namespace.as_deref().unwrap_or_default());
         let counted = PodTerm { namespaces, selector: selector.clone() };
-        let pods = PodGroup { terms: vec![counted], terminating: false };
+        let pods = Common::new(PodGroup { terms: vec![counted], terminating: false });
         // Wishes for single nodes count each node by itself, whatever it is labelled.
         let by_node = !required && constraint.topology_key == HOSTNAME;
         let topology = if by_node { BY_NODE } else { &constraint.topology_key };
-        let nodes = if by_node { NodeGroup::default() } else { included(constraint, pod, keys) };
+        let nodes = if by_node { Common::new(NodeGroup::default()) } else { included.nodes(constraint, pod) };
         Self {
             topology_key: constraint.topology_key.clone(),
             max_skew: i64::from(constraint.max_skew),
             min_domains: i64::from(constraint.min_domains.unwrap_or(1)),
             required,
             counts_itself: selector.matches(pod.metadata.labels.as_ref()),
-            keys: keys.to_vec(),
+            keys: included.keys.clone(),
             tally: Arc::new(TallyKey::new(pods, topology, nodes)),
         }
     }
@@ -114,20 +115,34 @@ pub enum MissingKeys {
     Ignore,
 }
 
-/// The nodes that count for a constraint of a pod.
-fn included(constraint: &TopologySpreadConstraint, pod: &Pod, keys: &[String]) -> NodeGroup {
-    let honors = |policy: &Option<String>, default| policy.as_deref().map_or(default, |p| p == "Honor");
-    let spec = pod.spec.as_ref();
-    let required = || spec.map(RequiredNodes::of).unwrap_or_default();
-    let tolerations = || spec.and_then(|s| s.tolerations.clone()).unwrap_or_default();
-    NodeGroup {
-        keys: keys.to_vec(),
-        required: if honors(&constraint.node_affinity_policy, true) {
-            required()
-        } else {
-            RequiredNodes::default()
-        },
-        tolerations: honors(&constraint.node_taints_policy, false).then(tolerations),
+/// The nodes that count for the constraints of a pod, which share them: a pod may have thousands.
+struct Included {
+    keys: Arc<[String]>,
+    /// By whether the pod's affinity and its tolerations matter.
+    nodes: HashMap<(bool, bool), Common<NodeGroup>>,
+}
+
+impl Included {
+    fn new(keys: Vec<String>) -> Self {
+        Self { keys: keys.into(), nodes: HashMap::new() }
+    }
+
+    fn nodes(&mut self, constraint: &TopologySpreadConstraint, pod: &Pod) -> Common<NodeGroup> {
+        let honors = |policy: &Option<String>, default| policy.as_deref().map_or(default, |p| p == "Honor");
+        let affinity = honors(&constraint.node_affinity_policy, true);
+        let taints = honors(&constraint.node_taints_policy, false);
+        let spec = pod.spec.as_ref();
+        let required = || spec.map(RequiredNodes::of).unwrap_or_default();
+        let tolerations = || spec.and_then(|s| s.tolerations.clone()).unwrap_or_default();
+        let keys = &self.keys;
+        let made = || {
+            Common::new(NodeGroup {
+                keys: keys.clone(),
+                required: if affinity { required() } else { RequiredNodes::default() },
+                tolerations: taints.then(tolerations),
+            })
+        };
+        self.nodes.entry((affinity, taints)).or_insert_with(made).clone()
     }
 }
 

@@ -275,15 +275,21 @@ impl Tallies {
         topologies
     }
 
-    /// Drops those not used for longest when there are too many; answers their topologies.
-    pub fn shrink(&mut self) -> Vec<TopologyId> {
+    /// Uses of tallies up to now.
+    pub fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// Drops those not used for longest when there are too many, but none used after this turn; answers their
+    /// topologies.
+    pub fn shrink(&mut self, turn: u64) -> Vec<TopologyId> {
         let domains = || self.slots.iter().flatten().map(|tally| tally.domains.len()).sum::<usize>();
         if self.by_key.len() <= TALLIES_KEPT && (self.by_key.len() < 64 || domains() <= DOMAINS_KEPT) {
             return Vec::new();
         }
         let mut used: Vec<u64> = self.slots.iter().flatten().map(|tally| tally.used).collect();
         used.sort_unstable();
-        let since = used[used.len() / 2];
+        let since = used[used.len() / 2].min(turn + 1);
         self.drop_where(|tally| tally.used < since)
     }
 }

@@ -65,7 +65,8 @@ impl Database {
     }
 
     fn try_open(directory: &Path) -> fjall::Result<Self> {
-        let database = fjall::Database::builder(directory).cache_size(CACHE).max_journaling_size(JOURNALS).open()?;
+        let database =
+            fjall::Database::builder(directory).cache_size(CACHE).max_journaling_size(JOURNALS).open()?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE);
         let (objects, meta) = (database.keyspace("objects", options)?, database.keyspace("meta", options)?);
         Ok(Self { fjall: database, objects, meta })

@@ -228,7 +228,8 @@ fn node_proxy(instance: &Instance) {
         ("a:b:c:d/proxy/pods", "invalid node request \"a:b:c:d\""),
     ] {
         let told = get(path);
-        let told = format!("{}{}", String::from_utf8_lossy(&told.stderr), String::from_utf8_lossy(&told.stdout));
+        let told =
+            format!("{}{}", String::from_utf8_lossy(&told.stderr), String::from_utf8_lossy(&told.stdout));
         assert!(!get(path).status.success() && told.contains(expected), "{path}: {told}");
     }
 }

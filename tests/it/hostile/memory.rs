@@ -128,6 +128,37 @@ fn parts() -> impl Strategy<Value = Manifest> {
     })
 }
 
+/// Pods that ask very much of where they go: the scheduler compares it with every node and pod.
+fn placements() -> impl Strategy<Value = Manifest> {
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let place = prop::sample::select(vec![
+        (format!("/affinity/podAffinity/{required}"), r#"{"topologyKey":"N","labelSelector":{}}"#),
+        (format!("/affinity/podAntiAffinity/{required}"), r#"{"topologyKey":"N","labelSelector":{}}"#),
+        (
+            format!("/affinity/nodeAffinity/{required}/nodeSelectorTerms"),
+            r#"{"matchExpressions":[{"key":"N","operator":"Exists"}]}"#,
+        ),
+        (
+            "/topologySpreadConstraints".to_string(),
+            r#"{"maxSkew":1,"topologyKey":"N","whenUnsatisfiable":"ScheduleAnyway"}"#,
+        ),
+        ("/tolerations".to_string(), r#"{"key":"N","operator":"Exists"}"#),
+    ]);
+    (place, fill()).prop_map(|((pointer, item), fill)| {
+        let count = items(&item.replace('N', "k000000"), fill);
+        let list: Vec<String> = (0..count).map(|n| item.replace('N', &format!("k{n:06}"))).collect();
+        let mut placed: Value = serde_json::from_str(&format!("[{}]", list.join(","))).unwrap();
+        let (field, rest) = pointer[1..].split_once('/').unwrap_or((&pointer[1..], ""));
+        for key in rest.split('/').filter(|key| !key.is_empty()).rev() {
+            placed = json!({key: placed});
+        }
+        let mut spec = pod_spec();
+        spec[field] = placed;
+        let object = json!({"metadata": {"generateName": "m-"}, "spec": spec});
+        manifest(format!("{count} {pointer} {item}"), "/api/v1/namespaces/default/pods", &object)
+    })
+}
+
 /// Containers of very many parts.
 fn fields() -> impl Strategy<Value = Manifest> {
     let place = prop::sample::select(vec![
@@ -231,7 +262,16 @@ fn depths() -> impl Strategy<Value = Manifest> {
 }
 
 fn any_manifest() -> impl Strategy<Value = Manifest> {
-    prop_oneof![2 => crowds(), 2 => expansions(), 3 => parts(), 3 => fields(), 2 => keys(), 2 => lists(), 1 => depths()]
+    prop_oneof![
+        2 => crowds(),
+        2 => expansions(),
+        3 => parts(),
+        2 => placements(),
+        3 => fields(),
+        2 => keys(),
+        2 => lists(),
+        1 => depths(),
+    ]
 }
 
 /// The most memory that a process ever had, in bytes, without the pages of its program, of which a build for tests has

@@ -190,7 +190,11 @@ async fn event(client: Client, n: u64) -> Result<()> {
             "namespace": "default"}});
     api.create(&PostParams::default(), &serde_json::from_value(new)?).await?;
     if let Some(eldest) = n.checked_sub(KEPT) {
-        api.delete(&format!("soak-{eldest}"), &DeleteParams::default()).await?;
+        match api.delete(&format!("soak-{eldest}"), &DeleteParams::default()).await {
+            // It has made room for newer ones.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            outcome => drop(outcome?),
+        }
     }
     Ok(())
 }

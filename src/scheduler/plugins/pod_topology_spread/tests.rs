@@ -143,3 +143,22 @@ fn wishes_are_scored_by_domain_sizes_sch_5() {
     // Nothing anywhere: all nodes are the best.
     assert_eq!(scores(cluster(THREE, &[]), json!([soft("zone")])).1, [100, 100, 100]);
 }
+
+/// SAFE-10: a pod may ask for more counts than the snapshot keeps; the cycle ended in a panic, again and again.
+#[test]
+fn a_pod_of_thousands_of_constraints_and_terms_is_judged_like_any_other_sch_5() {
+    let own: Vec<Value> = (0..3_000).map(|n| constraint(&format!("key{n}"), json!({}))).collect();
+    let wishes = own.iter().map(|one| with(one.clone(), json!({"whenUnsatisfiable": "ScheduleAnyway"})));
+    let terms: Vec<Value> = (0..3_000).map(|n| json!({"topologyKey": format!("key{n}")})).collect();
+    let affinity = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}});
+    let mut cluster = cluster(FOUR, &["node1"]);
+    let wishing: Vec<Value> = wishes.collect();
+    let pod = labelled("new", json!({"topologySpreadConstraints": wishing, "affinity": affinity}));
+    assert_eq!(takers(&mut cluster, &pod).len(), 4, "wishes keep no node away");
+    assert!(pod.tallies().all(|key| cluster.counts().tally(key).total() == 0));
+    let pod = labelled("newer", json!({"topologySpreadConstraints": own}));
+    assert!(takers(&mut cluster, &pod).is_empty(), "no node has the labels");
+    // What only the last pods asked for is forgotten again.
+    let plain = labelled("plain", json!({"topologySpreadConstraints": [constraint("zone", json!({}))]}));
+    assert_eq!(takers(&mut cluster, &plain), ["node3", "node4"]);
+}
