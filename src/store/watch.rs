@@ -334,7 +334,7 @@ mod tests {
             current = store.replace(huge(), current).unwrap().revision();
         }
         let held = store.inner.state.read().history_bytes(Kind::ConfigMap);
-        assert!((32 << 20..=64 << 20).contains(&held), "{held}");
+        assert!((16 << 20..=64 << 20).contains(&held), "{held}");
         assert!(behind.take().is_err(), "what was dropped is gone, not skipped");
         let mut near = store.watch(Kind::ConfigMap, Revision(current.0 - 10), Visibility::Applied);
         assert_eq!(near.take().unwrap().len(), 10);

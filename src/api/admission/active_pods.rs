@@ -18,11 +18,26 @@ const PER_NODE_POD: usize = 2;
 const MOST_UNCOUNTED: usize = 100;
 
 /// How many more pods may be made before they are counted again. Pods become active only by being made, so that the
-/// limit is kept without counting each time; writes that run at once may pass it by their number.
+/// limit is kept without counting each time; writers that count at once may pass it by what they count.
 #[derive(Default)]
 pub(in crate::api) struct Room {
-    // One number, never held while counting others' objects is waited for.
+    // Held for one step of arithmetic; those who count do so without it.
     left: Mutex<usize>,
+}
+
+impl Room {
+    /// Whether one of those that were counted is left.
+    fn take(&self) -> bool {
+        let mut left = self.left.lock();
+        let one = left.checked_sub(1);
+        *left = one.unwrap_or(0);
+        one.is_some()
+    }
+
+    /// So many were counted.
+    fn found(&self, room: usize) {
+        *self.left.lock() = room;
+    }
 }
 
 pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<(), ApiError> {
@@ -35,20 +50,20 @@ pub(super) fn admit(request: &mut Request<'_>, object: &mut Object) -> Result<()
     if api.inner.config.limits.active_pods == Some(0) {
         return Ok(());
     }
-    let mut left = api.inner.pod_room.left.lock();
-    if *left == 0 {
-        *left = room(api).map_err(|(active, limit)| {
-            ApiError::forbidden(
-                Kind::Pod,
-                object.name(),
-                format!(
-                    "the cluster has {active} active pods and takes {limit} (limits.activePods in the config file; \
-                     unless set, {BEYOND_NODES} and twice the pods that its nodes may run)"
-                ),
-            )
-        })?;
+    if api.inner.pod_room.take() {
+        return Ok(());
     }
-    *left -= 1;
+    let room = room(api).map_err(|(active, limit)| {
+        ApiError::forbidden(
+            Kind::Pod,
+            object.name(),
+            format!(
+                "the cluster has {active} active pods and takes {limit} (limits.activePods in the config file; \
+                 unless set, {BEYOND_NODES} and twice the pods that its nodes may run)"
+            ),
+        )
+    })?;
+    api.inner.pod_room.found(room - 1);
     Ok(())
 }
 
