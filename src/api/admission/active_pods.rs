@@ -14,7 +14,8 @@ use crate::object::{Kind, Object};
 const BEYOND_NODES: usize = 1000;
 /// Twice what the nodes could run: as many again may wait for them.
 const PER_NODE_POD: usize = 2;
-/// After so many pods they are counted again at the latest, for the nodes may have become fewer.
+/// Pods are counted again after so many new ones at the latest, or an eighth of the room that there is, for the nodes
+/// may have become fewer. To count means to look at every node.
 const MOST_UNCOUNTED: usize = 100;
 
 /// How many more pods may be made before they are counted again. Pods become active only by being made, so that the
@@ -78,7 +79,7 @@ fn room(api: &Api) -> Result<usize, (usize, usize)> {
     };
     match limit.saturating_sub(active) {
         0 => Err((active, limit)),
-        room => Ok(room.min(MOST_UNCOUNTED)),
+        room => Ok(room.min(MOST_UNCOUNTED.max(room / 8))),
     }
 }
 
