@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_2_words_find_kinds() {
+    fn words_find_kinds_con_2() {
         let catalogue = Catalogue::default();
         for (word, kind) in [
             ("po", "Pod"),

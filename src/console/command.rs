@@ -335,7 +335,7 @@ mod tests {
     use crate::console::keys::Key;
 
     #[test]
-    fn con_3_the_table_is_sound() {
+    fn the_table_is_sound_con_3() {
         let mut names = std::collections::HashSet::new();
         for entry in TABLE {
             assert!(names.insert(entry.name), "two commands are called {}", entry.name);

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_3_keys_are_rebound_strictly() {
+    fn keys_are_rebound_strictly_con_3() {
         let config =
             parse("theme = \"dusk\"\nread_only = true\n[keys]\ndelete = [\"ctrl-x\"]\n").expect("good");
         assert!(config.read_only);

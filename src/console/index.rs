@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn con_1_changes_one_by_one_end_where_a_sort_would(
+        fn changes_one_by_one_end_where_a_sort_would_con_1(
             changes in proptest::collection::vec((0u8..40, prop::option::of(0i64..5)), 0..200),
             down in any::<bool>(),
             filtered in any::<bool>(),

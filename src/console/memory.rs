@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_13_the_last_wish_for_a_theme_wins() {
+    fn the_last_wish_for_a_theme_wins_con_13() {
         let picked = |theme: &str, over: Option<&str>| Memory {
             theme: Some(theme.into()),
             theme_over: over.map(Into::into),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn con_13_it_is_read_as_written_and_a_broken_file_is_no_reason_to_stop() {
+    fn it_is_read_as_written_and_a_broken_file_is_no_reason_to_stop_con_13() {
         let dir = tempfile::tempdir().expect("a directory");
         let inside = dir.path().join("podium");
         assert_eq!(Memory::read(Some(&inside)), Memory::default());

@@ -191,7 +191,7 @@ mod tests {
 
     /// CONSOLE-FOUND 30: neither an error nor a filter in force becomes a part of what is typed next.
     #[test]
-    fn con_3_the_next_command_is_not_appended_to_the_last_one() {
+    fn the_next_command_is_not_appended_to_the_last_one_con_3() {
         let mut prompt = Prompt::new(Ask::Command, "deploy shop");
         prompt.error = Some("no namespace".into());
         press(&mut prompt, ": p o");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn con_3_the_prompt_edits_completes_and_remembers() {
+    fn the_prompt_edits_completes_and_remembers_con_3() {
         for (before, keys, after, reply) in [
             ("", "p o", "po", Reply::Changed),
             ("po", "backspace", "p", Reply::Changed),

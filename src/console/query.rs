@@ -93,7 +93,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn con_3_filters_find_rows() {
+    fn filters_find_rows_con_3() {
         let row = Row {
             uid: Uid::from("1"),
             namespace: Some("shop".into()),

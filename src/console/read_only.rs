@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_3_read_only_lets_looking_pass_and_nothing_else() {
+    fn read_only_lets_looking_pass_and_nothing_else_con_3() {
         for (method, uri, refused) in [
             (Method::GET, "/api/v1/pods?watch=true", false),
             (Method::GET, "/api/v1/namespaces/a/pods/exec", false),

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sec_3_nothing_drives_the_terminal() {
+    fn nothing_drives_the_terminal_sec_3() {
         for (given, shown) in [
             ("plain ünïcode 漢", "plain ünïcode 漢"),
             ("\u{1b}[31mred\u{1b}]0;title\u{7}", "␛[31mred␛]0;title␇"),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn con_4_ages_read_as_kubectl_prints_them() {
+    fn ages_read_as_kubectl_prints_them_con_4() {
         for (seconds, text) in [
             (-5, "0s"),
             (0, "0s"),

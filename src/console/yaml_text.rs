@@ -61,7 +61,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn con_3_colours_never_change_the_text() {
+    fn colours_never_change_the_text_con_3() {
         let theme = Theme::default();
         for line in [
             "metadata:",

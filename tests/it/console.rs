@@ -49,7 +49,7 @@ fn succeed(stage: &mut Stage, jobs: Vec<Job>) {
 }
 
 #[test]
-fn con_2_the_overview_tells_what_moves_and_what_hurts() {
+fn the_overview_tells_what_moves_and_what_hurts_con_2() {
     let mut stage = Stage::new(120, 36);
     shows(&stage.screen(), &["connecting…", "waiting for the first list…"]);
     stage.feed(cluster());
@@ -74,7 +74,7 @@ fn con_2_the_overview_tells_what_moves_and_what_hurts() {
 }
 
 #[test]
-fn con_1_every_screen_fits_a_small_terminal() {
+fn every_screen_fits_a_small_terminal_con_1() {
     let mut stage = Stage::new(80, 24);
     stage.feed(cluster());
     shows(&stage.screen(), &["podium ▸ Overview    3 nodes", "│ ● Running      5 ████▌···· │"]);
@@ -91,7 +91,7 @@ fn con_1_every_screen_fits_a_small_terminal() {
 }
 
 #[test]
-fn con_4_pods_are_told_as_kubectl_tells_them() {
+fn pods_are_told_as_kubectl_tells_them_con_4() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press("p");
@@ -111,7 +111,7 @@ fn con_4_pods_are_told_as_kubectl_tells_them() {
 }
 
 #[test]
-fn con_3_keys_do_what_the_footer_says() {
+fn keys_do_what_the_footer_says_con_3() {
     // Before: the overview. Keys, then what the screen shows.
     for (keys, wanted) in [
         ("p /", vec!["Pods all 10", " /   regex"]),
@@ -158,7 +158,7 @@ fn con_3_keys_do_what_the_footer_says() {
 }
 
 #[test]
-fn con_6_changes_ask_act_and_are_remembered() {
+fn changes_ask_act_and_are_remembered_con_6() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press("d j j s");
@@ -185,7 +185,7 @@ fn con_6_changes_ask_act_and_are_remembered() {
 }
 
 #[test]
-fn con_6_marked_sets_keep_each_their_own_count() {
+fn marked_sets_keep_each_their_own_count_con_6() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press("d space space s");
@@ -199,7 +199,7 @@ fn con_6_marked_sets_keep_each_their_own_count() {
 }
 
 #[test]
-fn con_6_deleting_names_what_goes_and_starts_on_cancel() {
+fn deleting_names_what_goes_and_starts_on_cancel_con_6() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press("d j j ctrl-d");
@@ -231,7 +231,7 @@ fn con_6_deleting_names_what_goes_and_starts_on_cancel() {
 }
 
 #[test]
-fn con_6_nodes_and_images() {
+fn nodes_and_images_con_6() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     assert_eq!(acted(&stage.press("n c")), ["kubectl cordon node-1"]);
@@ -244,7 +244,7 @@ fn con_6_nodes_and_images() {
 }
 
 #[test]
-fn con_3_read_only_refuses_every_change() {
+fn read_only_refuses_every_change_con_3() {
     for keys in ["p ctrl-d", "p ctrl-k", "p e", "p s", "d s", "d r", "d ctrl-l", "n c", "n r"] {
         let mut stage = Stage::with(120, 36, Scope::All, true);
         stage.feed(cluster());
@@ -255,7 +255,7 @@ fn con_3_read_only_refuses_every_change() {
 }
 
 #[test]
-fn con_15_errors_show_the_servers_message_whole() {
+fn errors_show_the_servers_message_whole_con_15() {
     let mut stage = Stage::new(80, 24);
     stage.feed(cluster());
     let message =
@@ -273,7 +273,7 @@ fn con_15_errors_show_the_servers_message_whole() {
 }
 
 #[test]
-fn con_1_the_cursor_stays_with_its_object() {
+fn the_cursor_stays_with_its_object_con_1() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press("p j j");
@@ -289,7 +289,7 @@ fn con_1_the_cursor_stays_with_its_object() {
 }
 
 #[test]
-fn con_1_an_idle_console_says_when_it_next_changes() {
+fn an_idle_console_says_when_it_next_changes_con_1() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press("n");
@@ -301,7 +301,7 @@ fn con_1_an_idle_console_says_when_it_next_changes() {
 }
 
 #[test]
-fn sec_3_hostile_names_cannot_drive_the_terminal() {
+fn hostile_names_cannot_drive_the_terminal_sec_3() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     let evil = pod("default", "\u{1b}[2J\u{1b}]0;owned\u{7}", None, Some("node-1"), "Running", 1);
@@ -313,7 +313,7 @@ fn sec_3_hostile_names_cannot_drive_the_terminal() {
 }
 
 #[test]
-fn con_1_ten_thousand_pods_are_one_index() {
+fn ten_thousand_pods_are_one_index_con_1() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     let many = (0..10_000).map(|n| pod("default", &format!("load-{n}"), None, Some("node-1"), "Running", n));

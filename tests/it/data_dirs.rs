@@ -84,7 +84,7 @@ async fn a_start_on_a_damaged_state_says_what_is_lost_until_that_is_accepted() {
 /// RELIABILITY-FOUND 8, SAFE-2: the disk thread's writes are held up by strace. What a client has read before a crash
 /// is there after it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_read_before_kill_9_is_there_after_it() {
+async fn what_was_read_before_kill_9_is_there_after_it_safe_11() {
     let home = Home::new();
     let instance = home.start(&["--nodes", "0"]);
     let tracer = slow_disk(instance.pid());

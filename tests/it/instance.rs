@@ -121,6 +121,7 @@ impl Instance {
         Self::spawn(&mut command, data_dir.join("kubeconfig"))
     }
 
+    /// Waits for the line that says it is ready (CLI-3).
     fn spawn(command: &mut Command, kubeconfig: PathBuf) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = Guarded::spawn(command);

@@ -21,7 +21,7 @@ fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
     ])
 }
 
-fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
+pub(crate) fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

@@ -30,6 +30,7 @@ mod pods;
 mod runtime;
 mod scheduling;
 mod services;
+mod spec;
 mod stopping;
 mod streams;
 mod terminal;

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_3_keys_mean_what_the_place_says_and_can_be_moved() {
+    fn keys_mean_what_the_place_says_and_can_be_moved_con_3() {
         let bindings = Bindings::default();
         let s = Key::parse("s").expect("a key");
         let pods = [Where::Pods, Where::Objects, Where::List, Where::Everywhere];

@@ -88,7 +88,7 @@ mod tests {
 
     /// CONSOLE-FOUND 32: the first press is not the one that kills.
     #[test]
-    fn con_6_grace_gets_shorter_press_by_press() {
+    fn grace_gets_shorter_press_by_press_con_6() {
         let mut options = Options::default();
         let mut told = Vec::new();
         for _ in 0..GRACES.len() {

@@ -278,7 +278,7 @@ mod tests {
 
     /// CONSOLE-FOUND 4: nobody waits half a minute for a server on the same machine.
     #[test]
-    fn con_18_what_is_near_is_tried_again_within_seconds() {
+    fn what_is_near_is_tried_again_within_seconds_con_18() {
         for (origin, near) in [
             ("in process", true),
             ("127.0.0.1:6443", true),

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_18_a_list_opens_no_watch() {
+    fn a_list_opens_no_watch_con_18() {
         for (uri, expected) in [
             ("/api/v1/pods?&watch=true&resourceVersion=7", true),
             ("/api/v1/pods?watch=1", true),

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_4_the_metrics_servers_units_are_read() {
+    fn the_metrics_servers_units_are_read_con_4() {
         let usage = |cpu: &str, memory: &str| {
             used(&HashMap::from([
                 ("cpu".to_owned(), cpu.to_owned()),

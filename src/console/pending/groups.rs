@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn con_9_five_thousand_nodes_are_a_few_rows_that_open() {
+    fn five_thousand_nodes_are_a_few_rows_that_open_con_9() {
         let verdict = verdict((0..5000).map(|n| match n {
             0 => ("lonely".to_owned(), vec!["unschedulable"], 10),
             n if n % 2 == 0 => (format!("n{n}"), vec!["cpu"], 10),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn con_9_a_few_nodes_are_a_row_each() {
+    fn a_few_nodes_are_a_row_each_con_9() {
         let verdict = verdict(["b", "a"].into_iter().map(|name| (name.to_owned(), vec!["cpu"], 1)));
         assert_eq!(shown(&verdict, &groups(&verdict), &BTreeSet::new(), ""), ["a", "b"]);
     }

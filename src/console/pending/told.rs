@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_14_kube_schedulers_messages_are_taken_apart() {
+    fn kube_schedulers_messages_are_taken_apart_con_14() {
         for (message, nodes, against, preemption) in [
             (
                 "0/5 nodes are available: 1 node(s) had untolerated taint {k: v}, 4 Insufficient cpu. preemption: \

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_9_a_verdict_is_read_and_its_scores_add_up() {
+    fn a_verdict_is_read_and_its_scores_add_up_con_9() {
         let Answer::Verdict(verdict) = read(json!({
             "kind": "SchedulingVerdict", "attemptedAt": "2026-05-01T11:59:48Z", "message": "0/1 nodes",
             "advice": [{"node": "a", "changes": ["uncordon it"]}], "filters": ["NodeUnschedulable"],
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn con_14_a_cluster_without_verdicts_is_told_from_a_pod_without_one() {
+    fn a_cluster_without_verdicts_is_told_from_a_pod_without_one_con_14() {
         let status = |code: u16, kind: Option<&str>| {
             let details =
                 kind.map(|kind| json!({"kind": kind, "group": "podium.dev", "name": "default/web"}));

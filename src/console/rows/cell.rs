@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_3_cells_sort_as_people_count() {
+    fn cells_sort_as_people_count_con_3() {
         for (less, more) in [
             (Cell::Text("node-2".into()), Cell::Text("node-10".into())),
             (Cell::Text("a".into()), Cell::Text("B".into())),

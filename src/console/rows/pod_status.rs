@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn con_4_status_is_what_kubectl_prints() {
+    fn status_is_what_kubectl_prints_con_4() {
         let one = json!([{"name": "a"}]);
         check(
             json!({"spec": {"containers": one}, "status": {"phase": "Pending"}}),

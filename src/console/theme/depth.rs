@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_1_the_environment_tells_the_depth() {
+    fn the_environment_tells_the_depth_con_1() {
         for (no_color, colorterm, term, depth) in [
             ("", "truecolor", "xterm-256color", Depth::True),
             ("", "", "xterm-256color", Depth::Indexed),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn con_1_few_colours_keep_the_hue() {
+    fn few_colours_keep_the_hue_con_1() {
         for (rgb, ansi) in [
             ((224, 108, 117), Color::LightRed),
             ((152, 195, 121), Color::Green),

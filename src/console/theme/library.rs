@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn con_13_every_text_of_every_shipped_theme_can_be_read() {
+    fn every_text_of_every_shipped_theme_can_be_read_con_13() {
         let themes = all(None);
         assert!(themes.len() >= 8);
         for (name, theme) in themes {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn con_1_sixteen_colours_can_be_read_and_tell_states_and_cursor() {
+    fn sixteen_colours_can_be_read_and_tell_states_and_cursor_con_1() {
         for (name, theme) in all(None) {
             let theme = theme.expect("a shipped theme parses").in_depth(Depth::Sixteen);
             check_all(&format!("{name} in 16"), theme.clone(), 3.0 / 4.5);

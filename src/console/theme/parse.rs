@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_13_errors_name_file_line_and_nearest_key() {
+    fn errors_name_file_line_and_nearest_key_con_13() {
         for (text, error) in [
             (
                 "\n[frame]\nbordr = \"red\"\n",
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn con_13_styles_read_as_words() {
+    fn styles_read_as_words_con_13() {
         let theme = Theme::parse(
             "my",
             "my.toml",

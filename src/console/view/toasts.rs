@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_15_a_message_is_told_whole() {
+    fn a_message_is_told_whole_con_15() {
         for (text, columns, told) in [
             ("saved", 10, vec!["saved"]),
             ("no room for one", 7, vec!["no room", "for one"]),

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_2_a_bar_is_as_long_as_its_share() {
+    fn a_bar_is_as_long_as_its_share_con_2() {
         for (share, text) in [
             (0.0, "········"),
             (0.001, "▏·······"),

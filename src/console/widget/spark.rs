@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn con_2_small_numbers_are_seen_beside_great_ones() {
+    fn small_numbers_are_seen_beside_great_ones_con_2() {
         for (numbers, drawn) in
             [(vec![], ""), (vec![0, 0], "··"), (vec![1, 2, 4], "▂▄█"), (vec![0, 1, 1_000], "·▁█")]
         {

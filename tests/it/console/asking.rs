@@ -16,7 +16,7 @@ fn shop() -> Stage {
 
 /// CONSOLE-FOUND 3: whatever the name is made of, it lands in the field that asks for it.
 #[test]
-fn con_6_a_name_that_is_asked_for_takes_every_letter() {
+fn a_name_that_is_asked_for_takes_every_letter_con_6() {
     let mut stage = shop();
     stage.press("n ctrl-d");
     let jobs = stage.press("\"nqyc-hl_j\"");
@@ -34,7 +34,7 @@ fn con_6_a_name_that_is_asked_for_takes_every_letter() {
 
 /// CONSOLE-FOUND 3: `nc` at a dialog that `n` closes does not cordon what lies behind it.
 #[test]
-fn con_6_what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it() {
+fn what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind_it_con_6() {
     for (open, script) in [
         ("p ctrl-d", "n d c s"),
         ("n L", "\"a=b\" enter c c r"),
@@ -84,7 +84,7 @@ fn con_6_what_is_typed_in_one_go_with_the_end_of_a_dialog_reaches_nothing_behind
 
 /// CONSOLE-FOUND 2: digits are refused, never dropped.
 #[test]
-fn con_6_a_number_that_is_too_large_is_refused_as_it_was_typed() {
+fn a_number_that_is_too_large_is_refused_as_it_was_typed_con_6() {
     let mut stage = shop();
     stage.press("d \"/web\" enter s");
     stage.press("ctrl-u \"99999999999\"");
@@ -110,7 +110,7 @@ fn con_6_a_number_that_is_too_large_is_refused_as_it_was_typed() {
 
 /// CONSOLE-FOUND 2: more than ten times, or more than the nodes hold, is asked about once more.
 #[test]
-fn con_6_a_count_beyond_reason_is_asked_about_again() {
+fn a_count_beyond_reason_is_asked_about_again_con_6() {
     let mut stage = shop();
     stage.press("d \"/web\" enter s");
     // Only node-1 is ready and open: 4 CPUs, less what others ask for there, in quarters.
@@ -140,7 +140,7 @@ fn con_6_a_count_beyond_reason_is_asked_about_again() {
 
 /// HOUSE 3: two marked workloads of one name have each their own field.
 #[test]
-fn con_6_workloads_of_one_name_in_two_namespaces_are_scaled_apart() {
+fn workloads_of_one_name_in_two_namespaces_are_scaled_apart_con_6() {
     let mut stage = shop();
     let web = |namespace: &str, count: i32| -> Value {
         let mut web = deployment("web", count, count, count, count);
@@ -160,7 +160,7 @@ fn con_6_workloads_of_one_name_in_two_namespaces_are_scaled_apart() {
 
 /// HOUSE 3: one restart, wherever it is asked for.
 #[test]
-fn con_5_a_paused_deployment_is_restarted_from_nowhere_and_all_restarts_write_one_stamp() {
+fn a_paused_deployment_is_restarted_from_nowhere_and_all_restarts_write_one_stamp_con_5() {
     let mut stage = shop();
     let mut paused = deployment("web", 4, 4, 4, 4);
     paused["spec"]["paused"] = json!(true);

@@ -48,7 +48,7 @@ fn starts(jobs: &[Job]) -> usize {
 }
 
 #[test]
-fn con_11_only_what_can_be_changed_is_typed_in() {
+fn only_what_can_be_changed_is_typed_in_con_11() {
     let mut stage = editor();
     let screen = stage.screen();
     shows(&screen, &["Deployment default/web edit unchanged", "  replicas: 3", "<ctrl-s>save"]);
@@ -59,7 +59,7 @@ fn con_11_only_what_can_be_changed_is_typed_in() {
 }
 
 #[test]
-fn con_11_each_pause_asks_the_server_and_its_complaints_stand_at_their_lines() {
+fn each_pause_asks_the_server_and_its_complaints_stand_at_their_lines_con_11() {
     let mut stage = editor();
     assert_eq!(starts(&five(&mut stage)), 2, "each change asks anew");
     shows(&stage.screen(), &["edit changed"]);
@@ -86,7 +86,7 @@ fn con_11_each_pause_asks_the_server_and_its_complaints_stand_at_their_lines() {
 }
 
 #[test]
-fn con_11_the_difference_is_shown_before_it_is_saved() {
+fn the_difference_is_shown_before_it_is_saved_con_11() {
     let mut stage = editor();
     five(&mut stage);
     assert_eq!(starts(&stage.press("ctrl-s")), 1, "the server is asked at once");
@@ -105,7 +105,7 @@ fn con_11_the_difference_is_shown_before_it_is_saved() {
 }
 
 #[test]
-fn con_11_a_newer_version_is_merged_and_shown_first() {
+fn a_newer_version_is_merged_and_shown_first_con_11() {
     let mut stage = editor();
     five(&mut stage);
     stage.press("ctrl-s");
@@ -128,7 +128,7 @@ fn con_11_a_newer_version_is_merged_and_shown_first() {
 }
 
 #[test]
-fn con_11_what_only_the_server_writes_is_no_conflict() {
+fn what_only_the_server_writes_is_no_conflict_con_11() {
     let mut stage = editor();
     five(&mut stage);
     let mut newer = web("9", 3, "nginx:1.27");
@@ -140,7 +140,7 @@ fn con_11_what_only_the_server_writes_is_no_conflict() {
 }
 
 #[test]
-fn con_11_the_same_field_changed_twice_is_for_the_user_to_decide() {
+fn the_same_field_changed_twice_is_for_the_user_to_decide_con_11() {
     for (key, then, wins) in [("m", 5, "+   replicas: 5"), ("t", 6, "spec.replicas: 3 → 4")] {
         let mut stage = editor();
         five(&mut stage);
@@ -170,7 +170,7 @@ fn con_11_the_same_field_changed_twice_is_for_the_user_to_decide() {
 }
 
 #[test]
-fn con_11_leaving_with_changes_asks() {
+fn leaving_with_changes_asks_con_11() {
     let mut stage = editor();
     five(&mut stage);
     stage.press("esc");
@@ -182,7 +182,7 @@ fn con_11_leaving_with_changes_asks() {
 }
 
 #[test]
-fn con_11_what_comes_back_from_the_external_editor_is_checked() {
+fn what_comes_back_from_the_external_editor_is_checked_con_11() {
     let mut stage = editor();
     let jobs = stage.press("ctrl-o");
     let text = jobs.iter().find_map(|job| match job {

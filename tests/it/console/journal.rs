@@ -56,7 +56,7 @@ fn shop() -> Stage {
 }
 
 #[test]
-fn con_15_one_key_takes_each_kind_of_change_back() {
+fn one_key_takes_each_kind_of_change_back_con_15() {
     for (keys, done, back) in [
         (
             "d \"/web\" enter s 9 enter",
@@ -102,7 +102,7 @@ fn con_15_one_key_takes_each_kind_of_change_back() {
 
 /// CONSOLE-FOUND 1: an undo asks like everything else, with the name, what it is and what it would become.
 #[test]
-fn con_17_an_undo_says_what_it_changes_of_what_is_there_now() {
+fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     let mut stage = shop();
     let jobs = stage.press("d \"/web\" enter s 9 enter");
     let [Job::Act(action)] = &jobs[..] else { panic!("{jobs:?}") };
@@ -143,7 +143,7 @@ fn con_17_an_undo_says_what_it_changes_of_what_is_there_now() {
 
 /// HOUSE 3: two changes of one title are two changes.
 #[test]
-fn con_15_an_undo_belongs_to_its_own_line_even_where_titles_are_alike() {
+fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     let mut stage = shop();
     for _ in 0..2 {
         let jobs = stage.press("~ n c");
@@ -170,7 +170,7 @@ fn con_15_an_undo_belongs_to_its_own_line_even_where_titles_are_alike() {
 }
 
 #[test]
-fn con_15_an_edit_is_taken_back_without_touching_what_others_did_since() {
+fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
     let mut stage = shop();
     let base = json!({ "metadata": { "name": "web", "resourceVersion": "7" },
         "spec": { "replicas": 3, "paused": true } });
@@ -204,7 +204,7 @@ fn con_15_an_edit_is_taken_back_without_touching_what_others_did_since() {
 }
 
 #[test]
-fn con_15_what_could_not_be_taken_back_can_be_tried_again() {
+fn what_could_not_be_taken_back_can_be_tried_again_con_15() {
     let mut stage = shop();
     let jobs = stage.press("n c");
     succeed(&mut stage, jobs);
@@ -224,7 +224,7 @@ fn con_15_what_could_not_be_taken_back_can_be_tried_again() {
 }
 
 #[test]
-fn con_5_an_image_that_is_set_records_its_change_cause() {
+fn an_image_that_is_set_records_its_change_cause_con_5() {
     let mut stage = shop();
     let jobs = stage.press("d i ctrl-u \"nginx:1.28\" enter");
     let body = jobs.iter().find_map(|job| match job {
@@ -247,7 +247,7 @@ const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\
 
 /// CONSOLE-FOUND 1: what an undo would change is the server's word, also when others changed the object since.
 #[tokio::test(flavor = "multi_thread")]
-async fn con_17_the_server_says_what_an_undo_would_change_now() {
+async fn the_server_says_what_an_undo_would_change_now_con_17() {
     needs!(Kubectl);
     let home = Home::new();
     let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);

@@ -33,7 +33,7 @@ fn pass(stage: &mut Stage, seconds: i64) {
 
 /// CONSOLE-FOUND 4: nobody takes what was true twelve seconds ago for what is true now.
 #[test]
-fn con_18_while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on() {
+fn while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on_con_18() {
     for (width, height) in [(120, 36), (80, 24)] {
         let mut stage = Stage::new(width, height);
         stage.feed(cluster());
@@ -74,7 +74,7 @@ fn con_18_while_the_server_is_silent_the_screen_says_so_and_nothing_goes_on() {
 
 /// CONSOLE-FOUND 4: one kind that is not answered does not make the others stale.
 #[test]
-fn con_18_one_kind_without_an_answer_is_named_and_the_others_stay_live() {
+fn one_kind_without_an_answer_is_named_and_the_others_stay_live_con_18() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press("p");
@@ -91,7 +91,7 @@ fn con_18_one_kind_without_an_answer_is_named_and_the_others_stay_live() {
 
 /// CONSOLE-FOUND 11: what the user may not see is said where it would be, and nowhere else.
 #[test]
-fn con_18_a_kind_that_is_not_allowed_is_said_once_and_quietly() {
+fn a_kind_that_is_not_allowed_is_said_once_and_quietly_con_18() {
     let mut stage = Stage::new(120, 36);
     let all = cluster().into_iter().filter(|delta| !matches!(delta, Delta::Nodes(_) | Delta::Namespaces(_)));
     stage.feed(all.collect());
@@ -147,7 +147,7 @@ async fn until(
 /// CONSOLE-FOUND 4, CON-18: the server is killed and comes back on the same port; nothing changes in the cluster,
 /// and yet the banner goes.
 #[tokio::test(flavor = "multi_thread")]
-async fn con_18_a_server_that_goes_away_and_comes_back_is_told_both_times() {
+async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     needs!(Kubectl);
     let home = Home::new();
     let server = home.start(&["--nodes", "0", "--hollow-nodes", "1"]);

@@ -53,7 +53,7 @@ fn undo(jobs: &[Job]) -> Vec<String> {
 }
 
 #[test]
-fn node_6_a_node_is_added_by_a_form_or_in_one_line() {
+fn a_node_is_added_by_a_form_or_in_one_line_node_6() {
     let mut stage = stage(false);
     stage.press("a");
     let screen = stage.screen();
@@ -77,7 +77,7 @@ fn node_6_a_node_is_added_by_a_form_or_in_one_line() {
 }
 
 #[test]
-fn node_6_where_somebody_else_runs_the_nodes_none_is_added() {
+fn where_somebody_else_runs_the_nodes_none_is_added_node_6() {
     let mut stage = stage(false);
     stage.send(Message::Catalogue(Catalogue::of(Watched::ALL.into_iter().map(Watched::kind).collect())));
     for keys in ["a", ": \"add-node_x\" enter"] {
@@ -89,7 +89,7 @@ fn node_6_where_somebody_else_runs_the_nodes_none_is_added() {
 }
 
 #[test]
-fn node_6_con_6_a_node_is_removed_by_its_name_after_what_is_lost_was_told() {
+fn a_node_is_removed_by_its_name_after_what_is_lost_was_told_node_6_con_6() {
     let mut stage = stage(false);
     // node-1 is the first; node-2 has three pods with controllers.
     stage.press("ctrl-d");
@@ -110,7 +110,7 @@ fn node_6_con_6_a_node_is_removed_by_its_name_after_what_is_lost_was_told() {
 }
 
 #[test]
-fn node_6_labels_and_taints_are_typed_as_for_kubectl_and_taken_back() {
+fn labels_and_taints_are_typed_as_for_kubectl_and_taken_back_node_6() {
     let mut stage = stage(false);
     stage.press("L");
     assert!(stage.screen().contains("node-1: topology.kubernetes.io/zone=zone-a"), "{}", stage.screen());
@@ -137,7 +137,7 @@ fn node_6_labels_and_taints_are_typed_as_for_kubectl_and_taken_back() {
 }
 
 #[test]
-fn node_6_nothing_of_it_works_in_read_only_mode() {
+fn nothing_of_it_works_in_read_only_mode_node_6() {
     let mut stage = stage(true);
     for keys in ["a", "t", "L", "ctrl-d", ": \"add-node_x\" enter"] {
         assert!(acted(&stage.press(keys)).is_empty());

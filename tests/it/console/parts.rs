@@ -67,7 +67,7 @@ fn rollout(width: u16, height: u16) -> Stage {
 }
 
 #[test]
-fn con_5_the_rollout_shows_both_sides_their_limits_and_the_way_back() {
+fn the_rollout_shows_both_sides_their_limits_and_the_way_back_con_5() {
     let mut stage = rollout(120, 36);
     let screen = stage.screen();
     shows(
@@ -94,7 +94,7 @@ fn con_5_the_rollout_shows_both_sides_their_limits_and_the_way_back() {
 }
 
 #[test]
-fn con_5_an_undo_is_tried_on_the_server_and_asked_for_before_it_is_done() {
+fn an_undo_is_tried_on_the_server_and_asked_for_before_it_is_done_con_5() {
     let mut stage = rollout(120, 36);
     let jobs = stage.press("u");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "a dry run is on its way");
@@ -128,7 +128,7 @@ fn drain(width: u16, height: u16) -> Stage {
 }
 
 #[test]
-fn con_6_the_drain_says_before_what_will_happen_to_each_pod() {
+fn the_drain_says_before_what_will_happen_to_each_pod_con_6() {
     let mut stage = drain(120, 36);
     let screen = stage.screen();
     shows(&screen, &["Drain node-2 ── 4 pods, 3 leave"]);
@@ -143,7 +143,7 @@ fn con_6_the_drain_says_before_what_will_happen_to_each_pod() {
 }
 
 #[test]
-fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
+fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let mut stage = drain(120, 36);
     let jobs = stage.press("D");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the drain runs");
@@ -191,7 +191,7 @@ fn con_6_the_same_rows_carry_the_progress_and_the_result_stays() {
 
 /// CONSOLE-FOUND 5: a node that still has pods is not done, in words, colour and bar; nor is the news.
 #[test]
-fn con_6_a_drain_that_leaves_pods_behind_is_not_done() {
+fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.feed(vec![Delta::Pods(vec![ready("scratch")])]);
@@ -238,7 +238,7 @@ fn con_6_a_drain_that_leaves_pods_behind_is_not_done() {
 
 /// CONSOLE-FOUND 5: a drain that could do nothing says so, on the screen and when it is asked for.
 #[test]
-fn con_6_a_drain_with_nothing_to_evict_says_so() {
+fn a_drain_with_nothing_to_evict_says_so_con_6() {
     let mut stage = Stage::new(80, 24);
     stage.feed(cluster());
     stage.feed(vec![Delta::Pods(vec![Change::Reset(objects([
@@ -252,7 +252,7 @@ fn con_6_a_drain_with_nothing_to_evict_says_so() {
 }
 
 #[test]
-fn con_6_a_stopped_drain_goes_on_and_keeps_what_is_gone() {
+fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let mut stage = drain(120, 36);
     stage.press("D");
     let screen = stage.model.top().0;
@@ -302,7 +302,7 @@ fn say(stage: &mut Stage, lines: &[&str]) {
 }
 
 #[test]
-fn con_10_logs_follow_search_and_filter() {
+fn logs_follow_search_and_filter_con_10() {
     let mut stage = logs(100, 20);
     shows(&stage.screen(), &["logs · web-new-a · main · last 1 000", "waiting for the first line"]);
     let many: Vec<String> = (0..100).map(|n| format!("2026-05-01T11:59:00.{n:03}Z line {n}")).collect();
@@ -321,7 +321,7 @@ fn con_10_logs_follow_search_and_filter() {
 }
 
 #[test]
-fn con_10_where_there_are_no_lines_the_events_tell_more() {
+fn where_there_are_no_lines_the_events_tell_more_con_10() {
     let mut stage = Stage::new(100, 20);
     stage.feed(cluster());
     stage.press("p \"/cart-1-a\" enter l");
@@ -343,7 +343,7 @@ fn con_10_where_there_are_no_lines_the_events_tell_more() {
 }
 
 #[test]
-fn con_10_dropped_lines_are_told_where_they_were() {
+fn dropped_lines_are_told_where_they_were_con_10() {
     let mut stage = logs(100, 20);
     let many: Vec<String> = (0..100_250).map(|n| format!("line {n}")).collect();
     say(&mut stage, &many.iter().map(String::as_str).collect::<Vec<_>>());
@@ -354,7 +354,7 @@ fn con_10_dropped_lines_are_told_where_they_were() {
 }
 
 #[test]
-fn con_10_what_is_looked_at_stays_while_lines_flood_in() {
+fn what_is_looked_at_stays_while_lines_flood_in_con_10() {
     let mut stage = logs(100, 20);
     let flood = |stage: &mut Stage, range: std::ops::Range<u32>| {
         let many: Vec<String> = range.map(|n| format!("line {n}")).collect();
@@ -379,7 +379,7 @@ fn con_10_what_is_looked_at_stays_while_lines_flood_in() {
 }
 
 #[test]
-fn con_8_an_attach_offers_the_debugger_that_was_left() {
+fn an_attach_offers_the_debugger_that_was_left_con_8() {
     let mut stage = Stage::new(100, 24);
     stage.feed(cluster());
     let mut value = pod("default", "web-new-a", Some("web-new"), Some("node-1"), "Running", 40);
@@ -402,7 +402,7 @@ fn con_8_an_attach_offers_the_debugger_that_was_left() {
 }
 
 #[test]
-fn con_8_a_debugger_is_asked_for_shown_coming_and_typed_into() {
+fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
     let mut stage = Stage::new(100, 24);
     stage.feed(cluster());
     stage.press("p \"/web-new-a\" enter D");
@@ -434,7 +434,7 @@ fn con_8_a_debugger_is_asked_for_shown_coming_and_typed_into() {
 }
 
 #[test]
-fn con_3_describe_tells_what_kubectl_would_and_searches() {
+fn describe_tells_what_kubectl_would_and_searches_con_3() {
     let mut stage = Stage::new(110, 40);
     stage.feed(cluster());
     stage.press("p \"/cart-1-a\" enter d");

@@ -55,7 +55,7 @@ fn three_nodes() -> Answer {
 }
 
 #[test]
-fn con_9_the_key_is_there_where_it_applies() {
+fn the_key_is_there_where_it_applies_con_9() {
     let mut stage = stage(120, 30);
     shows(&stage.screen(), &["<W>why pending <l>logs"]);
     stage.press("esc / \"api-1-a\" enter");
@@ -71,7 +71,7 @@ fn con_9_the_key_is_there_where_it_applies() {
 }
 
 #[test]
-fn con_9_every_node_and_filter_with_scores_and_what_would_make_it_fit() {
+fn every_node_and_filter_with_scores_and_what_would_make_it_fit_con_9() {
     for (width, height) in [(80, 24), (140, 40)] {
         let mut stage = stage(width, height);
         let jobs = stage.press("W");
@@ -108,7 +108,7 @@ fn con_9_every_node_and_filter_with_scores_and_what_would_make_it_fit() {
 }
 
 #[test]
-fn con_9_thousands_of_nodes_are_grouped_by_reason_and_open() {
+fn thousands_of_nodes_are_grouped_by_reason_and_open_con_9() {
     let mut stage = stage(100, 30);
     stage.press("W");
     let nodes: Vec<Value> = (0..5000)
@@ -147,7 +147,7 @@ fn con_9_thousands_of_nodes_are_grouped_by_reason_and_open() {
 }
 
 #[test]
-fn con_9_another_attempt_is_seen_at_once() {
+fn another_attempt_is_seen_at_once_con_9() {
     let mut stage = stage(100, 30);
     stage.press("W");
     answer(&mut stage, three_nodes());
@@ -166,7 +166,7 @@ fn con_9_another_attempt_is_seen_at_once() {
 }
 
 #[test]
-fn con_9_room_that_is_kept_and_gates_are_said() {
+fn room_that_is_kept_and_gates_are_said_con_9() {
     let mut stage = stage(100, 30);
     stage.press("W");
     let mut kept = pod("shop", "waiting", None, None, "Pending", 12);
@@ -181,7 +181,7 @@ fn con_9_room_that_is_kept_and_gates_are_said() {
 }
 
 #[test]
-fn con_14_another_cluster_tells_what_its_event_says_and_the_console_says_so() {
+fn another_cluster_tells_what_its_event_says_and_the_console_says_so_con_14() {
     let mut stage = stage(80, 24);
     let mut told = event(
         9,

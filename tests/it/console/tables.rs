@@ -25,7 +25,7 @@ fn pods(width: u16) -> Stage {
 }
 
 #[test]
-fn con_4_columns_stay_where_they_are_while_states_change() {
+fn columns_stay_where_they_are_while_states_change_con_4() {
     for width in [80, 120] {
         let mut stage = pods(width);
         let before = heads(&mut stage);
@@ -40,7 +40,7 @@ fn con_4_columns_stay_where_they_are_while_states_change() {
 }
 
 #[test]
-fn con_4_columns_grow_once_and_never_shrink() {
+fn columns_grow_once_and_never_shrink_con_4() {
     let mut stage = pods(120);
     let before = heads(&mut stage);
     let long = "a-name-that-is-longer-than-all-others";
@@ -53,7 +53,7 @@ fn con_4_columns_grow_once_and_never_shrink() {
 }
 
 #[test]
-fn con_3_names_sort_both_ways() {
+fn names_sort_both_ways_con_3() {
     let mut stage = pods(120);
     shows(&stage.screen(), &["NAME ↑", "api-1-a", "api-1-b", "cart-1-a", "seed", "waiting"]);
     stage.press("N");
@@ -63,7 +63,7 @@ fn con_3_names_sort_both_ways() {
 }
 
 #[test]
-fn con_3_wide_leads_to_every_column() {
+fn wide_leads_to_every_column_con_3() {
     let mut stage = pods(80);
     stage.press("ctrl-w");
     assert!(heads(&mut stage).contains(" →"));
@@ -78,7 +78,7 @@ fn con_3_wide_leads_to_every_column() {
 }
 
 #[test]
-fn con_3_only_what_exists_is_marked() {
+fn only_what_exists_is_marked_con_3() {
     let mut stage = pods(120);
     stage.press("space space");
     shows(&stage.screen(), &["◆ 2 marked"]);
@@ -96,7 +96,7 @@ fn con_3_only_what_exists_is_marked() {
 }
 
 #[test]
-fn con_3_ranges_of_marks_and_none() {
+fn ranges_of_marks_and_none_con_3() {
     let mut stage = pods(120);
     stage.press("space j j ctrl-space");
     shows(&stage.screen(), &["◆ 4 marked", "◆ default api-1-a", "◆ default api-1-b", "◆ default cart-1-a"]);
@@ -105,7 +105,7 @@ fn con_3_ranges_of_marks_and_none() {
 }
 
 #[test]
-fn con_3_what_leaves_the_console() {
+fn what_leaves_the_console_con_3() {
     let mut stage = pods(120);
     let jobs = stage.press("space space c");
     assert!(matches!(&jobs[..], [Job::Copy(text)] if text == "api-1-a\napi-1-b"), "{jobs:?}");
@@ -129,7 +129,7 @@ fn mouse(stage: &mut Stage, kind: MouseEventKind, column: u16, row: u16) {
 }
 
 #[test]
-fn con_1_the_mouse_moves_takes_and_opens() {
+fn the_mouse_moves_takes_and_opens_con_1() {
     let click = MouseEventKind::Down(MouseButton::Left);
     let mut stage = pods(120);
     stage.press("space");
@@ -149,7 +149,7 @@ fn con_1_the_mouse_moves_takes_and_opens() {
 }
 
 #[test]
-fn con_2_the_overview_is_clicked_and_filtered() {
+fn the_overview_is_clicked_and_filtered_con_2() {
     let click = MouseEventKind::Down(MouseButton::Left);
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());

@@ -17,7 +17,7 @@ const SCREENS: &[&str] = &[
 ];
 
 #[test]
-fn con_1_keys_typed_before_the_first_data_are_not_lost_and_break_nothing() {
+fn keys_typed_before_the_first_data_are_not_lost_and_break_nothing_con_1() {
     let mut stage = Stage::new(120, 36);
     let jobs = stage.press("p j G ctrl-d enter enter space c 3 0 / \"web\" enter");
     assert!(acted(&jobs).is_empty());
@@ -39,7 +39,7 @@ fn con_1_keys_typed_before_the_first_data_are_not_lost_and_break_nothing() {
 }
 
 #[test]
-fn con_1_a_window_too_small_says_so_does_nothing_and_recovers() {
+fn a_window_too_small_says_so_does_nothing_and_recovers_con_1() {
     for script in SCREENS {
         let mut stage = Stage::new(120, 36);
         stage.feed(cluster());
@@ -66,7 +66,7 @@ fn con_1_a_window_too_small_says_so_does_nothing_and_recovers() {
 }
 
 #[test]
-fn con_1_every_screen_draws_in_every_window() {
+fn every_screen_draws_in_every_window_con_1() {
     for script in SCREENS {
         let mut stage = Stage::new(120, 36);
         stage.feed(cluster());
@@ -82,7 +82,7 @@ fn con_1_every_screen_draws_in_every_window() {
 }
 
 #[test]
-fn con_15_news_covers_neither_hints_nor_buttons() {
+fn news_covers_neither_hints_nor_buttons_con_15() {
     let long = "the server said: ".repeat(40);
     for (width, height) in [(80, 24), (120, 36)] {
         let mut stage = Stage::new(width, height);
@@ -117,7 +117,7 @@ fn con_15_news_covers_neither_hints_nor_buttons() {
 }
 
 #[test]
-fn con_15_news_leaves_the_options_of_a_drain_free() {
+fn news_leaves_the_options_of_a_drain_free_con_15() {
     for (width, height) in [(80, 24), (120, 36)] {
         let mut stage = Stage::new(width, height);
         stage.feed(cluster());
@@ -145,7 +145,7 @@ fn remembered(jobs: &[Job]) -> Vec<Memory> {
 }
 
 #[test]
-fn con_13_a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at() {
+fn a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at_con_13() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     let chosen = |theme: &str| vec![Memory { theme: Some(theme.into()), theme_over: None }];
@@ -160,7 +160,7 @@ fn con_13_a_theme_is_kept_when_it_is_chosen_not_when_it_is_looked_at() {
 }
 
 #[test]
-fn con_3_the_help_tells_every_key_and_every_word() {
+fn the_help_tells_every_key_and_every_word_con_3() {
     for script in SCREENS {
         let mut stage = Stage::new(200, 120);
         stage.feed(cluster());
@@ -178,7 +178,7 @@ fn con_3_the_help_tells_every_key_and_every_word() {
 }
 
 #[test]
-fn con_3_read_only_refuses_every_command_that_changes_the_cluster() {
+fn read_only_refuses_every_command_that_changes_the_cluster_con_3() {
     let mut tried = 0;
     for script in SCREENS {
         let mut stage = Stage::with(120, 36, Scope::All, true);
@@ -203,7 +203,7 @@ fn con_3_read_only_refuses_every_command_that_changes_the_cluster() {
 }
 
 #[test]
-fn con_3_walking_between_views_does_not_pile_them_up() {
+fn walking_between_views_does_not_pile_them_up_con_3() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
     stage.press(": \"nodes\" enter : \"po\" enter : \"events\" enter");

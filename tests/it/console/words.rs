@@ -62,7 +62,7 @@ fn list_one(stage: &mut Stage) {
 
 /// CONSOLE-FOUND 12: what is typed as for kubectl or k9s means the same here, or it is said that it does not.
 #[test]
-fn con_3_what_follows_a_kind_is_understood_or_told() {
+fn what_follows_a_kind_is_understood_or_told_con_3() {
     for (typed, wanted) in [
         ("pods_-n_shop", "Pods shop 3"),
         ("pods_--namespace=shop", "Pods shop 3"),
@@ -115,7 +115,7 @@ fn con_3_what_follows_a_kind_is_understood_or_told() {
 
 /// CONSOLE-FOUND 20: what cannot work on a kind is neither offered nor asked about.
 #[test]
-fn con_18_an_action_is_offered_only_where_it_can_work() {
+fn an_action_is_offered_only_where_it_can_work_con_18() {
     for (kind, offered, refused) in [
         ("statefulsets", vec!["<s>scale", "<r>restart"], vec![("i", "are set by editing them")]),
         (
@@ -152,7 +152,7 @@ fn con_18_an_action_is_offered_only_where_it_can_work() {
 
 /// CONSOLE-FOUND 31: in read-only mode nothing is shown as if it worked.
 #[test]
-fn con_3_read_only_offers_only_looking() {
+fn read_only_offers_only_looking_con_3() {
     let mut stage = Stage::with(120, 40, Scope::All, true);
     stage.feed(cluster());
     stage.press("p");
@@ -172,7 +172,7 @@ fn con_3_read_only_offers_only_looking() {
 
 /// CONSOLE-FOUND 7: every line of the help says what it is for, however long a key is.
 #[test]
-fn con_3_the_help_is_read_at_every_width() {
+fn the_help_is_read_at_every_width_con_3() {
     for (width, height) in [(80, 200), (120, 120), (200, 120)] {
         let mut stage = Stage::new(width, height);
         stage.feed(cluster());
@@ -202,7 +202,7 @@ fn con_3_the_help_is_read_at_every_width() {
 
 /// CONSOLE-FOUND 18: a drain that runs below in the stack runs in the background, too.
 #[test]
-fn con_6_a_drain_below_what_is_looked_at_is_found_again() {
+fn a_drain_below_what_is_looked_at_is_found_again_con_6() {
     let mut stage = shop();
     stage.press("n j r D");
     let drain = stage.model.top().0;
@@ -223,7 +223,7 @@ fn con_6_a_drain_below_what_is_looked_at_is_found_again() {
 
 /// CONSOLE-FOUND 6: what pods ask for is called so, and what is really used stands beside it where it is measured.
 #[test]
-fn con_4_the_table_of_nodes_tells_requests_from_use() {
+fn the_table_of_nodes_tells_requests_from_use_con_4() {
     for (width, height) in [(120, 36), (80, 24)] {
         let mut stage = Stage::new(width, height);
         stage.feed(cluster());
