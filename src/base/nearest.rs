@@ -8,29 +8,8 @@ const LONGEST: usize = 64;
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: String = given.to_lowercase().chars().take(LONGEST).collect();
     let most = 1 + word.chars().count() / 4;
-    let near = known.into_iter().map(|known| (edits(&word, &known.to_lowercase()), known)).min();
+    let near = known.into_iter().map(|known| (strsim::osa_distance(&word, &known.to_lowercase()), known)).min();
     near.filter(|(edits, _)| *edits <= most).map(|(_, known)| known)
-}
-
-/// How many letters must be added, left out, replaced or swapped with their neighbour.
-fn edits(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for i in 0..=a.len() {
-        for j in 0..=b.len() {
-            rows[i][j] = if i == 0 || j == 0 {
-                i + j
-            } else {
-                let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
-                let mut best = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
-                if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                    best = best.min(rows[i - 2][j - 2] + 1);
-                }
-                best
-            };
-        }
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
