@@ -8,7 +8,8 @@ const LONGEST: usize = 64;
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: String = given.to_lowercase().chars().take(LONGEST).collect();
     let most = 1 + word.chars().count() / 4;
-    let near = known.into_iter().map(|known| (strsim::osa_distance(&word, &known.to_lowercase()), known)).min();
+    let near =
+        known.into_iter().map(|known| (strsim::osa_distance(&word, &known.to_lowercase()), known)).min();
     near.filter(|(edits, _)| *edits <= most).map(|(_, known)| known)
 }
 
