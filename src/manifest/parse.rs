@@ -1,5 +1,7 @@
 //! From text to documents. JSON is read as the YAML it is, so that it has positions too.
 
+use std::borrow::Cow;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use granit_parser::{Event, Parser};
@@ -114,11 +116,31 @@ fn parts(text: &str) -> Vec<(usize, &str)> {
     parts
 }
 
+/// A text that may be JSON, as YAML reads it: JSON lets control characters stand in its strings (U+007F to U+009F) that
+/// YAML knows only by their numbers.
+fn with_controls_by_number(text: &str) -> Cow<'_, str> {
+    let is_control = |c: char| matches!(c, '\u{7f}'..='\u{9f}');
+    if !text.trim_start().starts_with(['{', '[']) || !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let (mut written, mut in_string, mut escaped) = (String::with_capacity(text.len() * 2), false, false);
+    for c in text.chars() {
+        if in_string && is_control(c) {
+            let _ = write!(written, "\\u{:04x}", u32::from(c));
+        } else {
+            written.push(c);
+        }
+        in_string = if in_string { escaped || c != '"' } else { c == '"' };
+        escaped = in_string && !escaped && c == '\\';
+    }
+    Cow::Owned(written)
+}
+
 /// The documents of a part; usually one. Empty documents are left out.
 fn trees(text: &str, lines_before: usize) -> Result<Vec<Arc<Node>>, Fault> {
     let mut roots = Vec::new();
     let mut builder = Builder::new(lines_before);
-    for next in Parser::new_from_str(text) {
+    for next in Parser::new_from_str(&with_controls_by_number(text)) {
         let (event, span) = next.map_err(|error| {
             let marker = error.marker();
             let position = Position { line: marker.line() + lines_before, column: marker.col() + 1 };

@@ -96,6 +96,18 @@ fn text_that_is_not_utf_8_is_told_api_12() {
     assert_eq!(told(b"\xff\xfea\0"), "f: the text is UTF-16; save it as UTF-8");
 }
 
+/// Found by fuzzing: what JSON lets stand in its strings, YAML does not.
+#[test]
+fn json_may_have_control_characters_in_its_strings_api_12() {
+    for text in
+        ["{\"a\": \"\u{87}\\\"\u{7f}\\\\\", \"b\u{9f}\": [\"\u{85}\"]}", "[\"\u{80}\"]", "{\"\u{15e9}\": 1}"]
+    {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(from_yaml(text).unwrap(), value, "{text:?}");
+    }
+    assert!(from_yaml("{a: \u{87}}").is_err(), "outside of strings it is no JSON either");
+}
+
 #[test]
 fn aliases_and_merges_work_and_stay_bounded_sec_2() {
     let value = from_yaml("a: &a {x: 1, y: [2]}\nb: {<<: *a, x: 3}\nc: {<<: [*a, {z: 4}]}\nd: *a\n").unwrap();
