@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::api::{Api, DeleteOptions};
 use crate::base::clock::since;
 use crate::base::task::Tasks;
-use crate::object::{Kind, Revision};
+use crate::object::{Kind, Revision, Shared};
 
 /// How often the chores are done, unless watch history is kept for a short time only.
 const EVERY: Duration = Duration::from_mins(1);
@@ -41,11 +41,15 @@ async fn hold_events(api: Api, most: usize) {
         }
         let mut events = api.list_as::<Event>(None);
         events.sort_by_cached_key(|event| last_happened(event).map(|time| time.0));
-        for event in &events[..too_many.min(events.len())] {
-            // Fails only when it is gone already.
-            let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
+        for event in events.iter().take(too_many) {
+            remove(&api, event);
         }
     }
+}
+
+fn remove(api: &Api, event: &Shared<Event>) {
+    // Fails only when it is gone already.
+    let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
 }
 
 fn last_happened(event: &Event) -> Option<&Time> {
@@ -72,8 +76,7 @@ fn expire_events(api: &Api) {
     let (now, keep) = (api.clock().now(), api.timings().event_time_to_live.0);
     for event in api.list_as::<Event>(None) {
         if last_happened(&event).is_some_and(|last| since(now, last.0) > keep) {
-            // Fails only when it is gone already.
-            let _ = api.delete(Kind::Event, &event.key(), &DeleteOptions::uid(event.uid()));
+            remove(api, &event);
         }
     }
 }

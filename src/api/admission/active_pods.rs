@@ -30,9 +30,11 @@ impl Room {
     /// Whether one of those that were counted is left.
     fn take(&self) -> bool {
         let mut left = self.left.lock();
-        let one = left.checked_sub(1);
-        *left = one.unwrap_or(0);
-        one.is_some()
+        if *left == 0 {
+            return false;
+        }
+        *left -= 1;
+        true
     }
 
     /// So many were counted.

@@ -78,7 +78,7 @@ fn active_deadline(errors: &mut FieldErrors, path: &Path<'_>, new: Option<i64>, 
 
 /// Every old toleration is still there, perhaps with other seconds.
 fn added_tolerations(errors: &mut FieldErrors, path: &Path<'_>, new: &[Toleration], old: &[Toleration]) {
-    let timeless = |t: &'_ Toleration| (t.key.clone(), t.operator.clone(), t.value.clone(), t.effect.clone());
+    let timeless = |t: &Toleration| (t.key.clone(), t.operator.clone(), t.value.clone(), t.effect.clone());
     let all: HashSet<_> = new.iter().map(timeless).collect();
     let timed: HashSet<_> = new.iter().filter(|t| t.toleration_seconds.is_some()).map(timeless).collect();
     for before in old {
