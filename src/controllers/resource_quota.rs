@@ -11,7 +11,6 @@ use k8s_openapi::api::core::v1::ResourceQuota;
 use super::context::Context;
 use crate::api::{Api, Change, ChangeKind};
 use crate::object::quantity::{Amount, ResourceList};
-use crate::object::quota::{kind_using, usage};
 use crate::object::{Key, Kind, Object};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
 
@@ -27,7 +26,7 @@ pub(super) fn start(context: &Context) {
         queue: queue.clone(),
     });
     let mut caches = vec![context.follow::<ResourceQuota, _>(&controller, ResourceQuotas::quota_changed)];
-    for kind in Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Event) {
+    for kind in Kind::BUILT_IN.iter().filter(|kind| kind.namespaced() && **kind != Kind::Event) {
         let controller = Arc::downgrade(&controller);
         context.caches.on_any_change(*kind, move |change| {
             if let Some(controller) = controller.upgrade() {
@@ -75,18 +74,18 @@ impl ResourceQuotas {
         if quotas.is_empty() {
             return;
         }
-        let now = self.api.clock().now();
-        let before = change.previous.as_ref().map(|object| usage(object, now)).unwrap_or_default();
+        let (kinds, now) = (self.api.kinds(), self.api.clock().now());
+        let before = change.previous.as_ref().map(|object| kinds.usage(object, now)).unwrap_or_default();
         let after = match change.kind {
             ChangeKind::Deleted => ResourceList::new(),
-            _ => usage(&change.object, now),
+            _ => kinds.usage(&change.object, now),
         };
         if !shrinks(&before, &after) {
             return;
         }
         for quota in quotas {
             let mut limited = quota.spec.iter().flat_map(|s| s.hard.iter().flatten());
-            if limited.any(|(name, _)| kind_using(name) == Some(change.object.kind())) {
+            if limited.any(|(name, _)| kinds.kind_using(name) == Some(change.object.kind())) {
                 self.queue.add(quota.key());
             }
         }

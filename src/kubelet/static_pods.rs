@@ -18,9 +18,8 @@ use sha2::{Digest, Sha256};
 
 use super::node::{Node, NodeConfig};
 use super::sync_loop::Engine;
-use crate::api::default::apply_defaults;
+use crate::api::kinds::{apply_defaults, validate_create};
 use crate::api::node_access::MIRROR_ANNOTATION;
-use crate::api::validate::validate_create;
 use crate::base::clock::time;
 use crate::object::taint::effect::NO_EXECUTE;
 use crate::object::{Key, Kind, Object, Shared};

@@ -5,6 +5,7 @@
 mod any;
 pub mod completion_indexes;
 pub mod config;
+mod custom;
 pub mod go_text;
 pub mod host_ports;
 pub mod job;
@@ -30,7 +31,9 @@ pub mod time;
 mod versions;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
+pub use custom::CustomObject;
 pub use key::{Key, Revision, Uid};
 pub use key_map::KeyMap;
-pub use kind::{Kind, KindInfo, Scope, Subresource};
+pub use kind::{Kind, KindInfo, Scope, Subresource, TooManyKinds, split_api_version};
+pub(crate) use kind::each_built_in;
 pub use versions::{OtherVersion, ServedKind};

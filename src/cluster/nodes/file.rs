@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::settings::{NodeSettings, REGION, ZONE};
 use super::wanted::{Counts, counted_name};
-use crate::api::validate::{FieldError, validate_create};
+use crate::api::kinds::validate_create;
+use crate::api::validate::FieldError;
 use crate::cluster::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
 use crate::manifest::{ConfigText, ManifestError};
 use crate::object::{Kind, Object};

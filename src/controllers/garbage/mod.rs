@@ -39,7 +39,7 @@ pub(super) fn start(context: &Context) {
     // Handlers outlive a collector that is stopped, so they must not keep its graph alive.
     let weak = Arc::downgrade(&graph);
     // Events are owned by nobody.
-    let kinds = || Kind::ALL.iter().filter(|kind| **kind != Kind::Event);
+    let kinds = || Kind::BUILT_IN.iter().filter(|kind| **kind != Kind::Event);
     for kind in kinds() {
         let (weak, queue) = (weak.clone(), queue.clone());
         context.caches.on_any_change(*kind, move |change| {

@@ -33,7 +33,7 @@ pub(super) fn start(context: &Context) {
     let controller = Arc::new(Namespaces { api: context.api.clone() });
     let namespaces = queue.clone();
     context.caches.on_any_change(Kind::Namespace, move |change| namespaces.add(change.object.key()));
-    for kind in Kind::ALL.iter().filter(|kind| kind.namespaced()) {
+    for kind in Kind::BUILT_IN.iter().filter(|kind| kind.namespaced()) {
         let queue = queue.clone();
         context.caches.on_any_change(*kind, move |change| {
             if change.kind == ChangeKind::Deleted {
@@ -84,12 +84,12 @@ impl Namespaces {
         let mut room = BATCH;
         self.ask_to_go(Kind::Pod, namespace, &mut room, &mut remains);
         if self.api.list(Kind::Pod, Some(namespace)).objects.is_empty() {
-            for kind in Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Pod) {
+            for kind in Kind::BUILT_IN.iter().filter(|kind| kind.namespaced() && **kind != Kind::Pod) {
                 self.ask_to_go(*kind, namespace, &mut room, &mut remains);
             }
         }
         let mut finalizers: BTreeMap<String, usize> = BTreeMap::new();
-        for kind in Kind::ALL.iter().filter(|kind| kind.namespaced()) {
+        for kind in Kind::BUILT_IN.iter().filter(|kind| kind.namespaced()) {
             let objects = self.api.list(*kind, Some(namespace)).objects;
             if objects.is_empty() {
                 continue;
