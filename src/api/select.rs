@@ -76,6 +76,8 @@ mod tests {
             let object = Object::from_value(kind, object).unwrap();
             assert_eq!(selection.matches(&object), expected, "{kind} {selector}");
         }
-        assert!(check_fields(Kind::Pod, kinds::built_in(Kind::Pod), &parse_fields("name=x").unwrap()).is_err());
+        assert!(
+            check_fields(Kind::Pod, kinds::built_in(Kind::Pod), &parse_fields("name=x").unwrap()).is_err()
+        );
     }
 }

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-pub use super::kind::Body;
 use super::custom::CustomObject;
+pub use super::kind::Body;
 use super::{Key, Kind, Revision, ServedKind, numbers};
 
 /// An object could not be read.

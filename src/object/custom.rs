@@ -137,8 +137,12 @@ mod tests {
     #[test]
     fn spec_and_status_are_told_apart_api_7() {
         let (old, new) = (
-            widget(json!({"apiVersion": "custom.test/v1", "metadata": {"labels": {"a": "1"}}, "spec": 1, "status": 2})),
-            widget(json!({"apiVersion": "custom.test/v1", "metadata": {"labels": {"a": "2"}}, "spec": 3, "status": 4})),
+            widget(
+                json!({"apiVersion": "custom.test/v1", "metadata": {"labels": {"a": "1"}}, "spec": 1, "status": 2}),
+            ),
+            widget(
+                json!({"apiVersion": "custom.test/v1", "metadata": {"labels": {"a": "2"}}, "spec": 3, "status": 4}),
+            ),
         );
         let mut main = new.clone();
         main.copy_status_from(&old);
@@ -146,7 +150,10 @@ mod tests {
         let mut status = new.clone();
         status.copy_spec_from(&old);
         let value = status.to_value();
-        assert_eq!((&value["spec"], &value["status"], &value["metadata"]["labels"]["a"]), (&json!(1), &json!(4), &json!("1")));
+        assert_eq!(
+            (&value["spec"], &value["status"], &value["metadata"]["labels"]["a"]),
+            (&json!(1), &json!(4), &json!("1"))
+        );
         assert!(status.same_spec(&old) && !status.same_spec(&new));
         status.clear_status();
         assert_eq!(status.to_value().get("status"), None);

@@ -153,7 +153,9 @@ static CUSTOM: LazyLock<RwLock<Vec<&'static KindInfo>>> = LazyLock::new(RwLock::
 
 /// The process knows so many custom kinds that no other can join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this process has seen {MOST_CUSTOM} kinds of custom resources: no other can join until it is started anew")]
+#[error(
+    "this process has seen {MOST_CUSTOM} kinds of custom resources: no other can join until it is started anew"
+)]
 pub struct TooManyKinds;
 
 macro_rules! kinds {
@@ -415,7 +417,10 @@ mod tests {
         assert_ne!(custom("widgets", Scope::Cluster), widget);
         assert_ne!(custom("gadgets", Scope::Namespaced), widget);
         assert!(widget.is_custom() && !Kind::BUILT_IN.contains(&widget));
-        assert_eq!((widget.to_string(), widget.info().qualified_plural()), ("Widget".into(), "widgets.kind.test".into()));
+        assert_eq!(
+            (widget.to_string(), widget.info().qualified_plural()),
+            ("Widget".into(), "widgets.kind.test".into())
+        );
         assert_eq!(widget.info().kind, widget);
     }
 

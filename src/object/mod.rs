@@ -34,6 +34,6 @@ pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use custom::CustomObject;
 pub use key::{Key, Revision, Uid};
 pub use key_map::KeyMap;
-pub use kind::{Kind, KindInfo, Scope, Subresource, TooManyKinds, split_api_version};
 pub(crate) use kind::each_built_in;
+pub use kind::{Kind, KindInfo, Scope, Subresource, TooManyKinds, split_api_version};
 pub use versions::{OtherVersion, ServedKind};

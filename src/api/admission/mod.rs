@@ -97,12 +97,7 @@ pub(super) fn mutate(
 }
 
 /// Asks every enabled plugin whether the object may be stored as it is now.
-pub(super) fn validate(
-    api: &Api,
-    part: Part,
-    old: Option<&Object>,
-    object: &Object,
-) -> Result<(), ApiError> {
+pub(super) fn validate(api: &Api, part: Part, old: Option<&Object>, object: &Object) -> Result<(), ApiError> {
     if !asks_for_more(part) {
         return Ok(());
     }

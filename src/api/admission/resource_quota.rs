@@ -9,7 +9,7 @@ use crate::api::quota::{Charge, OpenBooks};
 use crate::api::{Api, ApiError};
 use crate::object::quantity::{Amount, ResourceList};
 use crate::object::quota::{covers, named_resources};
-use crate::object::{Kind, Object, Shared};
+use crate::object::{Object, Shared};
 
 /// A quota of these makes every container say how much it takes. Kubernetes calls it a mistake and keeps it.
 const MUST_BE_NAMED: [&str; 6] =
@@ -32,7 +32,8 @@ pub(super) fn charge<'a>(
         return Ok(Charge::default());
     }
     let now = api.clock().now();
-    let (used_before, used_after) = (old.map(|o| kinds.usage(o, now)).unwrap_or_default(), kinds.usage(new, now));
+    let (used_before, used_after) =
+        (old.map(|o| kinds.usage(o, now)).unwrap_or_default(), kinds.usage(new, now));
     let books = api.open_quotas();
     let mut asked = Vec::new();
     for quota in api.list_as::<ResourceQuota>(namespace) {

@@ -1,6 +1,5 @@
 //! Defaults of volumes.
 
-use crate::api::validate::volumes;
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, ResourceFieldSelector, Volume, VolumeProjection};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 

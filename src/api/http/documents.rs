@@ -8,10 +8,10 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
+use super::discovery::{self, Served};
 use super::negotiate::Offer;
 use super::request::{Wanted, not_allowed};
 use super::respond::Answer;
-use super::discovery::{self, Served};
 use super::{Server, health, openapi, review};
 use crate::api::ApiError;
 

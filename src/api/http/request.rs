@@ -144,12 +144,7 @@ fn watched(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<R
     }
 }
 
-fn resource(
-    kinds: &Kinds,
-    group: &str,
-    version: &str,
-    rest: &[&str],
-) -> Result<ResourceTarget, ApiError> {
+fn resource(kinds: &Kinds, group: &str, version: &str, rest: &[&str]) -> Result<ResourceTarget, ApiError> {
     // `namespaces/x/pods` is in a namespace; `namespaces/x` and `namespaces/x/status` are about one.
     let (namespace, rest) = match rest {
         ["namespaces", namespace, rest @ ..]
@@ -174,9 +169,7 @@ fn resource(
     }
     let subresource = match sub {
         None => None,
-        Some(sub) => {
-            Some(kinds.subresource(served, sub).ok_or(ApiError::NoSuchResource)?)
-        }
+        Some(sub) => Some(kinds.subresource(served, sub).ok_or(ApiError::NoSuchResource)?),
     };
     Ok(ResourceTarget { served, namespace, name: name.map(Into::into), subresource, watched: false })
 }

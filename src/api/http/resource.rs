@@ -19,9 +19,9 @@ use super::table::{IncludeObject, Table, TableMeta};
 use super::{
     Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch, write_options,
 };
+use crate::api::kinds::{Kinds, Strategy};
 use crate::api::warnings::warnings_of;
 use crate::api::write::Part;
-use crate::api::kinds::{Kinds, Strategy};
 use crate::api::{Api, ApiError, DeleteOptions, Deleted, WriteOptions, rules};
 use crate::object::{Key, Kind, Object, ServedKind, Subresource};
 
@@ -120,7 +120,9 @@ pub(super) fn encode_one(
             let metadata =
                 TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
             let strategy = api.kinds().strategy_in(served);
-            Table::new(&*strategy, served, version, include, api.clock().now()).whole([&**object], &metadata).into()
+            Table::new(&*strategy, served, version, include, api.clock().now())
+                .whole([&**object], &metadata)
+                .into()
         }
         Form::Metadata(version) => partial(version, object).to_string().into(),
     }

@@ -24,7 +24,6 @@ use super::respond::Answer;
 use super::shown::Shown;
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
-use crate::base::clock::Clock;
 use crate::object::{Object, Revision, ServedKind};
 use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
 

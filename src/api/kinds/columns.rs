@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::resource::Resource;
-use crate::object::{Object, Typed};
 use crate::object::time::human_age_of;
+use crate::object::{Object, Typed};
 
 pub(in crate::api) const NONE: &str = "<none>";
 
@@ -80,8 +80,17 @@ impl<T> Column<T> {
         Self { type_: "boolean", ..Self::text(name, description, cell) }
     }
 
+    /// A column of texts that is shown with `-o wide` only.
+    pub(in crate::api) const fn wide(
+        name: &'static str,
+        description: &'static str,
+        cell: fn(&T, Timestamp) -> Value,
+    ) -> Self {
+        Self::text(name, description, cell).only_wide()
+    }
+
     /// Shown with `-o wide` only.
-    pub(in crate::api) const fn wide(self) -> Self {
+    pub(in crate::api) const fn only_wide(self) -> Self {
         Self { priority: 1, ..self }
     }
 
@@ -125,7 +134,9 @@ impl<T: Typed> Column<T> {
 
     /// When the object was made, as the API writes times.
     pub(in crate::api) const fn created_at() -> Self {
-        Self::text("Created At", "When the object was made.", |object, _| json!(created_at(object.metadata())))
+        Self::text("Created At", "When the object was made.", |object, _| {
+            json!(created_at(object.metadata()))
+        })
     }
 }
 
@@ -146,7 +157,7 @@ impl<T: Resource> Column<T> {
 
     /// Which pods are the object's.
     pub(in crate::api) const fn selector(cell: fn(&T, Timestamp) -> Value) -> Self {
-        Self::text("Selector", "Label selector for the pods of the object.", cell).wide()
+        Self::wide("Selector", "Label selector for the pods of the object.", cell)
     }
 }
 
@@ -165,7 +176,11 @@ pub(super) fn cells_of<T: Resource>(object: &T, now: Timestamp) -> Vec<Value> {
 
 /// Name and age: the columns of a kind that says nothing of its own.
 pub(super) fn of_any_kind() -> Vec<ColumnDefinition> {
-    <Lease as Resource>::COLUMNS.iter().filter(|c| ["Name", "Age"].contains(&c.name)).map(Column::definition).collect()
+    <Lease as Resource>::COLUMNS
+        .iter()
+        .filter(|c| ["Name", "Age"].contains(&c.name))
+        .map(Column::definition)
+        .collect()
 }
 
 /// The cells of [`of_any_kind`].

@@ -1,6 +1,6 @@
 //! ConfigMaps, and what they share with Secrets.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
@@ -19,7 +19,8 @@ impl Resource for ConfigMap {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Data", "How many entries the data has.", |map, _| {
-            let count = map.data.as_ref().map_or(0, BTreeMap::len) + map.binary_data.as_ref().map_or(0, BTreeMap::len);
+            let count = map.data.as_ref().map_or(0, BTreeMap::len)
+                + map.binary_data.as_ref().map_or(0, BTreeMap::len);
             json!(count.to_string())
         }),
         Column::age(),

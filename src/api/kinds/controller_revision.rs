@@ -18,9 +18,11 @@ impl Resource for ControllerRevision {
             });
             or_none(controller.as_deref())
         }),
-        Column::text("Revision", "Revision indicates the revision of the state represented by Data.", |revision, _| {
-            json!(revision.revision.unwrap_or(0))
-        }),
+        Column::text(
+            "Revision",
+            "Revision indicates the revision of the state represented by Data.",
+            |revision, _| json!(revision.revision.unwrap_or(0)),
+        ),
         Column::age(),
     ];
 
@@ -34,7 +36,11 @@ impl Resource for ControllerRevision {
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         self.validate(errors);
         if self.data != old.data {
-            errors.invalid(&Path::root("data"), &changed_part(&self.data.0, &old.data.0), "field is immutable");
+            errors.invalid(
+                &Path::root("data"),
+                &changed_part(&self.data.0, &old.data.0),
+                "field is immutable",
+            );
         }
     }
 }

@@ -22,7 +22,9 @@ impl Resource for CronJob {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Schedule", "The schedule in Cron format.", |job, _| json!(job.spec.schedule)),
-        Column::text("Timezone", "The time zone of the schedule.", |job, _| or_none(job.spec.time_zone.as_deref())),
+        Column::text("Timezone", "The time zone of the schedule.", |job, _| {
+            or_none(job.spec.time_zone.as_deref())
+        }),
         Column::text("Suspend", "Whether later executions are held back.", |job, _| {
             json!(if job.spec.suspend == Some(true) { "True" } else { "False" })
         }),
@@ -34,8 +36,8 @@ impl Resource for CronJob {
             json!(last.map_or_else(|| NONE.into(), |last| human_age_of(Some(last), now)))
         }),
         Column::age(),
-        Column::containers().wide(),
-        Column::images().wide(),
+        Column::containers().only_wide(),
+        Column::images().only_wide(),
         Column::selector(|job, _| {
             selector_cell(job.spec.job_template.spec.as_ref().and_then(|s| s.selector.as_ref()))
         }),

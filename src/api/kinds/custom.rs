@@ -237,9 +237,8 @@ fn at<'a>(object: &'a CustomObject, path: &[String]) -> Option<&'a Value> {
 fn field_path(field: &'static str, path: &str) -> Result<Vec<String>, DefinitionError> {
     let wrong = |reason: &str| DefinitionError::Path { field, path: path.into(), reason: reason.into() };
     let names = path.strip_prefix('.').ok_or_else(|| wrong("it must begin with a dot"))?;
-    let plain = |name: &str| {
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
-    };
+    let plain =
+        |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
     if names.split('.').all(plain) {
         Ok(names.split('.').map(ToString::to_string).collect())
     } else {

@@ -18,9 +18,11 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 impl Resource for DaemonSet {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::number("Desired", "The total number of nodes that should be running the daemon pod.", |set, _| {
-            json!(set.status.as_ref().map_or(0, |s| s.desired_number_scheduled))
-        }),
+        Column::number(
+            "Desired",
+            "The total number of nodes that should be running the daemon pod.",
+            |set, _| json!(set.status.as_ref().map_or(0, |s| s.desired_number_scheduled)),
+        ),
         Column::number(
             "Current",
             "The number of nodes that are running the daemon pod and are supposed to.",
@@ -45,8 +47,8 @@ impl Resource for DaemonSet {
             labels_text(set.spec.template.spec.as_ref().and_then(|s| s.node_selector.as_ref()))
         }),
         Column::age(),
-        Column::containers().wide(),
-        Column::images().wide(),
+        Column::containers().only_wide(),
+        Column::images().only_wide(),
         Column::selector(|set, _| selector_cell(Some(&set.spec.selector))),
     ];
 
@@ -81,7 +83,11 @@ impl Resource for DaemonSet {
         workload::selector_and_template_of("DaemonSet", errors, &path, &spec.selector, Some(&spec.template));
         // One that is missing matches nothing, which was said.
         if spec.selector != LabelSelector::default() && selector::is_empty(&spec.selector) {
-            errors.invalid(&path.child("selector"), &spec.selector, "empty selector is invalid for daemonset");
+            errors.invalid(
+                &path.child("selector"),
+                &spec.selector,
+                "empty selector is invalid for daemonset",
+            );
         }
         errors.non_negative(&path.child("minReadySeconds"), spec.min_ready_seconds.unwrap_or(0));
         update_strategy(errors, &path.child("updateStrategy"), spec.update_strategy.as_ref());
@@ -177,7 +183,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::object::Kind;
+    use crate::api::kinds::built_in;
+    use crate::object::{Kind, Object};
 
     fn set(image: &str, number: Option<&str>) -> Object {
         let annotations = number.map(|n| json!({TEMPLATE_GENERATION: n}));
@@ -199,7 +206,10 @@ mod tests {
             ("one that was not counted yet", set("b", None), Some(set("a", None)), "2"),
         ] {
             let mut new = new;
-            number_template(&mut new, old.as_ref());
+            match old {
+                None => built_in(Kind::DaemonSet).prepare_for_create(&mut new),
+                Some(old) => built_in(Kind::DaemonSet).prepare_for_update(&mut new, &old),
+            }
             assert_eq!(new.meta().annotations.as_ref().unwrap()[TEMPLATE_GENERATION], expected, "{rule}");
         }
     }

@@ -105,7 +105,11 @@ impl Definition {
             short_names: names.short_names.clone().unwrap_or_default(),
             categories: names.categories.clone().unwrap_or_default(),
             list_kind: names.list_kind.clone().unwrap_or_else(|| format!("{}List", names.kind)),
-            versions: spec.versions.iter().map(|version| version_of(kind, version)).collect::<Result<_, _>>()?,
+            versions: spec
+                .versions
+                .iter()
+                .map(|version| version_of(kind, version))
+                .collect::<Result<_, _>>()?,
             storage,
         })
     }

@@ -32,8 +32,8 @@ impl Resource for Deployment {
             |deployment, _| json!(deployment.status.as_ref().and_then(|s| s.available_replicas).unwrap_or(0)),
         ),
         Column::age(),
-        Column::containers().wide(),
-        Column::images().wide(),
+        Column::containers().only_wide(),
+        Column::images().only_wide(),
         Column::selector(|deployment, _| selector_cell(Some(&deployment.spec.selector))),
     ];
     const SCALE: Option<ScaleFields<Self>> = Some(ScaleFields {
@@ -67,9 +67,10 @@ impl Resource for Deployment {
         required_selector(errors, &path, &spec.selector, "deployment");
         selector_and_template(errors, &path, &spec.selector, Some(&spec.template));
         strategy(errors, &path.child("strategy"), spec);
-        for (field, number) in
-            [("minReadySeconds", spec.min_ready_seconds), ("revisionHistoryLimit", spec.revision_history_limit)]
-        {
+        for (field, number) in [
+            ("minReadySeconds", spec.min_ready_seconds),
+            ("revisionHistoryLimit", spec.revision_history_limit),
+        ] {
             errors.non_negative(&path.child(field), number.unwrap_or(0));
         }
         if let Some(deadline) = spec.progress_deadline_seconds {

@@ -1,10 +1,10 @@
 //! EndpointSlices.
 
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
+use serde_json::json;
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
-use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
-use serde_json::json;
 
 use super::columns::Column;
 use super::endpoints::{PROTOCOLS, shortened};
@@ -24,10 +24,14 @@ impl Resource for EndpointSlice {
         Column::text("AddressType", "The type of address carried by this EndpointSlice.", |slice, _| {
             json!(slice.address_type)
         }),
-        Column::text("Ports", "The list of network ports exposed by each endpoint in this slice.", |slice, _| {
-            let port = |p: &EndpointPort| p.port.map_or_else(|| "*".into(), |port| port.to_string());
-            json!(shortened(&slice.ports.iter().flatten().map(port).collect::<Vec<_>>(), "<unset>"))
-        }),
+        Column::text(
+            "Ports",
+            "The list of network ports exposed by each endpoint in this slice.",
+            |slice, _| {
+                let port = |p: &EndpointPort| p.port.map_or_else(|| "*".into(), |port| port.to_string());
+                json!(shortened(&slice.ports.iter().flatten().map(port).collect::<Vec<_>>(), "<unset>"))
+            },
+        ),
         Column::text("Endpoints", "The addresses of the endpoints in this slice.", |slice, _| {
             let addresses = slice.endpoints.iter().flatten().flat_map(|e| e.addresses.iter().cloned());
             json!(shortened(&addresses.collect::<Vec<_>>(), "<unset>"))
@@ -43,7 +47,11 @@ impl Resource for EndpointSlice {
     }
 
     fn validate(&self, errors: &mut FieldErrors) {
-        errors.required_one_of(&Path::root("addressType"), Some(&self.address_type), &["FQDN", "IPv4", "IPv6"]);
+        errors.required_one_of(
+            &Path::root("addressType"),
+            Some(&self.address_type),
+            &["FQDN", "IPv4", "IPv6"],
+        );
         let path = Path::root("endpoints");
         let list = self.endpoints.as_deref().unwrap_or_default();
         if list.len() > MAX_ENDPOINTS {

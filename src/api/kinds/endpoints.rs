@@ -1,7 +1,5 @@
 //! Endpoints.
 
-use std::net::IpAddr;
-
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointSubset, Endpoints};
 use serde_json::json;
 

@@ -19,32 +19,40 @@ impl Resource for Event {
     // They come and go unbidden.
     const COUNTED: bool = false;
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::<Self>::text("Last Seen", "Time when this event was last observed.", |event, now| age(last_seen(event), now)),
-        Column::<Self>::text("Type", "Type of this event (Normal, Warning), new types could be added in the future.", |event, _| {
-            json!(event.type_.as_deref().unwrap_or_default())
+        Column::text("Last Seen", "Time when this event was last observed.", |event, now| {
+            age(last_seen(event), now)
         }),
-        Column::<Self>::text("Reason", "The reason for the transition into the object's current status.", |event, _| {
-            json!(event.reason.as_deref().unwrap_or_default())
+        Column::text(
+            "Type",
+            "Type of this event (Normal, Warning), new types could be added in the future.",
+            |event, _| json!(event.type_.as_deref().unwrap_or_default()),
+        ),
+        Column::text(
+            "Reason",
+            "The reason for the transition into the object's current status.",
+            |event, _| json!(event.reason.as_deref().unwrap_or_default()),
+        ),
+        Column::text("Object", "The object that this event is about.", |event, _| {
+            json!(target(&event.involved_object))
         }),
-        Column::<Self>::text("Object", "The object that this event is about.", |event, _| json!(target(&event.involved_object))),
-        Column::<Self>::text("Subobject", "The part of the object that this event is about.", |event, _| {
+        Column::wide("Subobject", "The part of the object that this event is about.", |event, _| {
             json!(event.involved_object.field_path.as_deref().unwrap_or_default())
-        })
-        .wide(),
-        Column::<Self>::text("Source", "The component reporting this event.", |event, _| json!(source(event))).wide(),
-        Column::<Self>::text("Message", "A human-readable description of the status of this operation.", |event, _| {
-            json!(event.message.as_deref().unwrap_or_default().trim())
         }),
-        Column::<Self>::text("First Seen", "The time at which the event was first recorded.", |event, now| {
+        Column::wide("Source", "The component reporting this event.", |event, _| json!(source(event))),
+        Column::text(
+            "Message",
+            "A human-readable description of the status of this operation.",
+            |event, _| json!(event.message.as_deref().unwrap_or_default().trim()),
+        ),
+        Column::wide("First Seen", "The time at which the event was first recorded.", |event, now| {
             age(first_seen(event), now)
-        })
-        .wide(),
+        }),
         Column::<Self>::number("Count", "The number of times this event has occurred.", |event, _| {
             let count = event.series.as_ref().map_or(event.count, |series| series.count);
             json!(count.filter(|n| *n != 0).unwrap_or(1))
         })
-        .wide(),
-        Column::name().wide(),
+        .only_wide(),
+        Column::name().only_wide(),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] = &[
         selectable("involvedObject.kind", |e| text(e.involved_object.kind.as_ref())),
@@ -68,7 +76,8 @@ impl Resource for Event {
         let own = self.metadata.namespace.as_deref().unwrap_or_default();
         let about = self.involved_object.namespace.as_deref().unwrap_or_default();
         // Events about cluster-scoped objects live in `default`.
-        let fits = if about.is_empty() { matches!(own, "" | "default" | "kube-system") } else { about == own };
+        let fits =
+            if about.is_empty() { matches!(own, "" | "default" | "kube-system") } else { about == own };
         if !fits {
             errors.invalid(&Path::root("involvedObject.namespace"), about, "does not match self.namespace");
         }
@@ -173,6 +182,7 @@ fn source(event: &Event) -> String {
 mod tests {
     use serde_json::{Value, json};
 
+    use crate::api::kinds::new_event_errors;
     use crate::api::validate::join;
     use crate::object::{Kind, Object};
 
@@ -186,7 +196,7 @@ mod tests {
             for (name, value) in extra.as_object().unwrap() {
                 event[name] = value.clone();
             }
-            join(&validate_new_event(&Object::from_value(Kind::Event, event).unwrap()))
+            join(&new_event_errors(&Object::from_value(Kind::Event, event).unwrap()))
         };
         let long = "x".repeat(129);
         for (extra, expected) in [

@@ -53,7 +53,7 @@ pub use columns::{ColumnDefinition, RowCondition};
 pub use definition::{Definition, DefinitionError, Version};
 pub use registry::Kinds;
 pub(in crate::api) use registry::{Registry, ServedResource};
-pub(in crate::api) use resource::{Replicas, Strategy};
+pub(in crate::api) use resource::Strategy;
 
 /// The strategy of a built-in kind, or one that knows nothing of a custom kind.
 pub(in crate::api) fn built_in(kind: Kind) -> &'static dyn Strategy {

@@ -13,8 +13,11 @@ const NAMESPACE_NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 impl Resource for Namespace {
     const NAME_RULE: fn(&str) -> Vec<String> = names::dns_1123_label;
-    const COLUMNS: &'static [Column<Self>] =
-        &[Column::name(), Column::text("Status", "The status of the namespace", |n, _| json!(phase(n))), Column::age()];
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::name(),
+        Column::text("Status", "The status of the namespace", |n, _| json!(phase(n))),
+        Column::age(),
+    ];
     const SELECTABLE: &'static [SelectableField<Self>] = &[
         selectable("status.phase", |n| phase(n).into()),
         selectable("name", |n| text(n.metadata.name.as_ref())),

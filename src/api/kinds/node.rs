@@ -19,20 +19,26 @@ impl Resource for Node {
         Column::text("Roles", "The roles of the node", |node, _| json!(roles(node))),
         Column::age(),
         Column::text("Version", "Kubelet Version reported by the node.", |node, _| {
-            json!(node.status.as_ref().and_then(|s| s.node_info.as_ref()).map_or("", |i| i.kubelet_version.as_str()))
+            json!(
+                node.status
+                    .as_ref()
+                    .and_then(|s| s.node_info.as_ref())
+                    .map_or("", |i| i.kubelet_version.as_str())
+            )
         }),
-        Column::text("Internal-IP", "The node's address within the cluster.", |node, _| address(node, "InternalIP"))
-            .wide(),
-        Column::text("External-IP", "The node's address from outside.", |node, _| address(node, "ExternalIP")).wide(),
-        Column::text("OS-Image", "OS Image reported by the node.", |node, _| reported(node, |i| &i.os_image)).wide(),
-        Column::text("Kernel-Version", "Kernel Version reported by the node.", |node, _| {
+        Column::wide("Internal-IP", "The node's address within the cluster.", |node, _| {
+            address(node, "InternalIP")
+        }),
+        Column::wide("External-IP", "The node's address from outside.", |node, _| {
+            address(node, "ExternalIP")
+        }),
+        Column::wide("OS-Image", "OS Image reported by the node.", |node, _| reported(node, |i| &i.os_image)),
+        Column::wide("Kernel-Version", "Kernel Version reported by the node.", |node, _| {
             reported(node, |i| &i.kernel_version)
-        })
-        .wide(),
-        Column::text("Container-Runtime", "ContainerRuntime Version reported by the node.", |node, _| {
+        }),
+        Column::wide("Container-Runtime", "ContainerRuntime Version reported by the node.", |node, _| {
             reported(node, |i| &i.container_runtime_version)
-        })
-        .wide(),
+        }),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] =
         &[selectable("spec.unschedulable", |node| flag(node.spec.as_ref().and_then(|s| s.unschedulable)))];

@@ -9,16 +9,17 @@ use crate::api::validate::storage::class_name;
 use crate::api::validate::storage::volume_mode;
 use crate::api::validate::volumes;
 use crate::object::quantity::Amount;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec, PersistentVolumeStatus};
-use serde_json::{Map, Value};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::json;
+use serde_json::{Map, Value};
 
 use super::columns::Column;
 use super::resource::{Resource, SelectableField, selectable, text};
 use crate::api::default::{set, set_text};
-use crate::api::validate::{FieldErrors, Path, storage};
+use crate::api::validate::{FieldErrors, Path};
 use crate::object::owner;
+use crate::object::quantity::ResourceList;
 use crate::object::storage::UNSET;
 
 /// The fields of a spec that are no source.
@@ -62,16 +63,17 @@ impl Resource for PersistentVolume {
             json!(volume.spec.as_ref().and_then(|s| s.storage_class_name.as_deref()).unwrap_or_default())
         }),
         Column::text("VolumeAttributesClass", "The class of attributes of the volume.", |volume, _| {
-            json!(volume.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref()).unwrap_or(UNSET))
+            json!(
+                volume.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref()).unwrap_or(UNSET)
+            )
         }),
         Column::text("Reason", "Why the volume is in its phase.", |volume, _| {
             json!(volume.status.as_ref().and_then(|s| s.reason.as_deref()).unwrap_or_default())
         }),
         Column::age(),
-        Column::text("VolumeMode", "Whether the volume is a file system or a block device.", |volume, _| {
+        Column::wide("VolumeMode", "Whether the volume is a file system or a block device.", |volume, _| {
             json!(volume.spec.as_ref().and_then(|s| s.volume_mode.as_deref()).unwrap_or(UNSET))
-        })
-        .wide(),
+        }),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] =
         &[selectable("name", |volume| text(volume.metadata.name.as_ref()))];

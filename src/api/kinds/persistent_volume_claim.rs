@@ -1,18 +1,14 @@
 //! Persistent volume claims.
 
 use crate::api::validate::resources;
-use crate::api::validate::selector;
 use crate::api::validate::spec_diff;
 use crate::api::validate::spec_diff::differences;
-use crate::api::validate::storage::access_modes;
-use crate::api::validate::storage::class_name;
-use crate::api::validate::storage::volume_mode;
 use crate::object::storage::annotation;
 use crate::object::storage::claim_phase;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
 };
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::json;
 
@@ -47,13 +43,14 @@ impl Resource for PersistentVolumeClaim {
             json!(claim.spec.as_ref().and_then(|s| s.storage_class_name.as_deref()).unwrap_or_default())
         }),
         Column::text("VolumeAttributesClass", "The class of attributes of the volume.", |claim, _| {
-            json!(claim.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref()).unwrap_or(UNSET))
+            json!(
+                claim.spec.as_ref().and_then(|s| s.volume_attributes_class_name.as_deref()).unwrap_or(UNSET)
+            )
         }),
         Column::age(),
-        Column::text("VolumeMode", "Whether the volume is a file system or a block device.", |claim, _| {
+        Column::wide("VolumeMode", "Whether the volume is a file system or a block device.", |claim, _| {
             json!(claim.spec.as_ref().and_then(|s| s.volume_mode.as_deref()).unwrap_or(UNSET))
-        })
-        .wide(),
+        }),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] =
         &[selectable("name", |claim| text(claim.metadata.name.as_ref()))];
@@ -97,7 +94,8 @@ impl Resource for PersistentVolumeClaim {
         }
         if claim_phase(self) == "Bound" {
             let size = storage::requests(before).and_then(|list| list.get("storage")).cloned();
-            if let (Some(list), Some(size)) = (allowed.resources.as_mut().and_then(|r| r.requests.as_mut()), size)
+            if let (Some(list), Some(size)) =
+                (allowed.resources.as_mut().and_then(|r| r.requests.as_mut()), size)
             {
                 list.insert("storage".into(), size);
             }

@@ -14,9 +14,11 @@ impl Resource for PodDisruptionBudget {
         Column::text("Min Available", "The minimum number of pods that must be available.", |budget, _| {
             amount(budget.spec.as_ref().and_then(|s| s.min_available.as_ref()))
         }),
-        Column::text("Max Unavailable", "The maximum number of pods that may be unavailable.", |budget, _| {
-            amount(budget.spec.as_ref().and_then(|s| s.max_unavailable.as_ref()))
-        }),
+        Column::text(
+            "Max Unavailable",
+            "The maximum number of pods that may be unavailable.",
+            |budget, _| amount(budget.spec.as_ref().and_then(|s| s.max_unavailable.as_ref())),
+        ),
         Column::number(
             "Allowed Disruptions",
             "Calculated number of pods that may be disrupted at this time.",
@@ -35,14 +37,20 @@ impl Resource for PodDisruptionBudget {
                 "minAvailable and maxUnavailable cannot be both set",
             );
         }
-        for (field, value) in [("minAvailable", &spec.min_available), ("maxUnavailable", &spec.max_unavailable)] {
+        for (field, value) in
+            [("minAvailable", &spec.min_available), ("maxUnavailable", &spec.max_unavailable)]
+        {
             if let Some(value) = value {
                 workload::positive_int_or_percent(errors, &path.child(field), value);
                 workload::at_most_hundred_percent(errors, &path.child(field), value);
             }
         }
         if let Some(policy) = &spec.unhealthy_pod_eviction_policy {
-            errors.one_of(&path.child("unhealthyPodEvictionPolicy"), policy, &["AlwaysAllow", "IfHealthyBudget"]);
+            errors.one_of(
+                &path.child("unhealthyPodEvictionPolicy"),
+                policy,
+                &["AlwaysAllow", "IfHealthyBudget"],
+            );
         }
         if let Some(selector) = &spec.selector {
             selector::label_selector(errors, &path.child("selector"), selector);

@@ -1,7 +1,5 @@
 //! Pod presets (settings.k8s.io), which Kubernetes had until 1.19.
 
-
-
 use super::columns::Column;
 use super::resource::Resource;
 use crate::api::default::{pod_spec, volumes as default_volumes};

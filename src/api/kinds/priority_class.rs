@@ -19,9 +19,11 @@ impl Resource for PriorityClass {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::number("Value", "The integer value of this priority class.", |class, _| json!(class.value)),
-        Column::boolean("Global-Default", "Whether this is the priority of pods that name no class.", |class, _| {
-            json!(class.global_default.unwrap_or(false))
-        }),
+        Column::boolean(
+            "Global-Default",
+            "Whether this is the priority of pods that name no class.",
+            |class, _| json!(class.global_default.unwrap_or(false)),
+        ),
         Column::age(),
         Column::text("PreemptionPolicy", "Whether pods of this class preempt others.", |class, _| {
             json!(class.preemption_policy.as_deref().unwrap_or_default())

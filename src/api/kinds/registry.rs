@@ -104,9 +104,8 @@ impl Kinds {
     /// What a manifest's `apiVersion` and `kind` mean here.
     pub fn from_api_version(&self, api_version: &str, name: &str) -> Option<ServedKind> {
         let (group, version) = split_api_version(api_version);
-        ServedKind::from_api_version(api_version, name).or_else(|| {
-            self.custom_version(group, version, |definition| definition.kind.info().name == name)
-        })
+        ServedKind::from_api_version(api_version, name)
+            .or_else(|| self.custom_version(group, version, |definition| definition.kind.info().name == name))
     }
 
     fn custom_version(
@@ -210,9 +209,9 @@ impl Kinds {
             None => StrategyOf::BuiltIn(built_in(kind)),
         };
         if let Some(counted) = resource.strip_prefix("count/") {
-            return self
-                .all()
-                .find(|kind| kind.info().qualified_plural() == counted && is_counted(*kind, &*strategy(*kind)));
+            return self.all().find(|kind| {
+                kind.info().qualified_plural() == counted && is_counted(*kind, &*strategy(*kind))
+            });
         }
         self.all().find(|kind| {
             let strategy = strategy(*kind);

@@ -23,8 +23,8 @@ impl Resource for ReplicaSet {
             json!(set.status.as_ref().and_then(|s| s.ready_replicas).unwrap_or(0))
         }),
         Column::age(),
-        Column::containers().wide(),
-        Column::images().wide(),
+        Column::containers().only_wide(),
+        Column::images().only_wide(),
         Column::selector(|set, _| selector_cell(Some(&set.spec.selector))),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] = &[selectable("status.replicas", |set| {

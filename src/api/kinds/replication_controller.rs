@@ -14,10 +14,13 @@ use crate::api::validate::{FieldErrors, Path, workload};
 
 impl Resource for ReplicationController {
     const COUNTED_BY_PLURAL: bool = true;
-    const DEFAULT_PROPAGATION: Option<(Propagation, Option<&'static str>)> = Some((Propagation::Orphan, None));
+    const DEFAULT_PROPAGATION: Option<(Propagation, Option<&'static str>)> =
+        Some((Propagation::Orphan, None));
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::number("Desired", "Number of desired pods.", |set, _| json!(set.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0))),
+        Column::number("Desired", "Number of desired pods.", |set, _| {
+            json!(set.spec.as_ref().and_then(|s| s.replicas).unwrap_or(0))
+        }),
         Column::number("Current", "The most recently observed number of pods.", |set, _| {
             json!(set.status.as_ref().map_or(0, |s| s.replicas))
         }),
@@ -25,8 +28,8 @@ impl Resource for ReplicationController {
             json!(set.status.as_ref().and_then(|s| s.ready_replicas).unwrap_or(0))
         }),
         Column::age(),
-        Column::containers().wide(),
-        Column::images().wide(),
+        Column::containers().only_wide(),
+        Column::images().only_wide(),
         Column::selector(|set, _| labels_text(set.spec.as_ref().and_then(|s| s.selector.as_ref()))),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] = &[selectable("status.replicas", |controller| {

@@ -1,8 +1,8 @@
 //! Resource quotas.
 
 use crate::api::validate::resources;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::json;
 
 use super::columns::Column;
@@ -87,7 +87,8 @@ fn used_and_hard(quota: &ResourceQuota, of: fn(&str) -> bool) -> String {
         let amount = status.and_then(|s| s.used.as_ref()).and_then(|used| used.get(resource));
         amount.unwrap_or(&zero).0.clone()
     };
-    let hard = status.and_then(|s| s.hard.as_ref()).into_iter().flatten().filter(|(resource, _)| of(resource));
+    let hard =
+        status.and_then(|s| s.hard.as_ref()).into_iter().flatten().filter(|(resource, _)| of(resource));
     let texts = hard.map(|(resource, amount)| format!("{resource}: {}/{}", used(resource), amount.0));
     texts.collect::<Vec<_>>().join(", ")
 }

@@ -24,7 +24,8 @@ impl Resource for Secret {
         }),
         Column::age(),
     ];
-    const SELECTABLE: &'static [SelectableField<Self>] = &[selectable("type", |secret| text(secret.type_.as_ref()))];
+    const SELECTABLE: &'static [SelectableField<Self>] =
+        &[selectable("type", |secret| text(secret.type_.as_ref()))];
 
     fn apply_defaults(&mut self) {
         set_text(&mut self.type_, "Opaque");

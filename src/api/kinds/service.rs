@@ -3,10 +3,10 @@
 use crate::api::validate::metadata;
 use std::collections::HashSet;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ClientIPConfig, LoadBalancerStatus, Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::columns::{Column, NONE, labels_text, or_none};
@@ -32,12 +32,16 @@ impl Resource for Service {
         Column::text("Type", "How the Service is exposed.", |service, _| {
             json!(spec_of(service).type_.as_deref().unwrap_or_default())
         }),
-        Column::text("Cluster-IP", "The IP address of the service, assigned by the control plane.", |service, _| {
-            or_none(spec_of(service).cluster_ip.as_deref())
-        }),
-        Column::text("External-IP", "Addresses at which the service is reached from outside.", |service, _| {
-            json!(external_addresses(service))
-        }),
+        Column::text(
+            "Cluster-IP",
+            "The IP address of the service, assigned by the control plane.",
+            |service, _| or_none(spec_of(service).cluster_ip.as_deref()),
+        ),
+        Column::text(
+            "External-IP",
+            "Addresses at which the service is reached from outside.",
+            |service, _| json!(external_addresses(service)),
+        ),
         Column::text("Port(s)", "The list of ports that are exposed by this service.", |service, _| {
             json!(ports_text(spec_of(service).ports.as_deref().unwrap_or_default()))
         }),

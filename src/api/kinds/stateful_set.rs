@@ -21,8 +21,8 @@ impl Resource for StatefulSet {
             json!(format!("{ready}/{}", set.spec.replicas.unwrap_or(0)))
         }),
         Column::age(),
-        Column::containers().wide(),
-        Column::images().wide(),
+        Column::containers().only_wide(),
+        Column::images().only_wide(),
     ];
     const SCALE: Option<ScaleFields<Self>> = Some(ScaleFields {
         get: |set| Replicas {
@@ -86,7 +86,8 @@ impl Resource for StatefulSet {
         update_strategy(errors, &path.child("updateStrategy"), spec);
         if let Some(policy) = &spec.persistent_volume_claim_retention_policy {
             let path = path.child("persistentVolumeClaimRetentionPolicy");
-            for (field, when) in [("whenDeleted", &policy.when_deleted), ("whenScaled", &policy.when_scaled)] {
+            for (field, when) in [("whenDeleted", &policy.when_deleted), ("whenScaled", &policy.when_scaled)]
+            {
                 errors.one_of(&path.child(field), when.as_deref().unwrap_or_default(), &["Retain", "Delete"]);
             }
         }
@@ -112,7 +113,10 @@ impl Resource for StatefulSet {
             template: self.spec.template.clone(),
             update_strategy: self.spec.update_strategy.clone(),
             revision_history_limit: self.spec.revision_history_limit,
-            persistent_volume_claim_retention_policy: self.spec.persistent_volume_claim_retention_policy.clone(),
+            persistent_volume_claim_retention_policy: self
+                .spec
+                .persistent_volume_claim_retention_policy
+                .clone(),
             min_ready_seconds: self.spec.min_ready_seconds,
             ..old.spec.clone()
         };

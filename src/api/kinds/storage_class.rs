@@ -79,7 +79,11 @@ impl Resource for StorageClass {
                 errors.forbidden(&Path::root(field), format!("updates to {field} are forbidden{dot}"));
             }
         }
-        errors.immutable(&Path::root("volumeBindingMode"), &self.volume_binding_mode, &old.volume_binding_mode);
+        errors.immutable(
+            &Path::root("volumeBindingMode"),
+            &self.volume_binding_mode,
+            &old.volume_binding_mode,
+        );
     }
 }
 

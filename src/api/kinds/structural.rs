@@ -81,7 +81,11 @@ impl Structural {
             }
             if schema.min_properties.is_some_and(|least| count < least) {
                 let least = schema.min_properties.unwrap_or(0);
-                errors.invalid(path, &count, format!("{path} in body should have at least {least} properties"));
+                errors.invalid(
+                    path,
+                    &count,
+                    format!("{path} in body should have at least {least} properties"),
+                );
             }
         }
     }
@@ -387,8 +391,7 @@ fn compile(schema: &JSONSchemaProps, into: &mut HashMap<String, Regex>) -> Resul
     if let Some(pattern) = &schema.pattern
         && !into.contains_key(pattern)
     {
-        let compiled =
-            Regex::new(pattern).map_err(|error| format!("pattern {}: {error}", quote(pattern)))?;
+        let compiled = Regex::new(pattern).map_err(|error| format!("pattern {}: {error}", quote(pattern)))?;
         into.insert(pattern.clone(), compiled);
     }
     let items = match &schema.items {
@@ -465,10 +468,15 @@ mod tests {
         for (spec, expected) in [
             (json!({"size": 1, "port": "http", "note": null}), vec![]),
             (json!({}), vec!["spec.size: Required value"]),
-            (json!({"size": 10}), vec!["spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9"]),
+            (
+                json!({"size": 10}),
+                vec!["spec.size: Invalid value: 10: spec.size in body should be less than or equal to 9"],
+            ),
             (
                 json!({"size": "big"}),
-                vec!["spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\""],
+                vec![
+                    "spec.size: Invalid value: \"string\": spec.size in body must be of type integer: \"string\"",
+                ],
             ),
             (
                 json!({"size": 1, "color": "green"}),
@@ -480,10 +488,15 @@ mod tests {
             ),
             (json!({"size": 1, "code": "abcde"}), vec!["spec.code: Too long: may not be more than 4 bytes"]),
             (json!({"size": 1, "tags": ["a", "a"]}), vec!["spec.tags[1]: Duplicate value: \"a\""]),
-            (json!({"size": 1, "tags": ["a", "b", "c"]}), vec!["spec.tags: Too many: 3: must have at most 2 items"]),
+            (
+                json!({"size": 1, "tags": ["a", "b", "c"]}),
+                vec!["spec.tags: Too many: 3: must have at most 2 items"],
+            ),
             (
                 json!({"size": 1, "port": true}),
-                vec!["spec.port: Invalid value: \"boolean\": spec.port in body must be of type integer,string: \"boolean\""],
+                vec![
+                    "spec.port: Invalid value: \"boolean\": spec.port in body must be of type integer,string: \"boolean\"",
+                ],
             ),
         ] {
             assert_eq!(told(spec.clone()), expected, "{spec}");

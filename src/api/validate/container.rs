@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use k8s_openapi::api::core::v1::{ContainerResizePolicy, Container, ContainerPort, SecurityContext};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, ContainerResizePolicy, SecurityContext};
 
 use super::field::{FieldErrors, Path};
 use super::{environment, names, probe, resources, volumes};

@@ -268,7 +268,12 @@ impl FieldErrors {
     }
 
     /// Checks a text that must be given against a closed set.
-    pub(in crate::api) fn required_one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+    pub(in crate::api) fn required_one_of(
+        &mut self,
+        path: &Path<'_>,
+        value: Option<&str>,
+        supported: &[&str],
+    ) {
         match value {
             None | Some("") => self.required(path, ""),
             Some(value) => self.one_of(path, value, supported),

@@ -22,5 +22,5 @@ pub(in crate::api) mod storage;
 pub(in crate::api) mod volumes;
 pub(in crate::api) mod workload;
 
-pub(in crate::api) use self::field::{FieldErrors, Path, Shown};
 pub use self::field::{FieldError, FieldErrorReason, join};
+pub(in crate::api) use self::field::{FieldErrors, Path, Shown};

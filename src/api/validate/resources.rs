@@ -10,7 +10,11 @@ use crate::object::quantity::{Amount, ResourceList};
 const CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
 /// A quantity that can be read and is not negative; its amount when it is.
-pub(in crate::api) fn quantity(errors: &mut FieldErrors, path: &Path<'_>, quantity: &Quantity) -> Option<Amount> {
+pub(in crate::api) fn quantity(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    quantity: &Quantity,
+) -> Option<Amount> {
     match Amount::parse(&quantity.0) {
         Ok(amount) if amount.is_negative() => {
             errors.invalid(path, quantity, "must be greater than or equal to 0");
@@ -25,7 +29,11 @@ pub(in crate::api) fn quantity(errors: &mut FieldErrors, path: &Path<'_>, quanti
 }
 
 /// Requests and limits of a container.
-pub(in crate::api) fn requirements(errors: &mut FieldErrors, path: &Path<'_>, requirements: &ResourceRequirements) {
+pub(in crate::api) fn requirements(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    requirements: &ResourceRequirements,
+) {
     let (limits, requests) = (path.child("limits"), path.child("requests"));
     for (name, limit) in requirements.limits.iter().flatten() {
         container_resource(errors, &limits, name);

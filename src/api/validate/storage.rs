@@ -6,12 +6,16 @@ use super::field::{FieldErrors, Path};
 use super::{names, resources, selector};
 use crate::object::quantity::{Amount, ResourceList};
 
-
 const ACCESS_MODES: &[&str] = &["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: &[&str] = &["Block", "Filesystem"];
 
 /// The ways in which a volume is used; `detail` is what is said when none is given.
-pub(in crate::api) fn access_modes(errors: &mut FieldErrors, path: &Path<'_>, modes: Option<&[String]>, detail: &str) {
+pub(in crate::api) fn access_modes(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    modes: Option<&[String]>,
+    detail: &str,
+) {
     let modes = modes.unwrap_or_default();
     if modes.is_empty() {
         errors.required(path, detail);

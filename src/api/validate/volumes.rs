@@ -18,7 +18,11 @@ const BOTH: &str = "fieldRef and resourceFieldRef can not be specified simultane
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
 /// Checks a pod's volumes and returns their names.
-pub(in crate::api) fn volumes<'a>(errors: &mut FieldErrors, path: &Path<'_>, list: &'a [Volume]) -> HashSet<&'a str> {
+pub(in crate::api) fn volumes<'a>(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    list: &'a [Volume],
+) -> HashSet<&'a str> {
     let mut seen = HashSet::new();
     for (i, volume) in list.iter().enumerate() {
         let path = path.index(i);

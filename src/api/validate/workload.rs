@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, ReplicaSet, RollingUpdateDeployment};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -114,7 +113,11 @@ pub(in crate::api) fn percent(value: &IntOrString) -> Option<u64> {
 }
 
 /// A count, or a percentage with its sign.
-pub(in crate::api) fn positive_int_or_percent(errors: &mut FieldErrors, path: &Path<'_>, value: &IntOrString) {
+pub(in crate::api) fn positive_int_or_percent(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    value: &IntOrString,
+) {
     match value {
         IntOrString::Int(number) => errors.non_negative(path, *number),
         IntOrString::String(_) if percent(value).is_none() => errors.invalid(
@@ -127,7 +130,11 @@ pub(in crate::api) fn positive_int_or_percent(errors: &mut FieldErrors, path: &P
 }
 
 /// More than everything makes no sense.
-pub(in crate::api) fn at_most_hundred_percent(errors: &mut FieldErrors, path: &Path<'_>, value: &IntOrString) {
+pub(in crate::api) fn at_most_hundred_percent(
+    errors: &mut FieldErrors,
+    path: &Path<'_>,
+    value: &IntOrString,
+) {
     if percent(value).is_some_and(|p| p > 100) {
         errors.invalid(path, value, "must not be greater than 100%");
     }

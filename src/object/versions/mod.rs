@@ -66,7 +66,8 @@ impl ServedKind {
 
     /// The built-in kind that is served under this path.
     pub fn from_path(group: &str, version: &str, plural: &str) -> Option<Self> {
-        Self::built_in().find(|s| (s.group(), s.version(), s.kind().info().plural) == (group, version, plural))
+        Self::built_in()
+            .find(|s| (s.group(), s.version(), s.kind().info().plural) == (group, version, plural))
     }
 
     /// The built-in kind that a manifest's `apiVersion` and `kind` mean.

@@ -84,66 +84,66 @@ const METRICS: [(&str, &str, bool); 2] = [("nodes", "NodeMetrics", false), ("pod
 
 /// Everything served: the core group first, then by group name, the newest version of a group first.
 pub(in crate::api::http) fn served(kinds: &Kinds) -> Vec<Served> {
-        let stored = kinds.served().map(|resource| stored(kinds, resource));
-        let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
-            group,
-            version,
-            kind,
-            plural,
-            singular: plural.trim_end_matches('s').into(),
-            namespaced: *namespaced,
-            short_names: Vec::new(),
-            categories: Vec::new(),
-            verbs: CREATE,
-            parts: Vec::new(),
-            list_kind: format!("{kind}List"),
-            schema: None,
-        });
-        let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
-            group: super::super::metrics::GROUP,
-            version: super::super::metrics::VERSION,
-            kind,
-            plural,
-            singular: String::new(),
-            namespaced: *namespaced,
-            short_names: Vec::new(),
-            categories: Vec::new(),
-            verbs: &["get", "list"],
-            parts: Vec::new(),
-            list_kind: format!("{kind}List"),
-            schema: None,
-        });
-        let kind = super::super::verdicts::KIND;
-        let verdicts = std::iter::once(Resource {
-            group: super::super::verdicts::GROUP,
-            version: super::super::verdicts::VERSION,
-            kind,
-            plural: super::super::verdicts::PLURAL,
-            singular: "schedulingverdict".into(),
-            namespaced: true,
-            short_names: vec!["verdict".into()],
-            categories: Vec::new(),
-            verbs: &["get", "list"],
-            parts: Vec::new(),
-            list_kind: format!("{kind}List"),
-            schema: None,
-        });
-        let mut all: Vec<Served> = Vec::new();
-        for resource in stored.chain(actions).chain(metrics).chain(verdicts) {
-            match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
-                Some(served) => served.resources.push(resource),
-                None => all.push(Served {
-                    group: resource.group,
-                    version: resource.version,
-                    resources: vec![resource],
-                }),
-            }
+    let stored = kinds.served().map(|resource| stored(kinds, resource));
+    let actions = ACTIONS.iter().map(|(group, version, plural, kind, namespaced)| Resource {
+        group,
+        version,
+        kind,
+        plural,
+        singular: plural.trim_end_matches('s').into(),
+        namespaced: *namespaced,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        verbs: CREATE,
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let metrics = METRICS.iter().map(|(plural, kind, namespaced)| Resource {
+        group: super::super::metrics::GROUP,
+        version: super::super::metrics::VERSION,
+        kind,
+        plural,
+        singular: String::new(),
+        namespaced: *namespaced,
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let kind = super::super::verdicts::KIND;
+    let verdicts = std::iter::once(Resource {
+        group: super::super::verdicts::GROUP,
+        version: super::super::verdicts::VERSION,
+        kind,
+        plural: super::super::verdicts::PLURAL,
+        singular: "schedulingverdict".into(),
+        namespaced: true,
+        short_names: vec!["verdict".into()],
+        categories: Vec::new(),
+        verbs: &["get", "list"],
+        parts: Vec::new(),
+        list_kind: format!("{kind}List"),
+        schema: None,
+    });
+    let mut all: Vec<Served> = Vec::new();
+    for resource in stored.chain(actions).chain(metrics).chain(verdicts) {
+        match all.iter_mut().find(|s| s.group == resource.group && s.version == resource.version) {
+            Some(served) => served.resources.push(resource),
+            None => all.push(Served {
+                group: resource.group,
+                version: resource.version,
+                resources: vec![resource],
+            }),
         }
-        for served in &mut all {
-            served.resources.sort_by_key(|r| r.plural);
-        }
-        all.sort_by(|a, b| a.group.cmp(b.group).then_with(|| age(b.version).cmp(&age(a.version))));
-        all
+    }
+    for served in &mut all {
+        served.resources.sort_by_key(|r| r.plural);
+    }
+    all.sort_by(|a, b| a.group.cmp(b.group).then_with(|| age(b.version).cmp(&age(a.version))));
+    all
 }
 
 fn stored(kinds: &Kinds, resource: ServedResource) -> Resource {

@@ -50,8 +50,7 @@ impl Hashed {
 
 /// The documents of what is built in: made once a process.
 pub(super) fn built_in() -> &'static Arc<Documents> {
-    static BUILT_IN: LazyLock<Arc<Documents>> =
-        LazyLock::new(|| Arc::new(Documents::of(&Kinds::default())));
+    static BUILT_IN: LazyLock<Arc<Documents>> = LazyLock::new(|| Arc::new(Documents::of(&Kinds::default())));
     &BUILT_IN
 }
 

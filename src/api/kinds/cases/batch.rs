@@ -1,7 +1,6 @@
 //! Jobs and CronJobs.
 
 use super::*;
-use crate::api::default::give_identity;
 
 const SPEC: &str = "template: {spec: {restartPolicy: Never, initContainers: [{name: i, image: i}], containers: [{name: c, image: i}]}}";
 
@@ -9,7 +8,7 @@ const SPEC: &str = "template: {spec: {restartPolicy: Never, initContainers: [{na
 fn job(text: &str) -> Object {
     let mut job = object(Kind::Job, text);
     job.meta_mut().uid = Some("1a2b".into());
-    give_identity(&mut job);
+    built_in(Kind::Job).prepare_for_create(&mut job);
     job
 }
 

@@ -55,14 +55,8 @@ fn a_pod_gets_kubernetes_defaults_api_8() {
             json!({"failureThreshold": 3, "httpGet": {"path": "/", "port": 80, "scheme": "HTTP"},
                 "periodSeconds": 10, "successThreshold": 1, "timeoutSeconds": 1}),
         ),
-        (
-            "/containers/0/lifecycle/preStop/httpGet",
-            json!({"path": "/", "port": "web", "scheme": "HTTP"}),
-        ),
-        (
-            "/containers/0/env/0/valueFrom/fieldRef",
-            json!({"apiVersion": "v1", "fieldPath": "status.podIP"}),
-        ),
+        ("/containers/0/lifecycle/preStop/httpGet", json!({"path": "/", "port": "web", "scheme": "HTTP"})),
+        ("/containers/0/env/0/valueFrom/fieldRef", json!({"apiVersion": "v1", "fieldPath": "status.podIP"})),
         ("/initContainers/0/imagePullPolicy", json!("IfNotPresent")),
         ("/initContainers/0/resources", json!({})),
         ("/volumes/0/emptyDir", json!({})),
@@ -127,8 +121,7 @@ fn services_default_their_ports_and_policies_api_8() {
             ]
         })
     );
-    let external =
-        defaulted(Kind::Service, json!({"spec": {"type": "ExternalName", "externalName": "a"}}));
+    let external = defaulted(Kind::Service, json!({"spec": {"type": "ExternalName", "externalName": "a"}}));
     assert_eq!(
         external["spec"],
         json!({"type": "ExternalName", "externalName": "a", "sessionAffinity": "None"})
@@ -143,10 +136,7 @@ fn the_small_kinds_get_their_defaults_api_8() {
     assert_eq!(namespace["status"]["phase"], "Active");
     let secret =
         defaulted(Kind::Secret, json!({"data": {"a": "MQ==", "b": "MQ=="}, "stringData": {"a": "2"}}));
-    assert_eq!(
-        (&secret["type"], &secret["data"]),
-        (&json!("Opaque"), &json!({"a": "Mg==", "b": "MQ=="}))
-    );
+    assert_eq!((&secret["type"], &secret["data"]), (&json!("Opaque"), &json!({"a": "Mg==", "b": "MQ=="})));
     assert_eq!(secret["stringData"], Value::Null);
     let class = defaulted(Kind::PriorityClass, json!({"value": 5}));
     assert_eq!(class["preemptionPolicy"], "PreemptLowerPriority");

@@ -1,8 +1,13 @@
 //! Whatever JSON comes, nothing panics (SEC-2).
 
 use proptest::prelude::*;
+use serde_json::Value;
 
-use super::*;
+use super::{
+    Kind, Object, apply_defaults, built_in, ephemeral_containers_errors, object, shown, validate_create,
+    validate_status_update, validate_update,
+};
+use crate::api::validate::join;
 
 /// Objects that are nearly right: real field names with values of any shape.
 fn nearly_objects() -> impl Strategy<Value = Value> {
@@ -138,7 +143,7 @@ fn never_panics(value: &Value, old: &Object) {
         let _ = join(&validate_update(&object, &object.clone()));
         let _ = join(&validate_update(&object, old));
         let _ = join(&validate_status_update(&object, old));
-        let _ = join(&validate_ephemeral_containers_update(&object, old));
+        let _ = join(&ephemeral_containers_errors(&object, old));
     }
 }
 

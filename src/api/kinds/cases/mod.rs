@@ -5,6 +5,7 @@ mod cluster;
 mod config;
 mod container;
 mod daemon_set;
+mod defaults;
 mod hostile;
 mod limits;
 mod metadata;
@@ -14,14 +15,26 @@ mod pod_update;
 mod service;
 mod stateful_set;
 mod storage;
+mod updates;
 mod workload;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::default::apply_defaults;
+use crate::api::validate::join;
 use crate::manifest::from_yaml;
-use crate::object::Kind;
+
+fn validate_update(new: &Object, old: &Object) -> Vec<FieldError> {
+    built_in(new.kind()).update_errors(new, old)
+}
+
+fn validate_status_update(new: &Object, old: &Object) -> Vec<FieldError> {
+    built_in(new.kind()).status_errors(new, old)
+}
+
+fn validate_resize(new: &Object, old: &Object) -> Vec<FieldError> {
+    built_in(new.kind()).resize_errors(new, old)
+}
 
 /// Reads and defaults an object; namespace and name are given where the text leaves them out.
 fn object(kind: Kind, text: &str) -> Object {

@@ -139,7 +139,7 @@ fn ephemeral_containers_are_only_added_eph_1() {
             ],
         ),
     ] {
-        let errors = validate_ephemeral_containers_update(&pod(new), &pod(old));
+        let errors = ephemeral_containers_errors(&pod(new), &pod(old));
         assert_eq!(shown(&errors), expected, "{old} -> {new}");
     }
 }

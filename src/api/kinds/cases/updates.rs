@@ -3,11 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::object::Kind;
 
 fn kept(kind: Kind, new: Value, old: Value) -> Value {
     let mut new = Object::from_value(kind, new).unwrap();
-    keep_what_was_given(&mut new, &Object::from_value(kind, old).unwrap());
+    built_in(kind).carry_over(&mut new, &Object::from_value(kind, old).unwrap());
     new.to_value()
 }
 

@@ -32,7 +32,10 @@ impl Resource for HorizontalPodAutoscaler {
         }),
         Column::text("Targets", "What is measured, and what it shall be.", |scaler, _| {
             let current = scaler.status.as_ref().and_then(|s| s.current_metrics.as_deref());
-            json!(targets_text(scaler.spec.metrics.as_deref().unwrap_or_default(), current.unwrap_or_default()))
+            json!(targets_text(
+                scaler.spec.metrics.as_deref().unwrap_or_default(),
+                current.unwrap_or_default()
+            ))
         }),
         Column::text("MinPods", "The least number of pods.", |scaler, _| {
             json!(scaler.spec.min_replicas.map_or_else(|| "<unset>".into(), |n| n.to_string()))

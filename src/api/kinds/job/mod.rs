@@ -36,11 +36,13 @@ impl Resource for Job {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
         Column::text("Status", "Status of the job.", |job, _| json!(state(job))),
-        Column::text("Completions", "How many pods have succeeded, of how many.", |job, _| json!(completions(job))),
+        Column::text("Completions", "How many pods have succeeded, of how many.", |job, _| {
+            json!(completions(job))
+        }),
         Column::text("Duration", "Time required to complete the job.", |job, now| json!(duration(job, now))),
         Column::age(),
-        Column::containers().wide(),
-        Column::images().wide(),
+        Column::containers().only_wide(),
+        Column::images().only_wide(),
         Column::selector(|job, _| selector_cell(job.spec.as_ref().and_then(|s| s.selector.as_ref()))),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] = &[selectable("status.successful", |job| {

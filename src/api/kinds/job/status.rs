@@ -6,8 +6,8 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 
-use crate::api::validate::{FieldErrors, Path};
 use super::shown;
+use crate::api::validate::{FieldErrors, Path};
 use crate::object::completion_indexes::CompletionIndexes;
 use crate::object::job::{
     COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED, is_indexed, is_suspended,

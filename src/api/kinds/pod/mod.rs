@@ -25,41 +25,45 @@ pub(in crate::api) use validate::{binding as validate_binding, pod as validate_p
 impl Resource for Pod {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::name(),
-        Column::<Self>::text("Ready", "The aggregate readiness state of this pod for accepting traffic.", |pod, _| {
-            json!(printed_status(pod).ready_text())
-        }),
-        Column::<Self>::text("Status", "The aggregate status of the containers in this pod.", |pod, _| {
+        Column::text(
+            "Ready",
+            "The aggregate readiness state of this pod for accepting traffic.",
+            |pod, _| json!(printed_status(pod).ready_text()),
+        ),
+        Column::text("Status", "The aggregate status of the containers in this pod.", |pod, _| {
             json!(printed_status(pod).status)
         }),
-        Column::<Self>::text(
+        Column::text(
             "Restarts",
             "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
             |pod, now| json!(printed_status(pod).restarts_text(now)),
         ),
         Column::age(),
-        Column::<Self>::text("IP", "IP address allocated to the pod. Routable at least within the cluster.", |pod, _| {
-            or_none(pod.status.as_ref().and_then(|s| s.pod_ip.as_deref()))
-        })
-        .wide(),
-        Column::<Self>::text("Node", "NodeName indicates in which node this pod is scheduled.", |pod, _| {
+        Column::wide(
+            "IP",
+            "IP address allocated to the pod. Routable at least within the cluster.",
+            |pod, _| or_none(pod.status.as_ref().and_then(|s| s.pod_ip.as_deref())),
+        ),
+        Column::wide("Node", "NodeName indicates in which node this pod is scheduled.", |pod, _| {
             or_none(pod.spec.as_ref().and_then(|s| s.node_name.as_deref()))
-        })
-        .wide(),
-        Column::<Self>::text("Nominated Node", "Set when this pod preempts other pods on the node.", |pod, _| {
+        }),
+        Column::wide("Nominated Node", "Set when this pod preempts other pods on the node.", |pod, _| {
             or_none(pod.status.as_ref().and_then(|s| s.nominated_node_name.as_deref()))
-        })
-        .wide(),
-        Column::<Self>::text(
+        }),
+        Column::wide(
             "Readiness Gates",
             "Conditions evaluated for pod readiness beside those of its containers.",
             |pod, _| json!(readiness_gates(pod)),
-        )
-        .wide(),
+        ),
     ];
     const SELECTABLE: &'static [SelectableField<Self>] = &[
         selectable("spec.nodeName", |pod| text(pod.spec.as_ref().and_then(|s| s.node_name.as_ref()))),
-        selectable("spec.restartPolicy", |pod| text(pod.spec.as_ref().and_then(|s| s.restart_policy.as_ref()))),
-        selectable("spec.schedulerName", |pod| text(pod.spec.as_ref().and_then(|s| s.scheduler_name.as_ref()))),
+        selectable("spec.restartPolicy", |pod| {
+            text(pod.spec.as_ref().and_then(|s| s.restart_policy.as_ref()))
+        }),
+        selectable("spec.schedulerName", |pod| {
+            text(pod.spec.as_ref().and_then(|s| s.scheduler_name.as_ref()))
+        }),
         selectable("spec.serviceAccountName", |pod| {
             text(pod.spec.as_ref().and_then(|s| s.service_account_name.as_ref()))
         }),

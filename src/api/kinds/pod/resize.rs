@@ -1,7 +1,7 @@
 //! What the resize subresource may change: the cpu and memory of running containers and sidecars, within the
 //! pod's QoS class. The subresource has left everything else as it was already.
 
-use k8s_openapi::api::core::v1::{Container, ContainerResizePolicy, Pod, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceRequirements};
 
 use super::validate as pod;
 use crate::api::validate::container::RESIZABLE;
@@ -125,4 +125,3 @@ fn with_cpu_and_memory_of(mut container: Container, old: &Container) -> Containe
     }
     container
 }
-
