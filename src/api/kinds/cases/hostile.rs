@@ -4,10 +4,11 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::{
-    Kind, Object, apply_defaults, built_in, ephemeral_containers_errors, object, shown, validate_create,
+    Kind, Object, apply_defaults, ephemeral_containers_errors, object, shown, validate_create,
     validate_status_update, validate_update,
 };
 use crate::api::validate::join;
+use crate::manifest::from_yaml;
 
 /// Objects that are nearly right: real field names with values of any shape.
 fn nearly_objects() -> impl Strategy<Value = Value> {
