@@ -10,7 +10,7 @@ use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
 use crate::object::selector::Selector;
 use crate::object::{Key, Shared, Typed};
-use crate::reconcile::Cache;
+use crate::reconcile::{Cache, found, ignore_gone};
 
 /// What an owner and an object are to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,17 +77,10 @@ pub(super) fn claim_holding<O: Typed, T: Typed>(
         match judge(owner.object().meta(), wants(meta), meta) {
             Claim::Owned => owned.push(object),
             Claim::None => {}
-            Claim::Release => match release(api, owner.uid(), &object, finalizer) {
-                Err(error) if !error.is_gone() => return Err(error),
-                _ => {}
-            },
+            Claim::Release => ignore_gone(release(api, owner.uid(), &object, finalizer))?,
             Claim::Adopt => {
                 if *may_adopt.get_or_insert_with(|| is_still_there(api, owner)) {
-                    match adopt(api, owner, &wants, &object, finalizer) {
-                        Ok(adopted) => owned.extend(adopted),
-                        Err(error) if error.is_not_found() => {}
-                        Err(error) => return Err(error),
-                    }
+                    owned.extend(found(adopt(api, owner, &wants, &object, finalizer))?.flatten());
                 }
             }
         }

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind, DeleteOptions};
 use crate::object::owner::{controller_of, controller_reference, is_terminating};
-use crate::object::readiness::{is_ready, is_terminal, phase, ready_since};
+use crate::object::pod::{Phase, is_ready, is_terminal, phase, ready_since};
 use crate::object::{Kind, Object, Shared, Uid};
 use crate::reconcile::{Cache, Expectations, Recorder};
 
@@ -161,7 +161,7 @@ pub(super) fn is_relevant(change: &Change) -> bool {
         return true;
     };
     // A pod serves when it is ready and runs; the two may be told in different writes.
-    let serves = |pod: &Pod| (is_ready(pod), is_ready(pod) && phase(pod) == "Running");
+    let serves = |pod: &Pod| (is_ready(pod), is_ready(pod) && phase(pod) == Phase::Running);
     let facts = |pod: &Pod| (is_terminating(&pod.metadata), is_terminal(pod), serves(pod), ready_since(pod));
     change.kind != ChangeKind::Modified
         || facts(before) != facts(after)

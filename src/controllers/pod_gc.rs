@@ -8,21 +8,22 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
-use crate::object::node::{is_ready, node_of};
+use crate::object::node::is_ready;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::is_terminal;
-use crate::object::{Key, Kind, Shared, Uid};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::object::pod::disruption::Cause;
+use crate::object::pod::{is_terminal, node_name};
+use crate::object::well_known::taint::OUT_OF_SERVICE;
+use crate::object::{Key, Shared, Uid};
+use crate::reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue, disrupt};
 
 /// Pods that ended are kept up to this number, unless the cluster says otherwise.
 const TERMINATED_THRESHOLD: usize = 12_500;
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// Something to look at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,7 +77,7 @@ impl Reconciler for PodGc {
             Work::Node(name) => self.look_at_node(name)?,
             Work::Pod(key) => {
                 if let Some(pod) =
-                    self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_of(p).is_none())
+                    self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_name(p).is_none())
                 {
                     self.remove(&pod, "PodGC: terminating pod was never scheduled")?;
                 }
@@ -106,7 +107,7 @@ impl PodGc {
                 self.queue.add(Work::Terminated);
             }
         }
-        match node_of(pod) {
+        match node_name(pod) {
             None if is_terminating(&pod.metadata) => self.queue.add(Work::Pod(change.object.key())),
             None => {}
             Some(name) => match self.nodes.get(&Key::new("", name)) {
@@ -174,31 +175,7 @@ impl PodGc {
 
     /// Marks a pod that has not ended as Failed, then removes it at once.
     fn remove(&self, pod: &Shared<Pod>, message: &str) -> Result<(), ApiError> {
-        let now = self.api.clock().time();
-        let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(pod.uid()) || is_terminal(fresh) {
-                return Ok(());
-            }
-            let status = fresh.status.get_or_insert_default();
-            status.phase = Some("Failed".into());
-            let conditions = status.conditions.get_or_insert_default();
-            conditions.retain(|c| c.type_ != "DisruptionTarget");
-            conditions.push(PodCondition {
-                type_: "DisruptionTarget".into(),
-                status: "True".into(),
-                reason: Some("DeletionByPodGC".into()),
-                message: Some(message.into()),
-                last_transition_time: Some(now.clone()),
-                ..PodCondition::default()
-            });
-            Ok(())
-        });
-        let gone = |outcome: Result<(), ApiError>| match outcome {
-            Err(error) if !error.is_gone() => Err(error),
-            _ => Ok(()),
-        };
-        gone(marked.map(drop))?;
-        let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
-        gone(self.api.delete(Kind::Pod, &pod.key(), &options).map(drop))
+        let disruption = Disruption { cause: Cause::PodGc, message, fails: true, grace_seconds: Some(0) };
+        disrupt(&self.api, pod, &disruption)
     }
 }

@@ -13,7 +13,7 @@ use crate::api::{Api, Change, ChangeKind};
 use crate::object::quantity::{Amount, ResourceList};
 use crate::object::quota::{kind_using, usage};
 use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 
 /// Everything is counted this often even when nothing seems to have changed.
 const RESYNC: Duration = Duration::from_mins(5);
@@ -53,10 +53,9 @@ impl Reconciler for ResourceQuotas {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        match self.api.recount_quota(key) {
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error.into()),
-            Ok(_) => Err(ReconcileError::After(RESYNC)),
+        match found(self.api.recount_quota(key))? {
+            None => Ok(()),
+            Some(_) => Err(ReconcileError::After(RESYNC)),
         }
     }
 }

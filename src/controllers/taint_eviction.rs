@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Node, Pod, PodCondition, Taint, Toleration};
+use k8s_openapi::api::core::v1::{Node, Pod, Taint, Toleration};
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
 use crate::base::clock::{saturating_after, until};
-use crate::object::node::node_of;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::disruption::Cause;
+use crate::object::pod::{is_terminal, node_name};
 use crate::object::taint::{effect::NO_EXECUTE, tolerates};
-use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::object::{Key, Shared};
+use crate::reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, WorkQueue, disrupt};
 
 /// How long a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Reconciler for Evictions {
             self.counting_down.lock().remove(key);
             return Ok(());
         }
-        let Some(node) = node_of(&pod).and_then(|name| self.nodes.get(&Key::new("", name))) else {
+        let Some(node) = node_name(&pod).and_then(|name| self.nodes.get(&Key::new("", name))) else {
             return Ok(());
         };
         let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
@@ -136,7 +136,7 @@ impl Evictions {
 
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>() else { return };
-        let Some(node) = node_of(pod).and_then(|name| self.nodes.get(&Key::new("", name))) else { return };
+        let Some(node) = node_name(pod).and_then(|name| self.nodes.get(&Key::new("", name))) else { return };
         if !no_execute(&node).is_empty() || self.counting_down.lock().contains(&change.object.key()) {
             self.queue.add(change.object.key());
         }
@@ -146,31 +146,13 @@ impl Evictions {
         self.counting_down.lock().remove(&pod.key());
         let message = format!("Marking for deletion Pod {}", pod.key());
         self.recorder.normal(pod.object(), "TaintManagerEviction", message);
-        let now = self.api.clock().time();
-        let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
-            if fresh.metadata.uid.as_deref() != Some(pod.uid()) {
-                return Ok(());
-            }
-            let conditions = fresh.status.get_or_insert_default().conditions.get_or_insert_default();
-            if !conditions.iter().any(|c| c.type_ == "DisruptionTarget" && c.status == "True") {
-                conditions.retain(|c| c.type_ != "DisruptionTarget");
-                conditions.push(PodCondition {
-                    type_: "DisruptionTarget".into(),
-                    status: "True".into(),
-                    reason: Some("DeletionByTaintManager".into()),
-                    message: Some("Taint manager: deleting due to NoExecute taint".into()),
-                    last_transition_time: Some(now.clone()),
-                    ..PodCondition::default()
-                });
-            }
-            Ok(())
-        });
-        let gone = |outcome: Result<(), ApiError>| match outcome {
-            Err(error) if !error.is_gone() => Err(error),
-            _ => Ok(()),
+        let disruption = Disruption {
+            cause: Cause::TaintManager,
+            message: "Taint manager: deleting due to NoExecute taint",
+            fails: false,
+            grace_seconds: None,
         };
-        gone(marked.map(drop))?;
-        gone(self.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).map(drop))
+        disrupt(&self.api, pod, &disruption)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::base::clock::until;
 use crate::object::job::finished_at;
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -55,10 +55,7 @@ impl Reconciler for Ttl {
             propagation: Some(Propagation::Foreground),
             ..DeleteOptions::uid(job.uid())
         };
-        match self.api.delete(Kind::Job, key, &this) {
-            Err(error) if !error.is_not_found() => Err(error.into()),
-            _ => Ok(()),
-        }
+        Ok(ignore_not_found(self.api.delete(Kind::Job, key, &this))?)
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod any;
 pub mod completion_indexes;
+pub mod conditions;
 pub mod config;
 pub mod go_text;
 pub mod host_ports;
@@ -12,6 +13,7 @@ mod key;
 mod key_map;
 mod kind;
 pub mod low_ports;
+pub mod names;
 pub mod node;
 pub mod node_selector;
 mod numbers;
@@ -21,13 +23,13 @@ pub mod pod;
 pub mod pod_preset;
 pub mod quantity;
 pub mod quota;
-pub mod readiness;
 pub mod resources;
 pub mod selector;
 pub mod storage;
 pub mod taint;
 pub mod time;
 mod versions;
+pub mod well_known;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use key::{Key, Revision, Uid};

@@ -5,14 +5,18 @@
 
 mod cache;
 mod correlator;
+mod disrupt;
 mod expectations;
+mod outcome;
 mod queue;
 mod recorder;
 mod runner;
 
 pub use crate::api::{Change, ChangeKind};
 pub use cache::{Cache, Caches};
+pub use disrupt::{Disruption, disrupt};
 pub use expectations::Expectations;
+pub use outcome::{found, ignore_gone, ignore_not_found};
 pub use queue::{QueueKey, WorkQueue};
 pub use recorder::{EventType, Recorder, reference_to};
 pub use runner::{ReconcileError, Reconciler, run};

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind, WriteOptions};
 use crate::object::{Key, Kind, Shared, Uid};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use behavior::Past;
 use conditions::{Aspect, Conditions};
 
@@ -234,9 +234,6 @@ impl Autoscalers {
             });
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }

@@ -11,10 +11,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::base::clock::saturating_after;
+use crate::object::conditions::{Condition as _, ConditionStatus};
 use crate::object::owner::is_terminating;
+use crate::object::pod::{Phase, condition, phase};
 use crate::object::quantity::Amount;
-use crate::object::readiness::{condition, phase};
 use crate::object::resources::is_sidecar;
+use crate::object::well_known::condition::READY;
 
 /// For this long after its start a pod's cpu says little: it is counted only while it is ready.
 const CPU_INITIALIZATION: Duration = Duration::from_mins(5);
@@ -185,9 +187,9 @@ fn group<'a>(question: &Question<'_>, pods: impl Iterator<Item = &'a Pod>, metri
     for pod in pods {
         let name = pod.metadata.name.clone().unwrap_or_default();
         let measured = metrics.get(&name);
-        if is_terminating(&pod.metadata) || phase(pod) == "Failed" {
+        if is_terminating(&pod.metadata) || phase(pod) == Phase::Failed {
             groups.ignored.insert(name);
-        } else if phase(pod) == "Pending" {
+        } else if phase(pod) == Phase::Pending {
             groups.unready.insert(name);
         } else if let Some(measured) = measured {
             if question.resource == "cpu" && starts_up(pod, measured, question.now) {
@@ -205,8 +207,8 @@ fn group<'a>(question: &Question<'_>, pods: impl Iterator<Item = &'a Pod>, metri
 /// Whether a pod's cpu is that of its start, which says nothing of its load.
 fn starts_up(pod: &Pod, measured: &Measured, now: Timestamp) -> bool {
     let started = pod.status.as_ref().and_then(|s| s.start_time.as_ref());
-    let (Some(ready), Some(started)) = (condition(pod, "Ready"), started) else { return true };
-    let unready = ready.status == "False";
+    let (Some(ready), Some(started)) = (condition(pod, READY), started) else { return true };
+    let unready = ready.is(ConditionStatus::False);
     let since = ready.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |t| t.0);
     if saturating_after(started.0, CPU_INITIALIZATION) > now {
         // A measurement that reaches back to before the change speaks of another state.

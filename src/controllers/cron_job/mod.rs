@@ -21,7 +21,9 @@ use crate::base::cron::CronSchedule;
 use crate::base::time_zone::time_zone;
 use crate::object::owner::{controller_of, is_controlled_by, is_terminating};
 use crate::object::{Key, Object, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
+use crate::reconcile::{
+    Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to,
+};
 use active::is_active;
 use schedule::Times;
 
@@ -255,9 +257,6 @@ impl CronJobs {
         }
         let mut next = CronJob::clone(cron_job);
         next.status = Some(status);
-        match self.api.update(&Object::new(next), Part::Status, &WriteOptions::default()) {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(self.api.update(&Object::new(next), Part::Status, &WriteOptions::default()))
     }
 }

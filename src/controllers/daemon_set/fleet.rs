@@ -11,10 +11,9 @@ use super::placement::{Fit, Placement};
 use super::pod::target_node;
 use crate::controllers::history::POD_REVISION_LABEL;
 use crate::object::Shared;
-use crate::object::node::node_of;
 use crate::object::owner::is_terminating;
 use crate::object::percent::{Rounding, scaled};
-use crate::object::readiness::{Availability, availability, is_ready, is_terminal, phase};
+use crate::object::pod::{Availability, Phase, availability, is_ready, is_terminal, node_name, phase};
 
 /// A pod of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,12 +48,12 @@ impl Daemon {
         let labels = pod.metadata.labels.as_ref();
         Self {
             name: pod.metadata.name.clone().unwrap_or_default(),
-            assigned: node_of(pod).is_some(),
+            assigned: node_name(pod).is_some(),
             created: pod.metadata.creation_timestamp.as_ref().map(|t| t.0),
             state: match phase(pod) {
                 _ if is_terminating(&pod.metadata) => State::Going,
-                "Failed" => State::Failed,
-                "Succeeded" => State::Succeeded,
+                Phase::Failed => State::Failed,
+                Phase::Succeeded => State::Succeeded,
                 _ => State::Alive,
             },
             ready: is_ready(pod),

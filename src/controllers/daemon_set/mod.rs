@@ -28,7 +28,7 @@ use crate::base::backoff::BackoffPolicy;
 use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 use placement::{Fit, Placement};
 
 /// Starts the controller.
@@ -80,11 +80,8 @@ impl Reconciler for DaemonSets {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: pods of an older template would only have to be replaced.
-        match self.api.get_as::<DaemonSet>(key) {
-            Ok(set) => Ok(self.sync(&set)?),
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let Some(set) = found(self.api.get_as::<DaemonSet>(key))? else { return Ok(()) };
+        Ok(self.sync(&set)?)
     }
 }
 

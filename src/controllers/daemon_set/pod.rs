@@ -8,8 +8,9 @@ use k8s_openapi::api::core::v1::{
 use crate::controllers::history::POD_REVISION_LABEL;
 use crate::controllers::pod_control;
 use crate::object::Shared;
-use crate::object::node::node_of;
+use crate::object::pod::node_name;
 use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
+use crate::object::well_known::taint;
 
 /// The field by which a pod names its node before the scheduler has bound it.
 const NODE_NAME_FIELD: &str = "metadata.name";
@@ -20,15 +21,15 @@ const TEMPLATE_GENERATION: (&str, &str) =
 
 /// What every daemon tolerates: it belongs to its node, in good days and bad.
 const AUTOMATIC: [(&str, &str); 6] = [
-    ("node.kubernetes.io/not-ready", NO_EXECUTE),
-    ("node.kubernetes.io/unreachable", NO_EXECUTE),
-    ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
-    ("node.kubernetes.io/memory-pressure", NO_SCHEDULE),
-    ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
-    ("node.kubernetes.io/unschedulable", NO_SCHEDULE),
+    (taint::NOT_READY, NO_EXECUTE),
+    (taint::UNREACHABLE, NO_EXECUTE),
+    (taint::DISK_PRESSURE, NO_SCHEDULE),
+    (taint::MEMORY_PRESSURE, NO_SCHEDULE),
+    (taint::PID_PRESSURE, NO_SCHEDULE),
+    (taint::UNSCHEDULABLE, NO_SCHEDULE),
 ];
 /// What a daemon on the host's network tolerates besides: it may be what brings the network.
-const ON_HOST_NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE);
+const ON_HOST_NETWORK: (&str, &str) = (taint::NETWORK_UNAVAILABLE, NO_SCHEDULE);
 
 /// The tolerations of the template with the automatic ones; one of the same key, effect, operator and value is
 /// replaced, so that no `tolerationSeconds` ends it.
@@ -88,7 +89,7 @@ pub(super) fn pod_for(set: &Shared<DaemonSet>, node: &str, hash: &str) -> Pod {
 
 /// The node a pod runs on, or was made for; none when nothing says so.
 pub(super) fn target_node(pod: &Pod) -> Option<&str> {
-    node_of(pod).or_else(|| {
+    node_name(pod).or_else(|| {
         let affinity = pod.spec.as_ref()?.affinity.as_ref()?.node_affinity.as_ref()?;
         let required = affinity.required_during_scheduling_ignored_during_execution.as_ref()?;
         let fields = required.node_selector_terms.iter().flat_map(|term| term.match_fields.iter().flatten());

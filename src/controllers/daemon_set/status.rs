@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::DaemonSetStatus;
 
 use super::fleet::Fleet;
 use super::placement::Fit;
-use crate::object::readiness::Availability;
+use crate::object::pod::Availability;
 
 /// The counts in the status; generation and collisions stay as they were.
 pub(super) fn count(fleet: &Fleet, before: Option<&DaemonSetStatus>) -> DaemonSetStatus {

@@ -12,6 +12,7 @@ use crate::controllers::claim::claim;
 use crate::object::owner::is_terminating;
 use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};
+use crate::reconcile::ignore_not_found;
 
 /// Pods made or asked to go in one turn, as in Kubernetes; the rest follows when those were seen.
 const BURST: usize = 250;
@@ -132,9 +133,6 @@ impl DaemonSets {
             fresh.status = Some(status);
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }

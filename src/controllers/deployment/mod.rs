@@ -28,10 +28,10 @@ use super::seen::Written;
 use crate::api::Api;
 use crate::api::{Change, ChangeKind};
 use crate::object::owner::controller_of;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::selector::Selector;
 use crate::object::{Key, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found};
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -76,11 +76,7 @@ impl Reconciler for DeploymentController {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: a size decided for an older spec would be carried out after the newer one.
-        let deployment = match self.api.get_as::<Deployment>(key) {
-            Ok(deployment) => deployment,
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(deployment) = found(self.api.get_as::<Deployment>(key))? else { return Ok(()) };
         // The ReplicaSets' change events come back here once the cache has caught up.
         if !self.written.is_seen(deployment.uid(), &self.sets, &self.api) {
             return Ok(());

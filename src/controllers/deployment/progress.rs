@@ -10,10 +10,11 @@ use k8s_openapi::api::apps::v1::{
 use super::fleet::Budget;
 use crate::base::clock::{saturating_after, time, until};
 use crate::object::Shared;
+use crate::object::conditions::{self, Condition as _, ConditionStatus};
+use crate::object::well_known::condition::REPLICA_FAILURE;
 
 pub(super) const AVAILABLE: &str = "Available";
 pub(super) const PROGRESSING: &str = "Progressing";
-pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// Reasons of the Progressing condition.
 pub(super) mod reason {
@@ -34,7 +35,7 @@ pub(super) fn deadline(deployment: &Deployment) -> Option<Duration> {
 }
 
 pub(super) fn condition<'a>(status: &'a DeploymentStatus, type_: &str) -> Option<&'a DeploymentCondition> {
-    status.conditions.as_ref()?.iter().find(|c| c.type_.as_deref() == Some(type_))
+    conditions::get(status.conditions.as_ref(), type_)
 }
 
 fn reason_of(condition: &DeploymentCondition) -> &str {
@@ -44,14 +45,14 @@ fn reason_of(condition: &DeploymentCondition) -> &str {
 /// A condition that begins now.
 pub(super) fn new_condition(
     type_: &str,
-    status: &str,
+    status: ConditionStatus,
     reason: &str,
     message: impl Into<String>,
     now: Timestamp,
 ) -> DeploymentCondition {
     DeploymentCondition {
         type_: Some(type_.into()),
-        status: Some(status.into()),
+        status: status.into(),
         reason: Some(reason.into()),
         message: Some(message.into()),
         last_update_time: Some(time(now)),
@@ -59,33 +60,11 @@ pub(super) fn new_condition(
     }
 }
 
-/// Puts a condition in place; one with the same status and reason stands, and the time of the last
-/// transition is kept while the status stays.
-pub(super) fn set_condition(status: &mut DeploymentStatus, mut condition: DeploymentCondition) {
-    let type_ = condition.type_.clone().unwrap_or_default();
-    if let Some(current) = self::condition(status, &type_)
-        && current.status == condition.status
-    {
-        if current.reason == condition.reason {
-            return;
-        }
-        condition.last_transition_time.clone_from(&current.last_transition_time);
-    }
-    replace_condition(status, condition);
-}
-
-fn replace_condition(status: &mut DeploymentStatus, condition: DeploymentCondition) {
-    let type_ = condition.type_.clone().unwrap_or_default();
-    remove_condition(status, &type_);
-    status.conditions.get_or_insert_default().push(condition);
-}
-
-fn remove_condition(status: &mut DeploymentStatus, type_: &str) {
-    if let Some(conditions) = &mut status.conditions {
-        conditions.retain(|c| c.type_.as_deref() != Some(type_));
-        if conditions.is_empty() {
-            status.conditions = None;
-        }
+/// Puts a condition in place; one with the same status and reason stands.
+pub(super) fn set_condition(status: &mut DeploymentStatus, next: DeploymentCondition) {
+    let stands = |c: &DeploymentCondition| c.status == next.status && c.reason == next.reason;
+    if !condition(status, next.type_()).is_some_and(stands) {
+        conditions::set_last(status.conditions.get_or_insert_default(), next);
     }
 }
 
@@ -104,7 +83,7 @@ pub(super) fn note_pause(deployment: &Deployment, status: &mut DeploymentStatus,
         (false, true) => (reason::RESUMED, "Deployment is resumed"),
         _ => return,
     };
-    set_condition(status, new_condition(PROGRESSING, "Unknown", reason, message, now));
+    set_condition(status, new_condition(PROGRESSING, ConditionStatus::Unknown, reason, message, now));
 }
 
 /// The counts and the Available condition.
@@ -135,9 +114,13 @@ pub(super) fn counted(
         conditions: previous.conditions.clone(),
     };
     let condition = if i64::from(available) >= Budget::of(deployment).min_available() {
-        ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        (ConditionStatus::True, "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
-        ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
+        (
+            ConditionStatus::False,
+            "MinimumReplicasUnavailable",
+            "Deployment does not have minimum availability.",
+        )
     };
     set_condition(&mut status, new_condition(AVAILABLE, condition.0, condition.1, condition.2, now));
     status
@@ -191,12 +174,12 @@ pub(super) fn rolled_out(
 ) -> DeploymentStatus {
     let mut status = counted(deployment, previous, replica_sets, new, now);
     match deadline(deployment) {
-        None => remove_condition(&mut status, PROGRESSING),
+        None => conditions::remove(&mut status.conditions, PROGRESSING),
         Some(deadline) => note_progress(&mut status, deployment, previous, new, deadline, now),
     }
     match replica_failure(replica_sets, new) {
         Some(failure) => set_condition(&mut status, failure),
-        None => remove_condition(&mut status, REPLICA_FAILURE),
+        None => conditions::remove(&mut status.conditions, REPLICA_FAILURE),
     }
     status
 }
@@ -220,18 +203,21 @@ fn note_progress(
     };
     if is_complete(deployment, status) {
         let message = format!("{subject} has successfully progressed.");
-        set_condition(status, new_condition(PROGRESSING, "True", reason::AVAILABLE, message, now));
+        set_condition(
+            status,
+            new_condition(PROGRESSING, ConditionStatus::True, reason::AVAILABLE, message, now),
+        );
     } else if progressed(previous, status) {
         let message = format!("{subject} is progressing.");
-        let mut condition = new_condition(PROGRESSING, "True", reason::UPDATED, message, now);
+        let next = new_condition(PROGRESSING, ConditionStatus::True, reason::UPDATED, message, now);
         // Any progress moves the update time, which the deadline counts from, even for the same reason.
-        if let Some(current) = current.filter(|c| c.status.as_deref() == Some("True")) {
-            condition.last_transition_time = current.last_transition_time;
-        }
-        replace_condition(status, condition);
+        conditions::set_last(status.conditions.get_or_insert_default(), next);
     } else if timed_out(status, deadline, now) {
         let message = format!("{subject} has timed out progressing.");
-        set_condition(status, new_condition(PROGRESSING, "False", reason::TIMED_OUT, message, now));
+        set_condition(
+            status,
+            new_condition(PROGRESSING, ConditionStatus::False, reason::TIMED_OUT, message, now),
+        );
     }
 }
 
@@ -257,8 +243,7 @@ fn replica_failure(
     new: Option<&Shared<ReplicaSet>>,
 ) -> Option<DeploymentCondition> {
     let of = |set: &Shared<ReplicaSet>| -> Option<ReplicaSetCondition> {
-        let conditions = set.status.as_ref()?.conditions.as_ref()?;
-        conditions.iter().find(|c| c.type_.as_deref() == Some(REPLICA_FAILURE)).cloned()
+        conditions::get(set.status.as_ref()?.conditions.as_ref(), REPLICA_FAILURE).cloned()
     };
     let failure = new.and_then(of).or_else(|| replica_sets.iter().find_map(of))?;
     Some(DeploymentCondition {

@@ -6,11 +6,13 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
 use super::fleet::{Budget, Fleet, Member, Resize, in_api};
-use super::{DeploymentController, annotations, hash, history};
+use super::{DeploymentController, annotations, history};
 use crate::api::{ApiError, DeleteOptions};
 use crate::object::owner::controller_reference;
 use crate::object::selector::Labels;
+use crate::object::well_known::label::POD_TEMPLATE_HASH;
 use crate::object::{Kind, Shared};
+use crate::reconcile::ignore_gone;
 
 /// A Deployment's ReplicaSets: the one with its template, if there is one, and the others.
 pub(super) struct Sets {
@@ -100,11 +102,8 @@ impl DeploymentController {
                 resource_version: Some(set.object().revision()),
                 ..DeleteOptions::uid(set.uid())
             };
-            match self.api.delete(Kind::ReplicaSet, &set.key(), &options) {
-                // Changed since: it is looked at again when the cache shows the change.
-                Err(error) if !error.is_gone() => return Err(error),
-                _ => {}
-            }
+            // Changed since: it is looked at again when the cache shows the change.
+            ignore_gone(self.api.delete(Kind::ReplicaSet, &set.key(), &options))?;
         }
         Ok(())
     }
@@ -125,7 +124,7 @@ pub(super) fn new_replica_set(
 ) -> ReplicaSet {
     let with_hash = |labels: Option<&Labels>| {
         let mut labels = labels.cloned().unwrap_or_default();
-        labels.insert(hash::HASH_LABEL.to_string(), hash.to_string());
+        labels.insert(POD_TEMPLATE_HASH.to_string(), hash.to_string());
         Some(labels)
     };
     let mut template = deployment.spec.template.clone();

@@ -11,10 +11,12 @@ use super::replica_sets::{Sets, new_replica_set};
 use super::{DeploymentController, annotations, hash, history, recreate, rolling, scaling};
 use crate::api::ApiError;
 use crate::controllers::claim::claim;
+use crate::object::conditions::ConditionStatus;
 use crate::object::owner::{is_controlled_by, is_terminating};
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared};
+use crate::reconcile::ignore_not_found;
 
 /// What a turn has to tell besides the counts.
 #[derive(Default)]
@@ -139,8 +141,9 @@ impl DeploymentController {
         let found = format!("Found new replica set \"{}\"", new.name());
         Ok(News {
             revision: Some(annotations::revision(&new.metadata)),
-            condition: (unknown && progress::deadline(deployment).is_some())
-                .then(|| new_condition(progress::PROGRESSING, "True", reason::FOUND, found, now)),
+            condition: (unknown && progress::deadline(deployment).is_some()).then(|| {
+                new_condition(progress::PROGRESSING, ConditionStatus::True, reason::FOUND, found, now)
+            }),
         })
     }
 
@@ -165,8 +168,9 @@ impl DeploymentController {
                     self.recorder.normal(deployment.object(), "ScalingReplicaSet", message);
                 }
                 let message = format!("Created new replica set \"{}\"", created.name());
-                let condition = progress::deadline(deployment)
-                    .map(|_| new_condition(progress::PROGRESSING, "True", reason::CREATED, message, now));
+                let condition = progress::deadline(deployment).map(|_| {
+                    new_condition(progress::PROGRESSING, ConditionStatus::True, reason::CREATED, message, now)
+                });
                 let sets = Sets {
                     all: sets.all.iter().cloned().chain([created.clone()]).collect(),
                     new: Some(created),
@@ -184,7 +188,7 @@ impl DeploymentController {
                     self.write_status(deployment, |fresh, now| {
                         let condition = new_condition(
                             progress::PROGRESSING,
-                            "False",
+                            ConditionStatus::False,
                             reason::CREATE_FAILED,
                             message.as_str(),
                             now,
@@ -275,10 +279,7 @@ impl DeploymentController {
             edit(fresh, now);
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }
 

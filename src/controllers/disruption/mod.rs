@@ -15,10 +15,10 @@ use super::context::Context;
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
 use crate::object::owner::is_terminating;
-use crate::object::readiness::is_ready;
+use crate::object::pod::is_ready;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Shared, go_text};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 use scale::Asked;
 use status::{Disrupted, Expected};
 
@@ -200,9 +200,6 @@ impl DisruptionController {
             fresh.status = Some(make(fresh, before.as_ref(), now));
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use crate::api::{Api, ApiError};
 use crate::object::owner::controller_of;
 use crate::object::{Key, Kind, Shared, Subresource, Uid};
+use crate::reconcile::found;
 
 /// What the owners ask for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,12 +87,4 @@ fn scale_of(
 fn replicas(api: &Api, kind: Kind, key: &Key, uid: &str) -> Result<Option<(Uid, i32)>, ScaleError> {
     let scale = found(api.scale(kind, key))?.filter(|scale| scale.metadata.uid.as_deref() == Some(uid));
     Ok(scale.map(|scale| (uid.to_string(), scale.spec.and_then(|s| s.replicas).unwrap_or(0))))
-}
-
-fn found<T>(outcome: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
-    match outcome {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
 }

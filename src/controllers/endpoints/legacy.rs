@@ -7,11 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
 use crate::object::Shared;
+use crate::object::well_known::label::HEADLESS_SERVICE;
 
 /// More addresses than this are left out, ready ones last.
 const CAPACITY: usize = 1000;
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
-const HEADLESS: &str = "service.kubernetes.io/headless";
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 
 /// The members that are ready, and those that are not.
@@ -44,9 +44,9 @@ pub(super) fn endpoints(service: &Shared<Service>, members: &[Member]) -> Endpoi
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.insert(MANAGED_BY.into(), "endpoint-controller".into());
     if super::is_headless(service) {
-        labels.insert(HEADLESS.into(), String::new());
+        labels.insert(HEADLESS_SERVICE.into(), String::new());
     } else {
-        labels.remove(HEADLESS);
+        labels.remove(HEADLESS_SERVICE);
     }
     let annotations = is_cut.then(|| BTreeMap::from([(OVER_CAPACITY.into(), "truncated".into())]));
     Endpoints {
@@ -148,7 +148,7 @@ mod tests {
             .collect();
         assert_eq!(told, ["8080: 10.0.0.1,10.0.0.2 not 10.0.0.3", "9090: 10.0.0.4 not "]);
         let labels = endpoints.metadata.labels.unwrap();
-        assert_eq!((labels["l"].as_str(), labels[HEADLESS].as_str()), ("1", ""));
+        assert_eq!((labels["l"].as_str(), labels[HEADLESS_SERVICE].as_str()), ("1", ""));
     }
 
     #[test]

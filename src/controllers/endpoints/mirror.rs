@@ -8,22 +8,20 @@ use k8s_openapi::api::core::v1::{EndpointAddress, EndpointSubset, Endpoints, Ser
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::slices::SERVICE_NAME;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::controllers::context::Context;
 use crate::controllers::seen::Written;
 use crate::object::owner::{controller_reference, is_terminating};
+use crate::object::well_known::annotation::LAST_APPLIED;
+use crate::object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, SERVICE_NAME, SKIP_MIRROR};
 use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
-const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// Old elections kept their leader in Endpoints.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 /// Annotations that say nothing of the slices.
-const OF_THE_ENDPOINTS_ALONE: [&str; 2] =
-    ["kubectl.kubernetes.io/last-applied-configuration", "endpoints.kubernetes.io/last-change-trigger-time"];
+const OF_THE_ENDPOINTS_ALONE: [&str; 2] = [LAST_APPLIED, "endpoints.kubernetes.io/last-change-trigger-time"];
 /// More addresses of one subset are left out.
 const MAX_PER_SUBSET: usize = 1000;
 
@@ -41,7 +39,8 @@ pub(in crate::controllers) fn start(context: &Context) {
     let handler = queue.clone();
     slices.on_change(move |change| {
         let labels = change.object.meta().labels.as_ref();
-        let is_ours = labels.and_then(|l| l.get(MANAGED_BY)).is_some_and(|by| by == CONTROLLER);
+        let is_ours =
+            labels.and_then(|l| l.get(ENDPOINT_SLICE_MANAGED_BY)).is_some_and(|by| by == CONTROLLER);
         if let Some(service) = labels.and_then(|l| l.get(SERVICE_NAME)).filter(|_| is_ours) {
             handler.add(Key::new(change.object.namespace(), service.as_str()));
         }
@@ -104,7 +103,7 @@ fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
     super::selector(service).is_none()
         && service.spec.as_ref().is_none_or(|spec| spec.type_.as_deref() != Some("ExternalName"))
         && !super::legacy::is_ours(endpoints)
-        && labels.and_then(|l| l.get(SKIP)).is_none_or(|skip| skip != "true")
+        && labels.and_then(|l| l.get(SKIP_MIRROR)).is_none_or(|skip| skip != "true")
         && !annotations.is_some_and(|a| a.contains_key(LEADER))
         && !is_terminating(&endpoints.metadata)
 }
@@ -146,10 +145,7 @@ impl Mirror {
             }
         }
         for left in existing {
-            match self.api.delete(Kind::EndpointSlice, &left.key(), &DeleteOptions::default()) {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
+            ignore_not_found(self.api.delete(Kind::EndpointSlice, &left.key(), &DeleteOptions::default()))?;
         }
         Ok(())
     }
@@ -159,7 +155,7 @@ impl Mirror {
 fn slices(endpoints: &Shared<Endpoints>) -> Vec<EndpointSlice> {
     let mut labels = endpoints.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.into(), endpoints.name().to_string());
-    labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+    labels.insert(ENDPOINT_SLICE_MANAGED_BY.into(), CONTROLLER.into());
     let mut annotations = endpoints.metadata.annotations.clone().unwrap_or_default();
     annotations.retain(|name, _| !OF_THE_ENDPOINTS_ALONE.contains(&name.as_str()));
     let metadata = ObjectMeta {
@@ -269,7 +265,7 @@ mod tests {
             ("by hand", &plain, json!({}), true),
             ("selected", &service(json!({"selector": {"a": "b"}})), json!({}), false),
             ("elsewhere", &service(json!({"type": "ExternalName"})), json!({}), false),
-            ("asked not to", &plain, json!({SKIP: "true"}), false),
+            ("asked not to", &plain, json!({SKIP_MIRROR: "true"}), false),
         ] {
             assert_eq!(is_mirrored(service, &endpoints(&labels)), expected, "{rule}");
         }

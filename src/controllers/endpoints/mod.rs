@@ -20,11 +20,10 @@ use crate::api::Change;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::selector::{Labels, Selector};
+use crate::object::well_known::label::{SERVICE_NAME, ZONE};
 use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 use member::Member;
-
-const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// In which form the endpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,7 +140,7 @@ impl EndpointsOf {
     }
 
     fn slice_changed(&self, change: &Change) {
-        let service = change.object.meta().labels.as_ref().and_then(|l| l.get(slices::SERVICE_NAME));
+        let service = change.object.meta().labels.as_ref().and_then(|l| l.get(SERVICE_NAME));
         if let Some(service) = service {
             self.queue.add(Key::new(change.object.namespace(), service.as_str()));
         }
@@ -199,10 +198,7 @@ impl EndpointsOf {
             self.written.note(service.uid(), &updated);
         }
         for key in writes.delete {
-            match self.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default()) {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => {}
-            }
+            ignore_not_found(self.api.delete(Kind::EndpointSlice, &key, &DeleteOptions::default()))?;
         }
         Ok(())
     }
@@ -229,9 +225,6 @@ impl EndpointsOf {
         if !is_ours {
             return Ok(());
         }
-        match self.api.delete(Kind::Endpoints, key, &DeleteOptions::default()) {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(self.api.delete(Kind::Endpoints, key, &DeleteOptions::default()))
     }
 }

@@ -10,14 +10,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::member::{Member, Port};
 use crate::object::owner::controller_reference;
+use crate::object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, HEADLESS_SERVICE, SERVICE_NAME};
 use crate::object::{Key, Shared};
 
 /// Endpoints in one slice.
 const CAPACITY: usize = 100;
-pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
-const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
-const HEADLESS: &str = "service.kubernetes.io/headless";
 
 /// What to write so that the slices show the members.
 #[derive(Debug, Default, PartialEq)]
@@ -29,7 +27,8 @@ pub(super) struct Writes {
 
 /// Whether a slice is this controller's.
 pub(super) fn is_ours(slice: &EndpointSlice) -> bool {
-    slice.metadata.labels.as_ref().and_then(|l| l.get(MANAGED_BY)).map(String::as_str) == Some(CONTROLLER)
+    slice.metadata.labels.as_ref().and_then(|l| l.get(ENDPOINT_SLICE_MANAGED_BY)).map(String::as_str)
+        == Some(CONTROLLER)
 }
 
 /// The least writes that lead from the existing slices to the members.
@@ -124,11 +123,11 @@ struct Draft<'a> {
 fn labels(service: &Shared<Service>) -> BTreeMap<String, String> {
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE_NAME.into(), service.name().to_string());
-    labels.insert(MANAGED_BY.into(), CONTROLLER.into());
+    labels.insert(ENDPOINT_SLICE_MANAGED_BY.into(), CONTROLLER.into());
     if super::is_headless(service) {
-        labels.insert(HEADLESS.into(), String::new());
+        labels.insert(HEADLESS_SERVICE.into(), String::new());
     } else {
-        labels.remove(HEADLESS);
+        labels.remove(HEADLESS_SERVICE);
     }
     labels
 }

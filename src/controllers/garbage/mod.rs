@@ -18,7 +18,7 @@ use crate::api::{
 };
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, ServedKind, Uid};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 use graph::{Graph, Place};
 
 /// Dependants that are dealt with in one turn of their owner's: others wait for theirs.
@@ -85,12 +85,8 @@ impl Reconciler for Collector {
 
     fn reconcile(&self, uid: &Uid) -> Result<(), ReconcileError> {
         let Some(place) = self.graph.lock().place(uid) else { return Ok(()) };
-        let object = match self.api.get(place.kind, &place.key) {
-            Ok(object) if object.uid() == uid => object,
-            Ok(_) => return Ok(()),
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let object = found(self.api.get(place.kind, &place.key))?;
+        let Some(object) = object.filter(|object| object.uid() == uid) else { return Ok(()) };
         if is_terminating(object.meta()) {
             if has_finalizer(&object, FOREGROUND_FINALIZER) {
                 self.let_dependents_go_first(&object)?;
@@ -232,10 +228,8 @@ impl Collector {
             return self.remove_finalizer(owner, ORPHAN_FINALIZER);
         }
         for place in dependents {
-            match self.api.get(place.kind, &place.key) {
-                Ok(dependent) => self.forget_owners(&dependent, &[owner.uid()])?,
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error),
+            if let Some(dependent) = found(self.api.get(place.kind, &place.key))? {
+                self.forget_owners(&dependent, &[owner.uid()])?;
             }
         }
         // The graph follows what was done; then those that are left have their turn.
@@ -270,10 +264,7 @@ impl Collector {
             }
             Ok(next)
         });
-        match edited {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(edited)
     }
 
     fn delete(&self, object: &Object, propagation: Propagation) -> Result<(), ApiError> {

@@ -16,7 +16,7 @@ use super::context::Context;
 use crate::api::{Api, ApiError, Change, DeleteOptions};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared, Typed};
-use crate::reconcile::Cache;
+use crate::reconcile::{Cache, ignore_gone};
 pub(super) use revision::{equal_to, next_number, number_of, template_of};
 
 /// The label by which a pod tells the revision it was made of: of a StatefulSet the revision's name, of a
@@ -141,11 +141,8 @@ impl History {
                 resource_version: Some(old.object().revision()),
                 ..DeleteOptions::uid(old.uid())
             };
-            match self.api.delete(Kind::ControllerRevision, &old.key(), &options) {
-                // Changed since: it is looked at again when the cache shows the change.
-                Err(error) if !error.is_gone() => return Err(error),
-                _ => {}
-            }
+            // Changed since: it is looked at again when the cache shows the change.
+            ignore_gone(self.api.delete(Kind::ControllerRevision, &old.key(), &options))?;
         }
         Ok(())
     }

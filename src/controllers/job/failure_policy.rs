@@ -5,6 +5,8 @@ use k8s_openapi::api::batch::v1::{
 };
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
+use crate::object::conditions::Condition as _;
+
 /// What a failure means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
@@ -78,7 +80,8 @@ fn condition_that_fits<'a>(
 ) -> Option<&'a PodCondition> {
     let conditions = pod.status.as_ref()?.conditions.iter().flatten();
     let wanted = |pattern: &PodFailurePolicyOnPodConditionsPattern, condition: &PodCondition| {
-        pattern.type_ == condition.type_ && pattern.status.as_deref().unwrap_or("True") == condition.status
+        pattern.type_ == condition.type_
+            && pattern.status.as_ref().map_or(condition.is_true(), |status| *status == condition.status)
     };
     conditions.into_iter().find(|condition| patterns.iter().any(|pattern| wanted(pattern, condition)))
 }

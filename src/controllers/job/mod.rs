@@ -35,7 +35,7 @@ use super::pod_control::PodControl;
 use crate::api::{Api, Change, ChangeKind};
 use crate::object::job::finished;
 use crate::object::owner::{controller_of, is_terminating};
-use crate::object::readiness::{is_ready, phase};
+use crate::object::pod::{is_ready, phase};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Uid};
 use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue};
@@ -169,7 +169,7 @@ fn is_relevant(change: &Change) -> bool {
     else {
         return true;
     };
-    let facts = |pod: &Pod| (phase(pod).to_string(), is_ready(pod), verdict::restarts(pod));
+    let facts = |pod: &Pod| (phase(pod), is_ready(pod), verdict::restarts(pod));
     change.kind != ChangeKind::Modified
         || facts(before) != facts(after)
         || before.metadata.deletion_timestamp != after.metadata.deletion_timestamp

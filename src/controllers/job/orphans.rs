@@ -6,6 +6,7 @@ use crate::api::ApiError;
 use crate::object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere};
 use crate::object::owner::controller_of;
 use crate::object::{Key, Kind, Object};
+use crate::reconcile::ignore_not_found;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -41,9 +42,6 @@ impl Jobs {
             }
             Ok(())
         });
-        match released {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(released)
     }
 }

@@ -18,7 +18,7 @@ use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::time;
 use crate::object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere, is_suspended};
 use crate::object::owner::{controller_of, is_terminating};
-use crate::object::readiness::{is_ready, is_terminal, phase};
+use crate::object::pod::{Phase, is_ready, is_terminal, phase};
 use crate::object::{Key, Shared, Uid};
 
 /// The counts of one turn.
@@ -134,7 +134,7 @@ impl Jobs {
                 tally.new_succeeded.iter().chain(&tally.new_failed).map(|m| m.uid()).collect();
             let counted = || view.members.iter().filter(|m| !new.contains(m.uid()));
             let succeeded = counted().filter(|m| m.succeeded()).map(|m| ended_at(&m.pod));
-            let failed = counted().filter(|m| phase(&m.pod) == "Failed").map(|m| ended_at(&m.pod));
+            let failed = counted().filter(|m| phase(&m.pod) == Phase::Failed).map(|m| ended_at(&m.pod));
             let before = BackOff::default().after(succeeded, failed);
             self.back_offs.lock().insert(uid.to_string(), before);
             before

@@ -10,7 +10,7 @@ use super::view::View;
 use crate::base::clock::until;
 use crate::object::completion_indexes::CompletionIndexes;
 use crate::object::job::{FAILURE_TARGET, SUCCESS_CRITERIA_MET, is_suspended, true_condition};
-use crate::object::readiness::phase;
+use crate::object::pod::{Phase, phase};
 
 /// The end of a Job, decided though perhaps not yet brought about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ fn restarted_too_often(view: &View<'_>, limit: i32) -> bool {
     if policy != Some("OnFailure") {
         return false;
     }
-    let living = view.members.iter().filter(|m| matches!(phase(&m.pod), "Pending" | "Running"));
+    let living = view.members.iter().filter(|m| matches!(phase(&m.pod), Phase::Pending | Phase::Running));
     let total = living.map(|m| restarts(&m.pod)).fold(0, i32::saturating_add);
     if limit == 0 { total > 0 } else { total >= limit }
 }

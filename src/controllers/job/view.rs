@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use crate::object::job::{COMPLETION_INDEX, TRACKING_FINALIZER, is_indexed};
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{is_active, is_ready, is_terminal, phase};
+use crate::object::pod::{Phase, is_active, is_ready, is_terminal, phase};
 use crate::object::{Object, Shared};
 
 /// One of the Job's pods.
@@ -38,7 +38,7 @@ impl Member {
     }
 
     pub(super) fn succeeded(&self) -> bool {
-        phase(&self.pod) == "Succeeded"
+        phase(&self.pod) == Phase::Succeeded
     }
 
     /// It was asked to go and has not ended.
@@ -88,8 +88,8 @@ impl<'a> View<'a> {
     /// waits for ends: it may be on a node that is gone.
     pub(super) fn is_failed(&self, member: &Member) -> bool {
         match phase(&member.pod) {
-            "Failed" => true,
-            "Succeeded" => false,
+            Phase::Failed => true,
+            Phase::Succeeded => false,
             _ => !self.replaces_only_failed() && is_terminating(&member.pod.metadata),
         }
     }

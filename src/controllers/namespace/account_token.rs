@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use crate::api::{Api, ApiError, Change, DeleteOptions};
 use crate::controllers::context::{Context, Settings};
 use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found, ignore_not_found};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
@@ -49,9 +49,8 @@ impl Reconciler for AccountTokens {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         let Ok(secret) = self.api.get_as::<Secret>(key) else { return Ok(()) };
         let Some(name) = account_of(&secret) else { return Ok(()) };
-        match self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)) {
-            Ok(account) if is_of(&secret, &account) => Ok(self.fill(&secret, &account)?),
-            Err(error) if !error.is_not_found() => Err(error.into()),
+        match found(self.api.get_as::<ServiceAccount>(&Key::new(secret.namespace(), name)))? {
+            Some(account) if is_of(&secret, &account) => Ok(self.fill(&secret, &account)?),
             // The account is gone, or another has its name.
             _ => Ok(self.delete(&secret)?),
         }
@@ -112,10 +111,7 @@ impl AccountTokens {
             annotations.insert(ACCOUNT_UID.into(), account.uid().into());
             Ok(())
         });
-        match filled {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(filled)
     }
 
     fn delete(&self, secret: &Shared<Secret>) -> Result<(), ApiError> {
@@ -123,9 +119,6 @@ impl AccountTokens {
             resource_version: Some(secret.object().revision()),
             ..DeleteOptions::uid(secret.uid())
         };
-        match self.api.delete(Kind::Secret, &secret.key(), &this) {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(self.api.delete(Kind::Secret, &secret.key(), &this))
     }
 }

@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::NamespaceCondition;
 
 use crate::base::clock::time;
 use crate::object::Kind;
+use crate::object::conditions::{self, ConditionStatus};
 
 /// What is left after everything was asked to go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub(super) fn conditions(
     });
     let finalizers =
         remains.finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances"));
-    let told = [
+    let checks = [
         (
             "NamespaceDeletionDiscoveryFailure",
             None,
@@ -79,24 +80,20 @@ pub(super) fn conditions(
             "All content-preserving finalizers finished",
         ),
     ];
-    told.into_iter()
-        .map(|(type_, trouble, fine_reason, fine_message)| {
-            let (status, reason, message) = match trouble {
-                Some((reason, message)) => ("True", reason, message),
-                None => ("False", fine_reason, fine_message.to_string()),
-            };
-            let since = before
-                .and_then(|b| b.iter().find(|c| c.type_ == type_ && c.status == status))
-                .and_then(|c| c.last_transition_time.clone());
-            NamespaceCondition {
-                type_: type_.into(),
-                status: status.into(),
-                reason: Some(reason.into()),
-                message: Some(message),
-                last_transition_time: since.or_else(|| Some(time(now))),
-            }
-        })
-        .collect()
+    let mut all = before.cloned().unwrap_or_default();
+    for (type_, trouble, fine_reason, fine_message) in checks {
+        let status = ConditionStatus::from(trouble.is_some());
+        let (reason, message) = trouble.unwrap_or_else(|| (fine_reason, fine_message.to_string()));
+        let next = NamespaceCondition {
+            type_: type_.into(),
+            status: status.into(),
+            reason: Some(reason.into()),
+            message: Some(message),
+            last_transition_time: Some(time(now)),
+        };
+        conditions::set(&mut all, next);
+    }
+    all
 }
 
 #[cfg(test)]

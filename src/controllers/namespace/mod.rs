@@ -16,7 +16,7 @@ use crate::api::ChangeKind;
 use crate::api::{Api, ApiError, DeleteOptions, Part, WriteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
 use content::Remains;
 
 /// The finalizer in `spec` that stands for a namespace's content.
@@ -56,12 +56,9 @@ impl Reconciler for Namespaces {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        let namespace = match self.api.get_as::<Namespace>(key) {
-            Ok(namespace) if is_terminating(&namespace.metadata) => namespace,
-            Ok(_) => return Ok(()),
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let namespace =
+            found(self.api.get_as::<Namespace>(key))?.filter(|namespace| is_terminating(&namespace.metadata));
+        let Some(namespace) = namespace else { return Ok(()) };
         let remains = self.empty(&key.name);
         if remains.objects.is_empty() && remains.failures.is_empty() {
             return Ok(self.finalize(&namespace)?);
@@ -116,11 +113,9 @@ impl Namespaces {
                 break;
             }
             *room -= 1;
-            match self.api.delete(kind, &object.key(), &DeleteOptions::uid(object.uid())) {
-                Err(error) if !error.is_gone() => {
-                    failure.get_or_insert(error.to_string());
-                }
-                _ => {}
+            let deleted = self.api.delete(kind, &object.key(), &DeleteOptions::uid(object.uid()));
+            if let Err(error) = ignore_gone(deleted) {
+                failure.get_or_insert(error.to_string());
             }
         }
         remains.failures.extend(failure);
@@ -134,10 +129,7 @@ impl Namespaces {
             status.conditions = Some(content::conditions(status.conditions.as_ref(), remains, now));
             Ok(())
         });
-        match told {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(told)
     }
 
     /// The content is gone: lets the namespace go.
@@ -153,9 +145,6 @@ impl Namespaces {
             }
             Ok(next)
         });
-        match done {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(done)
     }
 }

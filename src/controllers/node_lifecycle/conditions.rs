@@ -4,46 +4,48 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 
 use crate::base::clock::time;
-use crate::object::node::condition_status;
+use crate::object::conditions::{self, Condition, ConditionStatus};
+use crate::object::node::condition_is;
 use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
-
-const NOT_READY: &str = "node.kubernetes.io/not-ready";
-const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+use crate::object::well_known::{condition, taint};
 
 /// The conditions that only a living kubelet can vouch for.
-const VOUCHED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+const VOUCHED: [&str; 4] =
+    [condition::READY, condition::MEMORY_PRESSURE, condition::DISK_PRESSURE, condition::PID_PRESSURE];
 
 /// Condition, status and the key of the NoSchedule taint they bring.
-const TAINTING: [(&str, &str, &str); 6] = [
-    ("Ready", "False", NOT_READY),
-    ("Ready", "Unknown", UNREACHABLE),
-    ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
-    ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
-    ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
-    ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
+const TAINTING: [(&str, ConditionStatus, &str); 6] = [
+    (condition::READY, ConditionStatus::False, taint::NOT_READY),
+    (condition::READY, ConditionStatus::Unknown, taint::UNREACHABLE),
+    (condition::MEMORY_PRESSURE, ConditionStatus::True, taint::MEMORY_PRESSURE),
+    (condition::DISK_PRESSURE, ConditionStatus::True, taint::DISK_PRESSURE),
+    (condition::PID_PRESSURE, ConditionStatus::True, taint::PID_PRESSURE),
+    (condition::NETWORK_UNAVAILABLE, ConditionStatus::True, taint::NETWORK_UNAVAILABLE),
 ];
 
 /// Makes every condition Unknown that the kubelet no longer vouches for.
 pub(super) fn fall_silent(conditions: &mut Vec<NodeCondition>, created: Option<Timestamp>, now: Timestamp) {
     for type_ in VOUCHED {
-        match conditions.iter_mut().find(|c| c.type_ == type_) {
-            Some(condition) if condition.status == "Unknown" => {}
-            Some(condition) => {
-                condition.status = "Unknown".into();
-                condition.reason = Some("NodeStatusUnknown".into());
-                condition.message = Some("Kubelet stopped posting node status.".into());
-                condition.last_transition_time = Some(time(now));
-            }
-            None => conditions.push(NodeCondition {
-                type_: type_.into(),
-                status: "Unknown".into(),
-                reason: Some("NodeStatusNeverUpdated".into()),
-                message: Some("Kubelet never posted node status.".into()),
-                last_heartbeat_time: created.map(time),
-                last_transition_time: Some(time(now)),
-            }),
+        let current = conditions::get(Some(conditions), type_);
+        if current.is_some_and(|c| c.is(ConditionStatus::Unknown)) {
+            continue;
         }
+        let (reason, message, heartbeat) = match current {
+            Some(c) => {
+                let heartbeat = c.last_heartbeat_time.clone();
+                ("NodeStatusUnknown", "Kubelet stopped posting node status.", heartbeat)
+            }
+            None => ("NodeStatusNeverUpdated", "Kubelet never posted node status.", created.map(time)),
+        };
+        let unknown = NodeCondition {
+            type_: type_.into(),
+            status: ConditionStatus::Unknown.into(),
+            reason: Some(reason.into()),
+            message: Some(message.into()),
+            last_heartbeat_time: heartbeat,
+            last_transition_time: Some(time(now)),
+        };
+        conditions::set(conditions, unknown);
     }
 }
 
@@ -54,14 +56,14 @@ pub(super) fn fall_silent(conditions: &mut Vec<NodeCondition>, created: Option<T
 pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
     let mut wanted: Vec<(&str, &str)> = TAINTING
         .iter()
-        .filter(|(type_, status, _)| condition_status(node, type_) == Some(status))
+        .filter(|(type_, status, _)| condition_is(node, type_, *status))
         .map(|(_, _, key)| (*key, NO_SCHEDULE))
         .collect();
     if is_driven_away(node) {
         wanted.extend(driving(node).map(|key| (key, NO_EXECUTE)));
     }
     if node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true) {
-        wanted.push((UNSCHEDULABLE, NO_SCHEDULE));
+        wanted.push((taint::UNSCHEDULABLE, NO_SCHEDULE));
     }
     let is_wanted = |t: &Taint| wanted.iter().any(|(key, effect)| t.key == *key && t.effect == *effect);
     let mut taints: Vec<Taint> =
@@ -93,10 +95,13 @@ pub(super) fn should_be_driven_away(node: &Node) -> bool {
 
 /// The key of the NoExecute taint that the node's Ready condition brings.
 fn driving(node: &Node) -> Option<&'static str> {
-    match condition_status(node, "Ready")? {
-        "False" => Some(NOT_READY),
-        "Unknown" => Some(UNREACHABLE),
-        _ => None,
+    let ready = |status| condition_is(node, condition::READY, status);
+    if ready(ConditionStatus::False) {
+        Some(taint::NOT_READY)
+    } else if ready(ConditionStatus::Unknown) {
+        Some(taint::UNREACHABLE)
+    } else {
+        None
     }
 }
 
@@ -105,7 +110,7 @@ fn is_driven_away(node: &Node) -> bool {
 }
 
 fn drives_away(taint: &Taint) -> bool {
-    taint.effect == NO_EXECUTE && [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
+    taint.effect == NO_EXECUTE && [taint::NOT_READY, taint::UNREACHABLE].contains(&taint.key.as_str())
 }
 
 fn current(node: &Node) -> &[Taint] {
@@ -122,7 +127,7 @@ fn add(taints: &mut Vec<Taint>, key: &str, effect: &str, now: Timestamp) {
 fn is_ours(taint: &Taint) -> bool {
     let by_condition = TAINTING.iter().any(|(_, _, key)| taint.key == *key);
     match taint.effect.as_str() {
-        NO_SCHEDULE => by_condition || taint.key == UNSCHEDULABLE,
+        NO_SCHEDULE => by_condition || taint.key == taint::UNSCHEDULABLE,
         _ => drives_away(taint),
     }
 }
@@ -133,6 +138,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::object::well_known::taint::{NOT_READY, PREFIX, UNREACHABLE, UNSCHEDULABLE};
 
     fn node(conditions: Value, spec: Value) -> Node {
         serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": spec,
@@ -181,7 +187,7 @@ mod tests {
 
     fn told(taints: &[Taint], now: Timestamp) -> String {
         let one = |t: &Taint| {
-            let key = t.key.trim_start_matches("node.kubernetes.io/");
+            let key = t.key.trim_start_matches(PREFIX);
             let before = t.time_added.as_ref().filter(|at| at.0 < now);
             let at = before.map(|at| format!("@{}", &at.0.to_string()[..10])).unwrap_or_default();
             format!("{key}:{}{at}", t.effect)

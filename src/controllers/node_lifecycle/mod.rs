@@ -19,10 +19,13 @@ use parking_lot::Mutex;
 use super::context::Context;
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
-use crate::object::node::{condition_status, is_ready, node_of};
-use crate::object::readiness;
+use crate::object::conditions::{Condition as _, ConditionStatus};
+use crate::object::node::{condition_status, is_ready};
+
+use crate::object::pod::{self, node_name};
+use crate::object::well_known::condition::READY;
 use crate::object::{Key, Object, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 use zones::{Health, Turn, Zones, zone_of};
 
 /// Where kubelets renew their Leases.
@@ -101,7 +104,7 @@ impl NodeController {
         let Some(mut node) = self.nodes.get(key) else { return Ok(()) };
         let heard = self.heard.lock().get(&key.name).copied().unwrap_or_default();
         let timings = self.api.timings();
-        let reported = condition_status(&node, "Ready").is_some();
+        let reported = condition_status(&node, READY).is_some();
         let grace = if reported { timings.node_monitor_grace.0 } else { timings.node_startup_grace.0 };
         let silent = self.api.clock().monotonic().saturating_sub(heard);
         if silent < grace {
@@ -118,7 +121,7 @@ impl NodeController {
         } else {
             self.zones.lock().cancel(node.name());
         }
-        if !is_ready(&node) && condition_status(&node, "Ready").is_some() {
+        if !is_ready(&node) && condition_status(&node, READY).is_some() {
             self.pods_not_ready(&node)?;
         }
         Ok(())
@@ -209,8 +212,8 @@ impl NodeController {
 
     /// A pod that says it is ready on a node that is not is looked at again.
     fn pod_changed(&self, change: &Change) {
-        let Some(pod) = change.object.get::<Pod>().filter(|pod| readiness::is_ready(pod)) else { return };
-        let Some(name) = node_of(pod) else { return };
+        let Some(pod) = change.object.get::<Pod>().filter(|pod| pod::is_ready(pod)) else { return };
+        let Some(name) = node_name(pod) else { return };
         let key = Key::new("", name);
         if self.nodes.get(&key).is_some_and(|node| !is_ready(&node)) {
             self.queue.add(Work::Node(key));
@@ -231,10 +234,7 @@ impl NodeController {
             }
             Ok(())
         });
-        let written = match written {
-            Err(error) if error.is_not_found() => return Ok(None),
-            other => other?,
-        };
+        let Some(written) = found(written)? else { return Ok(None) };
         if was_ready && !is_ready(&written) {
             let message = format!("Node {} status is now: NodeNotReady", node.name());
             self.recorder.normal(node.object(), "NodeNotReady", message);
@@ -258,28 +258,23 @@ impl NodeController {
             fresh.spec.get_or_insert_default().taints = (!taints.is_empty()).then_some(taints);
             Ok(())
         });
-        match tainted {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(tainted)
     }
 
     /// Nobody can vouch for the node's pods: they get no requests.
     fn pods_not_ready(&self, node: &Shared<Node>) -> Result<(), ApiError> {
         let now = self.api.clock().time();
-        for pod in self.pods.on_node(node.name()).iter().filter(|pod| readiness::is_ready(pod)) {
+        for pod in self.pods.on_node(node.name()).iter().filter(|pod| pod::is_ready(pod)) {
             let marked = self.api.modify_status::<Pod>(&pod.key(), |fresh| {
                 let conditions = fresh.status.iter_mut().flat_map(|s| s.conditions.iter_mut().flatten());
-                for condition in conditions.filter(|c| c.type_ == "Ready" && c.status == "True") {
-                    condition.status = "False".into();
+                for condition in conditions.filter(|c| c.type_ == READY && c.is_true()) {
+                    condition.status = ConditionStatus::False.into();
                     condition.last_transition_time = Some(now.clone());
                 }
                 Ok(())
             });
-            match marked {
-                Err(error) if !error.is_not_found() => return Err(error),
-                _ => self.recorder.warning(pod.object(), "NodeNotReady", "Node is not ready"),
-            }
+            ignore_not_found(marked)?;
+            self.recorder.warning(pod.object(), "NodeNotReady", "Node is not ready");
         }
         Ok(())
     }

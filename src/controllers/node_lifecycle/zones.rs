@@ -12,13 +12,11 @@ use k8s_openapi::api::core::v1::Node;
 
 use crate::object::config::NodeLifecycleConfig;
 use crate::object::node::is_ready;
+use crate::object::well_known::label;
 
 /// A node with this label says nothing of its zone.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
-const ZONE_LABELS: [(&str, &str); 2] = [
-    ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
-    ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
-];
+const ZONE_LABELS: [(&str, &str); 2] = [(label::REGION, label::BETA_REGION), (label::ZONE, label::BETA_ZONE)];
 
 /// Region and zone, empty where a node has none.
 pub(super) type Zone = [String; 2];

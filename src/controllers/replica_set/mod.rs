@@ -18,9 +18,9 @@ use super::pod_control::{BURST, PodControl, is_relevant, pod_of};
 use crate::api::{Api, ApiError};
 use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, is_terminating};
-use crate::object::readiness::{is_active, is_terminal};
+use crate::object::pod::{is_active, is_terminal};
 use crate::object::{Key, Object, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 use kind::Replicated;
 use status::Failure;
 
@@ -187,9 +187,6 @@ impl<S: Replicated> Replication<S> {
                 .set_status(status::count(&**set, before.as_ref(), active, terminating, failure, now).status);
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 }

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::ask::Ask;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{Availability, is_terminal, phase};
+use crate::object::pod::{Availability, Phase, is_terminal, phase};
 
 /// How far a pod is, the best last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ impl State {
             return Self::Ended;
         }
         match (phase(pod), availability) {
-            ("Running", Availability::Available) => Self::Available,
-            ("Running", Availability::In(_)) => Self::Ready,
-            (phase, _) => Self::Unready { pending: phase == "Pending" },
+            (Phase::Running, Availability::Available) => Self::Available,
+            (Phase::Running, Availability::In(_)) => Self::Ready,
+            (phase, _) => Self::Unready { pending: phase == Phase::Pending },
         }
     }
 }

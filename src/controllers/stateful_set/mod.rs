@@ -33,7 +33,7 @@ use crate::base::backoff::BackoffPolicy;
 use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 use rosters::Rosters;
 
 /// Where a revision of a StatefulSet carries its hash.
@@ -89,11 +89,7 @@ impl Reconciler for StatefulSets {
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // From the store: a step decided for an older spec would be taken after the newer one.
-        let set = match self.api.get_as::<StatefulSet>(key) {
-            Ok(set) => set,
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(set) = found(self.api.get_as::<StatefulSet>(key))? else { return Ok(()) };
         // What was done last comes back with an event of its own.
         if !self.control.is_caught_up(set.uid()) {
             return Ok(());

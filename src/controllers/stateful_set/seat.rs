@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::member::State;
 use super::{identity, storage};
 use crate::object::Shared;
-use crate::object::readiness::{Availability, availability, phase};
+use crate::object::pod::{Availability, Phase, availability, phase};
 
 /// A pod in its place.
 pub(super) struct Seat {
@@ -32,7 +32,7 @@ impl Seat {
             is_whole: identity::is_labelled(&pod.metadata, ordinal)
                 && storage::has_volumes(set, ordinal, &pod),
             claims_are_sound: false,
-            is_running: phase(&pod) == "Running",
+            is_running: phase(&pod) == Phase::Running,
             availability: None,
             state: State::of(&pod, Availability::NotReady),
             pod,

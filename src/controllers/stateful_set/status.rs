@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetStatus};
 use super::ask::{Ask, Update};
 use super::member::State;
 use super::roster::Roster;
-use crate::object::readiness::Tally;
+use crate::object::pod::AvailabilityCounts;
 
 /// The names of the revisions that count, and how often a name was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) struct Counted {
 
 /// Counts the set's pods, those that go among them; a finished update makes its revision the current one.
 pub(super) fn count(set: &StatefulSet, roster: &Roster, revisions: &Revisions) -> Counted {
-    let (mut replicas, mut current, mut updated, mut tally) = (0, 0, 0, Tally::default());
+    let (mut replicas, mut current, mut updated, mut tally) = (0, 0, 0, AvailabilityCounts::default());
     for (_, seat) in roster.seats() {
         replicas += 1;
         if let Some(availability) = seat.serving() {

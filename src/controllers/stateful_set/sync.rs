@@ -19,9 +19,10 @@ use crate::controllers::claim::claim_where;
 use crate::controllers::history::template_of;
 use crate::controllers::pod_control::BURST;
 use crate::object::owner::is_terminating;
-use crate::object::readiness::{is_terminal, phase};
+use crate::object::pod::{Phase, is_terminal, phase};
 use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};
+use crate::reconcile::ignore_not_found;
 
 /// When a set that had more to do than a turn may is looked at again.
 const NEXT_BURST: Duration = Duration::from_secs(1);
@@ -232,7 +233,7 @@ impl StatefulSets {
         let is_condemned = !turn.ask.ordinals.contains(&ordinal);
         let mut changed = false;
         if !is_condemned {
-            if phase(pod) == "Pending" || !storage::has_volumes(set, ordinal, pod) {
+            if phase(pod) == Phase::Pending || !storage::has_volumes(set, ordinal, pod) {
                 self.make_claims(set, ordinal, pod.name())?;
             }
             let mended = self.api.modify::<Pod>(&pod.key(), |fresh| {
@@ -274,10 +275,7 @@ impl StatefulSets {
             fresh.status = Some(counted.status.clone());
             Ok(())
         });
-        match written {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
-        }
+        ignore_not_found(written)
     }
 
     fn record(&self, set: &Shared<StatefulSet>, verb: Verb, pod: &str, failure: Option<&dyn Display>) {

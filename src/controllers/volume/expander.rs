@@ -16,7 +16,7 @@ use crate::object::storage::{
     volume_name, volume_size,
 };
 use crate::object::{Key, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
@@ -55,10 +55,7 @@ impl Reconciler for Expander {
             self.recorder.normal(claim.object(), "ExternalExpanding", told);
             return Ok(());
         }
-        match self.expand(&claim, &volume) {
-            Err(error) if !error.is_not_found() => Err(error.into()),
-            _ => Ok(()),
-        }
+        Ok(ignore_not_found(self.expand(&claim, &volume))?)
     }
 }
 

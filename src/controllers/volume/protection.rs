@@ -12,8 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::{add_finalizer, drop_finalizer};
 use crate::api::{Api, ApiError, Change, ChangeKind};
 use crate::controllers::context::Context;
-use crate::object::node::node_of;
 use crate::object::owner::is_terminating;
+use crate::object::pod::node_name;
 use crate::object::storage::{
     CLAIM_PROTECTION, VOLUME_PROTECTION, claims_of, has_finalizer, is_made_for, volume_phase,
 };
@@ -81,7 +81,7 @@ impl Claims {
 fn uses(pod: &Pod, claim: &Shared<PersistentVolumeClaim>) -> bool {
     let meta = &pod.metadata;
     let given_up = is_terminating(meta) && meta.deletion_grace_period_seconds == Some(0);
-    node_of(pod).is_some()
+    node_name(pod).is_some()
         && claims_of(pod).any(|used| {
             used.claim == claim.name() && (!used.ephemeral || (!given_up && is_made_for(claim, pod)))
         })

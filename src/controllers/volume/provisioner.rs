@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 
-use super::{VolumeDirectory, add_finalizer, delete, directory, drop_finalizer, if_still_there, modify};
+use super::{VolumeDirectory, add_finalizer, delete, directory, drop_finalizer, modify};
 use crate::api::{Api, ApiError, Change, ChangeKind};
 use crate::base::task::Tasks;
 use crate::controllers::context::Context;
@@ -24,7 +24,7 @@ use crate::object::storage::{
     has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
 };
 use crate::object::{Key, Shared};
-use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue};
+use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
 /// A volume whose last pod has not let go is looked at again after this time.
 const IN_USE_AGAIN: Duration = Duration::from_secs(1);
@@ -173,7 +173,7 @@ impl Provisioner {
 
     /// Takes back the node that was chosen for the claim.
     fn reschedule(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
-        if_still_there(modify(&self.api, claim, |fresh| {
+        ignore_not_found(modify(&self.api, claim, |fresh| {
             if let Some(annotations) = &mut fresh.metadata.annotations {
                 annotations.remove(SELECTED_NODE);
             }

@@ -24,7 +24,7 @@ use super::runtime::PodUid;
 use super::spec;
 use super::sync_loop::{Engine, Note};
 use crate::base::clock::since;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::{EventType, reference_to};
 pub use config::EvictionConfig;

@@ -17,7 +17,7 @@ use super::table::{Backend, Balance, Listener, Place, Protocol};
 use crate::api::{Change, ChangeKind};
 use crate::network::machine::Machine;
 use crate::object::low_ports::LowPorts;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::{Key, Kind, Shared, host_ports};
 use crate::reconcile::Caches;
 

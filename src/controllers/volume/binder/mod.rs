@@ -175,7 +175,7 @@ impl Binder {
     /// The claim's pods that have no node yet.
     fn pods_waiting_for(&self, claim: &Shared<PersistentVolumeClaim>) -> Vec<String> {
         let waits = |pod: &Shared<Pod>| {
-            crate::object::node::node_of(pod).is_none()
+            crate::object::pod::node_name(pod).is_none()
                 && claims_of(pod).any(|used| used.claim == claim.name())
         };
         let pods = self.pods.in_namespace(claim.namespace());

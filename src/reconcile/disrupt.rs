@@ -1,0 +1,42 @@
+//! Ending a pod for others' sake: it is told why, and then asked to go.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::outcome::{ignore_gone, ignore_not_found};
+use crate::api::{Api, ApiError, DeleteOptions};
+use crate::object::pod::disruption::{self, Cause};
+use crate::object::pod::{Phase, is_terminal};
+use crate::object::{Kind, Shared};
+
+/// How a pod is ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Disruption<'d> {
+    /// Who ends it.
+    pub cause: Cause,
+    /// Why, for people.
+    pub message: &'d str,
+    /// Whether it counts as failed at once: nobody is left who could end it. One that has ended is not told.
+    pub fails: bool,
+    /// The time it is left to end, in seconds; none = its own.
+    pub grace_seconds: Option<i64>,
+}
+
+/// Puts the DisruptionTarget condition on the pod and deletes it. One that is gone, or another of its name by now,
+/// is left alone.
+pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Result<(), ApiError> {
+    let now = api.clock().time();
+    let marked = api.modify_status::<Pod>(&pod.key(), |fresh| {
+        let is_same = fresh.metadata.uid.as_deref() == Some(pod.uid());
+        if is_same && !(disruption.fails && is_terminal(fresh)) {
+            if disruption.fails {
+                fresh.status.get_or_insert_default().phase = Some(Phase::Failed.into());
+            }
+            disruption::mark(fresh, disruption.cause, disruption.message, &now);
+        }
+        Ok(())
+    });
+    ignore_not_found(marked)?;
+    let options =
+        DeleteOptions { grace_period_seconds: disruption.grace_seconds, ..DeleteOptions::uid(pod.uid()) };
+    ignore_gone(api.delete(Kind::Pod, &pod.key(), &options))
+}
