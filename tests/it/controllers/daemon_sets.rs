@@ -7,9 +7,9 @@ mod updates;
 use k8s_openapi::api::apps::v1::{ControllerRevision, DaemonSet, DaemonSetStatus};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use podium::object::Shared;
-use podium::object::pod::node_name;
 use podium::object::node_selector::RequiredNodes;
 use podium::object::pod::is_active;
+use podium::object::pod::node_name;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, NO_NODES};
