@@ -6,7 +6,6 @@
 //! (`Api::hold_node`): until then its pods stay, though its object is gone.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use parking_lot::Mutex;
@@ -39,19 +38,19 @@ enum Work {
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(PodGc {
+    let controller = PodGc {
         api: context.api.clone(),
         pods: context.caches.of(),
         nodes: context.caches.of(),
         terminated: Mutex::default(),
         threshold: context.settings.terminated_pod_threshold.unwrap_or(TERMINATED_THRESHOLD),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Pod, _>(&controller, PodGc::pod_changed),
-        context.follow::<Node, _>(&controller, PodGc::node_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Pod, _>(PodGc::pod_changed)
+        .watches::<Node, _>(PodGc::node_changed)
+        .run(&context.tasks);
 }
 
 struct PodGc {

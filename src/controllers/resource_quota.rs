@@ -3,7 +3,6 @@
 //! What is added is charged by admission before it is there; this controller only finds what was given up.
 //! It never counts by itself: the API does, while nobody can charge.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ResourceQuota;
@@ -21,22 +20,16 @@ const RESYNC: Duration = Duration::from_mins(5);
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(ResourceQuotas {
-        api: context.api.clone(),
-        quotas: context.caches.of(),
-        queue: queue.clone(),
-    });
-    let mut caches = vec![context.follow::<ResourceQuota, _>(&controller, ResourceQuotas::quota_changed)];
-    for kind in Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Event) {
-        let controller = Arc::downgrade(&controller);
-        context.caches.on_any_change(*kind, move |change| {
-            if let Some(controller) = controller.upgrade() {
-                controller.content_changed(change);
-            }
-        });
-        caches.push(context.synced_kind(*kind));
-    }
-    context.run(controller, queue, caches);
+    let quotas =
+        ResourceQuotas { api: context.api.clone(), quotas: context.caches.of(), queue: queue.clone() };
+    let counted = Kind::ALL.iter().filter(|kind| kind.namespaced() && **kind != Kind::Event);
+    counted
+        .fold(context.controller(quotas, queue), |controller, kind| {
+            controller.watches_kind(*kind, ResourceQuotas::content_changed)
+        })
+        .watches::<ResourceQuota, _>(ResourceQuotas::quota_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct ResourceQuotas {

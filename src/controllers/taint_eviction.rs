@@ -1,7 +1,6 @@
 //! Taint-based eviction: pods leave a node whose NoExecute taints they do not tolerate, or no longer (NODE-2).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -33,19 +32,19 @@ enum Stay {
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Evictions {
+    let controller = Evictions {
         api: context.api.clone(),
         pods: context.caches.of(),
         nodes: context.caches.of(),
         counting_down: Mutex::default(),
         recorder: Recorder::new(&context.api, "taint-eviction-controller"),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Node, _>(&controller, Evictions::node_changed),
-        context.follow::<Pod, _>(&controller, Evictions::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Node, _>(Evictions::node_changed)
+        .watches::<Pod, _>(Evictions::pod_changed)
+        .run(&context.tasks);
 }
 
 struct Evictions {

@@ -1,7 +1,5 @@
 //! Finished Jobs go when their `ttlSecondsAfterFinished` is over, with their pods first.
 
-use std::sync::Arc;
-
 use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::Job;
 
@@ -16,9 +14,8 @@ use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Ttl { api: context.api.clone(), queue: queue.clone() });
-    let caches = vec![context.follow::<Job, _>(&controller, Ttl::job_changed)];
-    context.run(controller, queue, caches);
+    let controller = Ttl { api: context.api.clone(), queue: queue.clone() };
+    context.controller(controller, queue).watches::<Job, _>(Ttl::job_changed).workers(5).run(&context.tasks);
 }
 
 struct Ttl {

@@ -13,7 +13,6 @@ mod target;
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
@@ -36,19 +35,20 @@ const SYNC: Duration = Duration::from_secs(15);
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Autoscalers {
+    let controller = Autoscalers {
         api: context.api.clone(),
         scalers: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "horizontal-pod-autoscaler"),
         past: Mutex::default(),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<HorizontalPodAutoscaler, _>(&controller, Autoscalers::autoscaler_changed),
-        context.synced::<Pod>(),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<HorizontalPodAutoscaler, _>(Autoscalers::autoscaler_changed)
+        .reads::<Pod>()
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct Autoscalers {

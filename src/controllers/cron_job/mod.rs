@@ -7,7 +7,6 @@ mod active;
 mod jobs;
 mod schedule;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
@@ -19,7 +18,7 @@ use crate::api::{Api, ApiError, Change, ChangeKind, Part, WriteOptions};
 use crate::base::clock::time;
 use crate::base::cron::CronSchedule;
 use crate::base::time_zone::time_zone;
-use crate::object::owner::{controller_of, is_controlled_by, is_terminating};
+use crate::object::owner::{is_controlled_by, is_terminating};
 use crate::object::{Key, Object, Shared};
 use crate::reconcile::{
     Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found, reference_to,
@@ -30,18 +29,19 @@ use schedule::Times;
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(CronJobs {
+    let controller = CronJobs {
         api: context.api.clone(),
         jobs: context.caches.of(),
         recorder: Recorder::new(&context.api, "cronjob-controller"),
         zone: context.settings.time_zone.clone().unwrap_or(TimeZone::UTC),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<CronJob, _>(&controller, CronJobs::cron_job_changed),
-        context.follow::<Job, _>(&controller, CronJobs::job_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<CronJob, _>(CronJobs::cron_job_changed)
+        .owns::<Job, CronJob>()
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct CronJobs {
@@ -99,13 +99,6 @@ impl CronJobs {
         let schedule = CronSchedule::parse(&cron_job.spec.schedule).ok()?;
         let zone = self.zone_of(cron_job).ok()?;
         Times { cron_job, schedule: &schedule, zone: &zone }.until_next(self.api.clock().now())
-    }
-
-    fn job_changed(&self, change: &Change) {
-        let job = &change.object;
-        if let Some(owner) = controller_of(job.meta()).filter(|r| r.kind == "CronJob") {
-            self.queue.add(Key::new(job.namespace(), owner.name.as_str()));
-        }
     }
 
     /// The wall clock that the schedule means.

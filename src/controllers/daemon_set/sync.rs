@@ -8,7 +8,7 @@ use super::fleet::{Fleet, Strategy};
 use super::manage::Step;
 use super::{DaemonSets, manage, pod, revisions, rolling, status};
 use crate::api::ApiError;
-use crate::controllers::claim::claim;
+use crate::controllers::controller_ref::claim;
 use crate::object::owner::is_terminating;
 use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};

@@ -91,7 +91,7 @@ impl DeploymentController {
         after: &Shared<ReplicaSet>,
     ) {
         if before.object().revision() != after.object().revision() {
-            self.written.note(deployment.uid(), after);
+            self.updates.expect(deployment.uid(), after);
         }
     }
 

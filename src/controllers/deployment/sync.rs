@@ -10,7 +10,7 @@ use super::progress::{self, new_condition, reason};
 use super::replica_sets::{Sets, new_replica_set};
 use super::{DeploymentController, annotations, hash, history, recreate, rolling, scaling};
 use crate::api::ApiError;
-use crate::controllers::claim::claim;
+use crate::controllers::controller_ref::claim;
 use crate::object::conditions::ConditionStatus;
 use crate::object::owner::{is_controlled_by, is_terminating};
 use crate::object::pod::is_terminal;
@@ -162,7 +162,7 @@ impl DeploymentController {
         let now = self.api.clock().now();
         match self.api.create_as(set) {
             Ok(created) => {
-                self.written.note(deployment.uid(), &created);
+                self.updates.expect(deployment.uid(), &created);
                 if replicas > 0 {
                     let message = format!("Scaled up replica set {} from 0 to {replicas}", created.name());
                     self.recorder.normal(deployment.object(), "ScalingReplicaSet", message);
@@ -208,7 +208,7 @@ impl DeploymentController {
         let same =
             there.spec.template.as_ref().is_some_and(|t| hash::same_template(t, &deployment.spec.template));
         if same && is_controlled_by(&there.metadata, deployment.uid()) {
-            self.written.note(deployment.uid(), &there);
+            self.updates.expect(deployment.uid(), &there);
             self.queue.add(deployment.key());
             return Ok(());
         }

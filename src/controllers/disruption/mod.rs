@@ -4,8 +4,6 @@ mod scale;
 mod stale;
 mod status;
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Pod, ReplicationController};
@@ -25,22 +23,22 @@ use status::{Disrupted, Expected};
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(DisruptionController {
+    let controller = DisruptionController {
         api: context.api.clone(),
         budgets: context.caches.of(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "controllermanager"),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<PodDisruptionBudget, _>(&controller, DisruptionController::budget_changed),
-        context.follow::<Pod, _>(&controller, DisruptionController::pod_changed),
-        context.follow::<ReplicaSet, _>(&controller, DisruptionController::owner_changed),
-        context.follow::<Deployment, _>(&controller, DisruptionController::owner_changed),
-        context.follow::<StatefulSet, _>(&controller, DisruptionController::owner_changed),
-        context.follow::<ReplicationController, _>(&controller, DisruptionController::owner_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .for_::<PodDisruptionBudget>()
+        .watches::<Pod, _>(DisruptionController::pod_changed)
+        .watches::<ReplicaSet, _>(DisruptionController::owner_changed)
+        .watches::<Deployment, _>(DisruptionController::owner_changed)
+        .watches::<StatefulSet, _>(DisruptionController::owner_changed)
+        .watches::<ReplicationController, _>(DisruptionController::owner_changed)
+        .run(&context.tasks);
     stale::start(context);
 }
 
@@ -76,10 +74,6 @@ impl Reconciler for DisruptionController {
 }
 
 impl DisruptionController {
-    fn budget_changed(&self, change: &Change) {
-        self.queue.add(change.object.key());
-    }
-
     fn pod_changed(&self, change: &Change) {
         let facts = |object: &Object| {
             object.get::<Pod>().map(|pod| {

@@ -1,15 +1,14 @@
 //! Disruptions that came to nothing: a pod that was to be disrupted and was not asked to go in time is told
 //! to stay, its DisruptionTarget condition becomes False (page "Disruptions", *Pod disruption conditions*).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::super::context::Context;
 use crate::api::{Api, ApiError, Change, ChangeKind};
 use crate::base::clock::{saturating_after, time, until};
+use crate::controllers::context::Context;
 use crate::object::owner::is_terminating;
 use crate::object::pod::disruption::{self, Cause};
 use crate::object::pod::is_terminal;
@@ -19,9 +18,11 @@ use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, ignore_not_found};
 /// Starts looking after them.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(StaleDisruptions { api: context.api.clone(), queue: queue.clone() });
-    let caches = vec![context.follow::<Pod, _>(&controller, StaleDisruptions::pod_changed)];
-    context.run(controller, queue, caches);
+    let controller = StaleDisruptions { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(controller, queue)
+        .watches::<Pod, _>(StaleDisruptions::pod_changed)
+        .run(&context.tasks);
 }
 
 struct StaleDisruptions {

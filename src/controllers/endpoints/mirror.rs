@@ -2,20 +2,18 @@
 //! slices sees them too (endpointslicemirroring-controller).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{EndpointAddress, EndpointSubset, Endpoints, Service};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::{Api, ApiError, DeleteOptions};
+use crate::api::{Api, ApiError, Change, DeleteOptions};
 use crate::controllers::context::Context;
-use crate::controllers::seen::Written;
 use crate::object::owner::{controller_reference, is_terminating};
 use crate::object::well_known::annotation::LAST_APPLIED;
 use crate::object::well_known::label::{ENDPOINT_SLICE_MANAGED_BY, SERVICE_NAME, SKIP_MIRROR};
 use crate::object::{Key, Kind, Shared};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, UpdateExpectations, ignore_not_found};
 
 const CONTROLLER: &str = "endpointslicemirroring-controller.k8s.io";
 /// Old elections kept their leader in Endpoints.
@@ -27,36 +25,21 @@ const MAX_PER_SUBSET: usize = 1000;
 
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
-    let queue: WorkQueue<Key> = context.queue();
-    let endpoints = context.caches.of::<Endpoints>();
-    let services = context.caches.of::<Service>();
-    let slices = context.caches.of::<EndpointSlice>();
-    for kind in [Kind::Endpoints, Kind::Service] {
-        let handler = queue.clone();
-        context.caches.on_any_change(kind, move |change| handler.add(change.object.key()));
-    }
-    // What others change or delete is put right.
-    let handler = queue.clone();
-    slices.on_change(move |change| {
-        let labels = change.object.meta().labels.as_ref();
-        let is_ours =
-            labels.and_then(|l| l.get(ENDPOINT_SLICE_MANAGED_BY)).is_some_and(|by| by == CONTROLLER);
-        if let Some(service) = labels.and_then(|l| l.get(SERVICE_NAME)).filter(|_| is_ours) {
-            handler.add(Key::new(change.object.namespace(), service.as_str()));
-        }
-    });
-    let recorder = Recorder::new(&context.api, "endpoint-slice-mirroring-controller");
     let mirror = Mirror {
         api: context.api.clone(),
-        endpoints,
-        services,
-        slices,
-        recorder,
-        written: Written::default(),
+        endpoints: context.caches.of(),
+        services: context.caches.of(),
+        slices: context.caches.of(),
+        recorder: Recorder::new(&context.api, "endpoint-slice-mirroring-controller"),
+        updates: UpdateExpectations::default(),
     };
-    let caches =
-        vec![context.synced::<Endpoints>(), context.synced::<Service>(), context.synced::<EndpointSlice>()];
-    context.run(Arc::new(mirror), queue, caches);
+    context
+        .controller(mirror, context.queue())
+        .for_::<Endpoints>()
+        .watches::<Service, _>(|_, change| Some(change.object.key()))
+        .watches::<EndpointSlice, _>(Mirror::slice_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct Mirror {
@@ -66,7 +49,7 @@ struct Mirror {
     slices: Cache<EndpointSlice>,
     recorder: Recorder,
     /// Slices this controller wrote.
-    written: Written,
+    updates: UpdateExpectations,
 }
 
 impl Reconciler for Mirror {
@@ -79,7 +62,7 @@ impl Reconciler for Mirror {
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
         // Without the Endpoints their slices are collected with their owner.
         let Some(endpoints) = self.endpoints.get(key) else { return Ok(()) };
-        if !self.written.is_seen(endpoints.uid(), &self.slices, &self.api) {
+        if !self.updates.satisfied(endpoints.uid(), &self.slices, &self.api) {
             return Ok(());
         }
         let wanted = match self.services.get(key) {
@@ -109,6 +92,14 @@ fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
 }
 
 impl Mirror {
+    /// What others change or delete is put right.
+    fn slice_changed(&self, change: &Change) -> Option<Key> {
+        let labels = change.object.meta().labels.as_ref()?;
+        let is_ours = labels.get(ENDPOINT_SLICE_MANAGED_BY).is_some_and(|by| by == CONTROLLER);
+        let service = labels.get(SERVICE_NAME).filter(|_| is_ours)?;
+        Some(Key::new(change.object.namespace(), service.as_str()))
+    }
+
     fn tell_of_skipped(&self, endpoints: &Shared<Endpoints>) {
         let skipped: usize = endpoints.subsets.iter().flatten().map(skipped).sum();
         if skipped > 0 {
@@ -128,7 +119,7 @@ impl Mirror {
             let same =
                 |s: &Shared<EndpointSlice>| s.ports == wanted.ports && s.address_type == wanted.address_type;
             let Some(place) = existing.iter().position(same) else {
-                self.written.note(endpoints.uid(), &self.api.create_as(wanted)?);
+                self.updates.expect(endpoints.uid(), &self.api.create_as(wanted)?);
                 continue;
             };
             let known = existing.swap_remove(place);
@@ -141,7 +132,7 @@ impl Mirror {
                     fresh.endpoints.clone_from(&wanted.endpoints);
                     Ok(())
                 })?;
-                self.written.note(endpoints.uid(), &updated);
+                self.updates.expect(endpoints.uid(), &updated);
             }
         }
         for left in existing {

@@ -5,17 +5,16 @@
 
 mod graph;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
 
 use super::context::Context;
-use crate::api::ChangeKind;
 use crate::api::{
     Api, ApiError, DeleteOptions, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Part, Propagation, WriteOptions,
 };
+use crate::api::{Change, ChangeKind};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, ServedKind, Uid};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
@@ -28,37 +27,26 @@ const NEXT_BATCH: Duration = Duration::from_millis(5);
 
 /// Starts the collector.
 pub(super) fn start(context: &Context) {
-    let queue: WorkQueue<Uid> = context.queue();
-    let graph = Arc::new(Mutex::new(Graph::default()));
-    let collector = Arc::new(Collector {
+    let queue = context.queue();
+    let collector = Collector {
         api: context.api.clone(),
-        graph: graph.clone(),
+        graph: Mutex::default(),
         recorder: Recorder::new(&context.api, "garbage-collector-controller"),
         queue: queue.clone(),
-    });
-    // Handlers outlive a collector that is stopped, so they must not keep its graph alive.
-    let weak = Arc::downgrade(&graph);
+    };
     // Events are owned by nobody.
-    let kinds = || Kind::ALL.iter().filter(|kind| **kind != Kind::Event);
-    for kind in kinds() {
-        let (weak, queue) = (weak.clone(), queue.clone());
-        context.caches.on_any_change(*kind, move |change| {
-            let Some(graph) = weak.upgrade() else { return };
-            let look_at = match change.kind {
-                ChangeKind::Deleted => graph.lock().remove(change.object.uid()),
-                _ => graph.lock().put(&change.object),
-            };
-            for uid in look_at {
-                queue.add(uid);
-            }
-        });
-    }
-    context.run(collector, queue, kinds().map(|kind| context.synced_kind(*kind)).collect());
+    let kinds = Kind::ALL.iter().filter(|kind| **kind != Kind::Event);
+    kinds
+        .fold(context.controller(collector, queue), |controller, kind| {
+            controller.watches_kind(*kind, Collector::changed)
+        })
+        .workers(20)
+        .run(&context.tasks);
 }
 
 struct Collector {
     api: Api,
-    graph: Arc<Mutex<Graph>>,
+    graph: Mutex<Graph>,
     recorder: Recorder,
     queue: WorkQueue<Uid>,
 }
@@ -104,6 +92,15 @@ fn has_finalizer(object: &Object, finalizer: &str) -> bool {
 }
 
 impl Collector {
+    /// The objects whose turn comes by a change: those whose owner, or last dependant, it may be.
+    fn changed(&self, change: &Change) -> Vec<Uid> {
+        let mut graph = self.graph.lock();
+        match change.kind {
+            ChangeKind::Deleted => graph.remove(change.object.uid()),
+            _ => graph.put(&change.object),
+        }
+    }
+
     /// Deletes an object whose owners are all gone, or one by one forgets those that are.
     fn judge(&self, object: &Object) -> Result<(), ApiError> {
         let references = object.meta().owner_references.as_deref().unwrap_or_default();

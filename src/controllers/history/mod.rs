@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 
-use super::claim::{Orphans, claim};
 use super::context::Context;
+use super::controller_ref::{Orphans, claim};
 use crate::api::{Api, ApiError, Change, DeleteOptions};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared, Typed};

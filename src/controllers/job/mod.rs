@@ -23,14 +23,13 @@ mod verdict;
 mod view;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
-use super::claim::Orphans;
 use super::context::Context;
+use super::controller_ref::Orphans;
 use super::pod_control::PodControl;
 use crate::api::{Api, Change, ChangeKind};
 use crate::object::job::finished;
@@ -38,14 +37,14 @@ use crate::object::owner::{controller_of, is_terminating};
 use crate::object::pod::{is_ready, phase};
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Uid};
-use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue, controllers_of};
 use back_off::BackOff;
 use view::is_held;
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Jobs {
+    let controller = Jobs {
         api: context.api.clone(),
         all: context.caches.of(),
         pods: context.caches.of(),
@@ -54,12 +53,13 @@ pub(super) fn start(context: &Context) {
         unseen: Expectations::new(),
         back_offs: Mutex::default(),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Job, _>(&controller, Jobs::job_changed),
-        context.follow::<Pod, _>(&controller, Jobs::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Job, _>(Jobs::job_changed)
+        .watches::<Pod, _>(Jobs::pod_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 /// What the queue holds.
@@ -130,16 +130,15 @@ impl Jobs {
         if !is_relevant(change) {
             return;
         }
-        let before = change.previous.as_ref().and_then(|p| controller_of(p.meta()));
-        for owner in owner.into_iter().chain(before).filter(|r| r.kind == "Job") {
-            self.queue.add(Work::Job(Key::new(pod.namespace(), owner.name.as_str())));
+        for job in controllers_of(change, Kind::Job) {
+            self.queue.add(Work::Job(job));
         }
         if change.kind != ChangeKind::Deleted {
-            self.heed_possible_orphan(pod);
+            self.possible_orphan_changed(pod);
         }
     }
 
-    fn heed_possible_orphan(&self, pod: &Object) {
+    fn possible_orphan_changed(&self, pod: &Object) {
         let owner = controller_of(pod.meta());
         let job = owner.and_then(|owner| {
             let job = self.all.get(&Key::new(pod.namespace(), owner.name.as_str()));

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 
-use super::super::pod_control;
 use super::failure_policy::meaning;
 use super::tally::{FAILURE_COUNT, IGNORED_FAILURE_COUNT, number};
 use super::view::Member;
+use crate::controllers::pod_control;
 use crate::object::Shared;
 use crate::object::job::{COMPLETION_INDEX, TRACKING_FINALIZER};
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::super::pod_control::BURST;
-use super::super::replica_set::rank::first_to_go;
 use super::back_off::{BackOff, ended_at, remaining};
 use super::tally::{Tally, failures};
 use super::view::{View, count};
 use crate::base::backoff::BackoffPolicy;
+use crate::controllers::pod_control::BURST;
+use crate::controllers::pod_rank::first_to_go;
 use crate::object::Shared;
 use crate::object::completion_indexes::CompletionIndexes;
 use crate::object::job::is_suspended;

@@ -5,8 +5,6 @@ use std::collections::HashSet;
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 
-use super::super::claim::claim_holding;
-use super::super::pod_control::BURST;
 use super::back_off::{BackOff, ended_at};
 use super::step::{self, Step};
 use super::tally::Tally;
@@ -16,6 +14,8 @@ use super::{Jobs, Work, conditions, pods, selector_of, track};
 use crate::api::ApiError;
 use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::time;
+use crate::controllers::controller_ref::claim_holding;
+use crate::controllers::pod_control::BURST;
 use crate::object::job::{TRACKING_FINALIZER, finished, is_managed_elsewhere, is_suspended};
 use crate::object::owner::{controller_of, is_terminating};
 use crate::object::pod::{Phase, is_ready, is_terminal, phase};

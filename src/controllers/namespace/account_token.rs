@@ -19,17 +19,18 @@ const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(AccountTokens {
+    let controller = AccountTokens {
         api: context.api.clone(),
         secrets: context.caches.of(),
         settings: context.settings.clone(),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Secret, _>(&controller, AccountTokens::secret_changed),
-        context.follow::<ServiceAccount, _>(&controller, AccountTokens::account_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Secret, _>(AccountTokens::secret_changed)
+        .watches::<ServiceAccount, _>(AccountTokens::account_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct AccountTokens {

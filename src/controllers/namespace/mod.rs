@@ -6,14 +6,13 @@ pub(super) mod root_certificate;
 pub(super) mod service_account;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
 
 use super::context::Context;
 use crate::api::ChangeKind;
-use crate::api::{Api, ApiError, DeleteOptions, Part, WriteOptions};
+use crate::api::{Api, ApiError, Change, DeleteOptions, Part, WriteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{ReconcileError, Reconciler, WorkQueue, found, ignore_gone, ignore_not_found};
@@ -30,22 +29,20 @@ const TOGETHER: Duration = Duration::from_millis(10);
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
-    let controller = Arc::new(Namespaces { api: context.api.clone() });
-    let namespaces = queue.clone();
-    context.caches.on_any_change(Kind::Namespace, move |change| namespaces.add(change.object.key()));
-    for kind in Kind::ALL.iter().filter(|kind| kind.namespaced()) {
-        let queue = queue.clone();
-        context.caches.on_any_change(*kind, move |change| {
-            if change.kind == ChangeKind::Deleted {
-                queue.add_after(Key::new("", change.object.namespace()), TOGETHER);
-            }
-        });
-    }
-    context.run(controller, queue, Vec::new());
+    let namespaces = Namespaces { api: context.api.clone(), queue: queue.clone() };
+    let contents = Kind::ALL.iter().filter(|kind| kind.namespaced());
+    contents
+        .fold(context.controller(namespaces, queue), |controller, kind| {
+            controller.watches_kind(*kind, Namespaces::content_changed)
+        })
+        .for_::<Namespace>()
+        .workers(10)
+        .run(&context.tasks);
 }
 
 struct Namespaces {
     api: Api,
+    queue: WorkQueue<Key>,
 }
 
 impl Reconciler for Namespaces {
@@ -74,6 +71,12 @@ impl Reconciler for Namespaces {
 }
 
 impl Namespaces {
+    fn content_changed(&self, change: &Change) {
+        if change.kind == ChangeKind::Deleted {
+            self.queue.add_after(Key::new("", change.object.namespace()), TOGETHER);
+        }
+    }
+
     /// Asks everything in a namespace to go, a batch at a time: nothing else while there are pods, which may need
     /// it to end.
     fn empty(&self, namespace: &str) -> Remains {

@@ -8,7 +8,6 @@ mod conditions;
 mod zones;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -44,7 +43,7 @@ enum Work {
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
     let nodes = context.caches.of::<Node>();
-    let controller = Arc::new(NodeController {
+    let controller = NodeController {
         api: context.api.clone(),
         nodes: nodes.clone(),
         pods: context.caches.of(),
@@ -52,13 +51,13 @@ pub(super) fn start(context: &Context) {
         zones: Mutex::new(Zones::new(context.settings.node_lifecycle.clone())),
         recorder: Recorder::new(&context.api, "node-controller"),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Node, _>(&controller, NodeController::node_changed),
-        context.follow::<Lease, _>(&controller, NodeController::lease_changed),
-        context.follow::<Pod, _>(&controller, NodeController::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Node, _>(NodeController::node_changed)
+        .watches::<Lease, _>(NodeController::lease_changed)
+        .watches::<Pod, _>(NodeController::pod_changed)
+        .run(&context.tasks);
 }
 
 struct NodeController {

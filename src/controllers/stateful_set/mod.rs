@@ -17,23 +17,22 @@ mod status;
 mod storage;
 mod sync;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 
-use super::claim::Orphans;
 use super::context::Context;
-use super::failures::Failures;
+use super::controller_ref::Orphans;
+use super::failed_pod_back_off::FailedPodBackOff;
 use super::history::History;
 use super::pod_control::{PodControl, is_relevant};
 use crate::api::{Api, Change, ChangeKind};
 use crate::base::backoff::BackoffPolicy;
 use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
-use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
+use crate::object::{Key, Kind};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found};
 use rosters::Rosters;
 
 /// Where a revision of a StatefulSet carries its hash.
@@ -47,7 +46,7 @@ const FAILED_POD_BACK_OFF: BackoffPolicy =
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(StatefulSets {
+    let controller = StatefulSets {
         api: context.api.clone(),
         sets: context.caches.of(),
         pods: context.caches.of(),
@@ -55,16 +54,17 @@ pub(super) fn start(context: &Context) {
         rosters: Rosters::default(),
         history: History::new(context, HASH_LABEL),
         control: PodControl::new(context, "statefulset-controller"),
-        failures: Failures::new(FAILED_POD_BACK_OFF),
+        failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<StatefulSet, _>(&controller, StatefulSets::set_changed),
-        context.follow::<Pod, _>(&controller, StatefulSets::pod_changed),
-        context.follow::<ControllerRevision, _>(&controller, StatefulSets::revision_changed),
-        context.follow::<PersistentVolumeClaim, _>(&controller, StatefulSets::claim_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .for_::<StatefulSet>()
+        .watches::<Pod, _>(StatefulSets::pod_changed)
+        .watches::<ControllerRevision, _>(StatefulSets::revision_changed)
+        .watches::<PersistentVolumeClaim, _>(StatefulSets::claim_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct StatefulSets {
@@ -76,7 +76,7 @@ struct StatefulSets {
     rosters: Rosters,
     history: History,
     control: PodControl,
-    failures: Failures,
+    failures: FailedPodBackOff,
     queue: WorkQueue<Key>,
 }
 
@@ -96,18 +96,15 @@ impl Reconciler for StatefulSets {
         }
         Ok(self.sync(&set)?)
     }
+
+    fn forget(&self, uid: &str) {
+        self.control.forget(uid);
+        self.failures.forget(uid);
+        self.rosters.forget(uid);
+    }
 }
 
 impl StatefulSets {
-    fn set_changed(&self, change: &Change) {
-        if change.kind == ChangeKind::Deleted {
-            self.control.forget(change.object.uid());
-            self.failures.forget(change.object.uid());
-            self.rosters.forget(change.object.uid());
-        }
-        self.queue.add(change.object.key());
-    }
-
     fn pod_changed(&self, change: &Change) {
         self.orphans.observe(change);
         // The roster first: a turn that is let through by the other one must find the change.
@@ -117,9 +114,7 @@ impl StatefulSets {
         if !is_relevant(change) {
             return;
         }
-        for object in change.previous.iter().chain([pod]) {
-            self.queue_owner(object);
-        }
+        self.queue_all(controllers_of(change, Kind::StatefulSet));
         let Some((set, _)) = identity::parse(pod.name()) else { return };
         let key = Key::new(pod.namespace(), set);
         if change.kind == ChangeKind::Deleted {
@@ -138,7 +133,7 @@ impl StatefulSets {
     fn revision_changed(&self, change: &Change) {
         self.history.observe(change);
         match change.kind {
-            ChangeKind::Deleted => self.queue_owner(&change.object),
+            ChangeKind::Deleted => self.queue_all(controller_key(&change.object, Kind::StatefulSet)),
             _ if controller_of(change.object.meta()).is_none() => {
                 for set in self.sets.in_namespace(change.object.namespace()) {
                     let selector = Selector::from_field(&set.spec.selector);
@@ -162,9 +157,7 @@ impl StatefulSets {
         }
     }
 
-    fn queue_owner(&self, object: &Object) {
-        if let Some(owner) = controller_of(object.meta()).filter(|r| r.kind == "StatefulSet") {
-            self.queue.add(Key::new(object.namespace(), owner.name.as_str()));
-        }
+    fn queue_all(&self, keys: impl IntoIterator<Item = Key>) {
+        keys.into_iter().for_each(|key| self.queue.add(key));
     }
 }

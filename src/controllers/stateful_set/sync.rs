@@ -15,7 +15,7 @@ use super::seat::Seat;
 use super::status::{Revisions, count};
 use super::{StatefulSets, identity, storage};
 use crate::api::ApiError;
-use crate::controllers::claim::claim_where;
+use crate::controllers::controller_ref::claim_where;
 use crate::controllers::history::template_of;
 use crate::controllers::pod_control::BURST;
 use crate::object::owner::is_terminating;

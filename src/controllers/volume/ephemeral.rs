@@ -3,8 +3,6 @@
 //! Such a claim belongs to its pod and goes with it. One that only has the name, of another's or a former pod's,
 //! is never taken.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Volume};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -18,17 +16,18 @@ use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue};
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Ephemeral {
+    let controller = Ephemeral {
         api: context.api.clone(),
         pods: context.caches.of(),
         recorder: Recorder::new(&context.api, "ephemeral_volume"),
         queue: queue.clone(),
-    });
-    let caches = vec![
-        context.follow::<Pod, _>(&controller, Ephemeral::pod_changed),
-        context.follow::<PersistentVolumeClaim, _>(&controller, Ephemeral::claim_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<Pod, _>(Ephemeral::pod_changed)
+        .watches::<PersistentVolumeClaim, _>(Ephemeral::claim_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct Ephemeral {

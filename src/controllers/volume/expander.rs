@@ -3,8 +3,6 @@
 //! A directory has no size that could be too small: growing one is a matter of what its objects say. Volumes of
 //! other makers are left to these.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 
 use super::{modify, modify_status};
@@ -21,13 +19,15 @@ use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_n
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Expander {
+    let controller = Expander {
         api: context.api.clone(),
         recorder: Recorder::new(&context.api, "volume_expand"),
         queue: queue.clone(),
-    });
-    let caches = vec![context.follow::<PersistentVolumeClaim, _>(&controller, Expander::claim_changed)];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolumeClaim, _>(Expander::claim_changed)
+        .run(&context.tasks);
 }
 
 struct Expander {

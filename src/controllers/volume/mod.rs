@@ -5,13 +5,10 @@
 //! use, `ephemeral` makes the claims of pods that bring their own. They speak through the objects alone.
 
 pub(super) mod binder;
-mod directory;
 pub(super) mod ephemeral;
 pub(super) mod expander;
 pub(super) mod protection;
 pub(super) mod provisioner;
-
-pub use directory::VolumeDirectory;
 
 use std::collections::BTreeMap;
 

@@ -4,8 +4,6 @@
 //! A finalizer is on each from its creation on; who deletes it sees it terminate, and it goes when nobody needs
 //! it any more.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -23,20 +21,22 @@ use crate::reconcile::{ReconcileError, Reconciler, WorkQueue};
 /// Starts the controller of claims.
 pub(in crate::controllers) fn start_claims(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
-    let controller = Arc::new(Claims { api: context.api.clone(), queue: queue.clone() });
-    let caches = vec![
-        context.follow::<PersistentVolumeClaim, _>(&controller, Claims::claim_changed),
-        context.follow::<Pod, _>(&controller, Claims::pod_changed),
-    ];
-    context.run(controller, queue, caches);
+    let controller = Claims { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolumeClaim, _>(Claims::claim_changed)
+        .watches::<Pod, _>(Claims::pod_changed)
+        .run(&context.tasks);
 }
 
 /// Starts the controller of volumes.
 pub(in crate::controllers) fn start_volumes(context: &Context) {
     let queue: WorkQueue<Key> = context.queue();
-    let controller = Arc::new(Volumes { api: context.api.clone(), queue: queue.clone() });
-    let caches = vec![context.follow::<PersistentVolume, _>(&controller, Volumes::volume_changed)];
-    context.run(controller, queue, caches);
+    let controller = Volumes { api: context.api.clone(), queue: queue.clone() };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolume, _>(Volumes::volume_changed)
+        .run(&context.tasks);
 }
 
 struct Claims {

@@ -15,10 +15,11 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use parking_lot::Mutex;
 
-use super::{VolumeDirectory, add_finalizer, delete, directory, drop_finalizer, modify};
+use super::{add_finalizer, delete, drop_finalizer, modify};
 use crate::api::{Api, ApiError, Change, ChangeKind};
 use crate::base::task::Tasks;
 use crate::controllers::context::Context;
+use crate::controllers::volume_directory::{self, VolumeDirectory};
 use crate::object::storage::{
     DIRECTORY_PROVISIONER, PROVISIONED_BY, PROVISIONER_FINALIZER, SELECTED_NODE, annotation, claim_class,
     has_finalizer, reclaim_policy, volume_phase, waits_for_consumer,
@@ -42,19 +43,19 @@ enum Work {
 pub(in crate::controllers) fn start(context: &Context) {
     let Some(directory) = context.settings.volumes.clone() else { return };
     let queue = context.queue();
-    let controller = Arc::new(Provisioner {
+    let controller = Provisioner {
         api: context.api.clone(),
         directory,
         recorder: Recorder::new(&context.api, DIRECTORY_PROVISIONER),
         queue: queue.clone(),
         tasks: context.tasks.clone(),
         removals: Arc::default(),
-    });
-    let caches = vec![
-        context.follow::<PersistentVolumeClaim, _>(&controller, Provisioner::claim_changed),
-        context.follow::<PersistentVolume, _>(&controller, Provisioner::volume_changed),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolumeClaim, _>(Provisioner::claim_changed)
+        .watches::<PersistentVolume, _>(Provisioner::volume_changed)
+        .run(&context.tasks);
 }
 
 struct Provisioner {
@@ -256,7 +257,7 @@ impl Provisioner {
         let (removals, queue, name) = (self.removals.clone(), self.queue.clone(), name.to_string());
         self.tasks.spawn_finishing("volume removal", async move {
             let removed = tokio::task::spawn_blocking(move || {
-                directory::remove(&path).map_err(|error| format!("{}: {error}", path.display()))
+                volume_directory::remove(&path).map_err(|error| format!("{}: {error}", path.display()))
             });
             let outcome = removed.await.unwrap_or_else(|error| Err(error.to_string()));
             removals.lock().insert(name.clone(), Removal::Over(outcome));

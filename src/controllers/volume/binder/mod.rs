@@ -10,7 +10,6 @@ mod reclaim;
 mod volume;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -36,7 +35,7 @@ enum Work {
 /// Starts the controller.
 pub(in crate::controllers) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(Binder {
+    let controller = Binder {
         api: context.api.clone(),
         claims: context.caches.of(),
         volumes: context.caches.of(),
@@ -44,14 +43,14 @@ pub(in crate::controllers) fn start(context: &Context) {
         recorder: Recorder::new(&context.api, "persistentvolume-controller"),
         queue: queue.clone(),
         unbound: Mutex::default(),
-    });
-    let caches = vec![
-        context.follow::<PersistentVolumeClaim, _>(&controller, Binder::claim_changed),
-        context.follow::<PersistentVolume, _>(&controller, Binder::volume_changed),
-        context.follow::<StorageClass, _>(&controller, Binder::class_changed),
-        context.synced::<Pod>(),
-    ];
-    context.run(controller, queue, caches);
+    };
+    context
+        .controller(controller, queue)
+        .watches::<PersistentVolumeClaim, _>(Binder::claim_changed)
+        .watches::<PersistentVolume, _>(Binder::volume_changed)
+        .watches::<StorageClass, _>(Binder::class_changed)
+        .reads::<Pod>()
+        .run(&context.tasks);
 }
 
 struct Binder {

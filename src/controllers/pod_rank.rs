@@ -10,8 +10,6 @@ use crate::object::Shared;
 use crate::object::pod::{Phase, is_ready, node_name, phase, ready_since};
 use crate::object::well_known::annotation::POD_DELETION_COST;
 
-/// An integer; pods with less go earlier.
-
 /// The order of leaving, worst pod first. `beside` counts related pods of the same node.
 ///
 /// Kubernetes' order: unassigned, pending, not ready, cheaper to delete, doubled up on a node, ready for a

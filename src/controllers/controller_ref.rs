@@ -10,7 +10,7 @@ use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
 use crate::object::selector::Selector;
 use crate::object::{Key, Shared, Typed};
-use crate::reconcile::{Cache, found, ignore_gone};
+use crate::reconcile::{Cache, controllers_of, found, ignore_gone};
 
 /// What an owner and an object are to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +134,23 @@ fn release<T: Typed>(
         Ok(())
     })
     .map(drop)
+}
+
+/// Whom a change of something that `O`s control concerns: its controller and the one it had; of an orphan those
+/// that may adopt it.
+pub(super) fn owners_concerned<O: Typed>(
+    change: &Change,
+    owners: &Cache<O>,
+    selector: impl Fn(&O) -> Selector,
+) -> Vec<Key> {
+    let object = &change.object;
+    let mut keys = controllers_of(change, O::ROW);
+    if controller_of(object.meta()).is_none() && change.kind != ChangeKind::Deleted {
+        let labels = object.meta().labels.as_ref();
+        let adopters = owners.in_namespace(object.namespace()).into_iter();
+        keys.extend(adopters.filter(|owner| selector(owner).matches(labels)).map(|owner| owner.key()));
+    }
+    keys
 }
 
 /// The objects of a kind that nobody controls, so that a reconcile need not search a whole namespace.
