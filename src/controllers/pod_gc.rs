@@ -24,9 +24,9 @@ use crate::reconcile::{Cache, Disruption, ReconcileError, Reconciler, WorkQueue,
 /// Pods that ended are kept up to this number, unless the cluster says otherwise.
 const TERMINATED_THRESHOLD: usize = 12_500;
 
-/// Something to look at.
+/// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum Request {
     /// The pods of a node.
     Node(String),
     /// One pod that goes without a node.
@@ -61,27 +61,27 @@ struct PodGc {
     terminated: Mutex<HashSet<Uid>>,
     /// How many of them are kept; with 0 all are.
     threshold: usize,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
 }
 
 impl Reconciler for PodGc {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "podgc"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {
-            Work::Node(name) => self.look_at_node(name)?,
-            Work::Pod(key) => {
+            Request::Node(name) => self.sync_node(name)?,
+            Request::Pod(key) => {
                 if let Some(pod) =
                     self.pods.get(key).filter(|p| is_terminating(&p.metadata) && node_name(p).is_none())
                 {
                     self.remove(&pod, "PodGC: terminating pod was never scheduled")?;
                 }
             }
-            Work::Terminated => self.trim()?,
+            Request::Terminated => self.trim()?,
         }
         Ok(())
     }
@@ -103,16 +103,16 @@ impl PodGc {
         if is_terminal(pod) {
             let mut terminated = self.terminated.lock();
             if terminated.insert(uid.to_string()) && self.threshold > 0 && terminated.len() > self.threshold {
-                self.queue.add(Work::Terminated);
+                self.queue.add(Request::Terminated);
             }
         }
         match node_name(pod) {
-            None if is_terminating(&pod.metadata) => self.queue.add(Work::Pod(change.object.key())),
+            None if is_terminating(&pod.metadata) => self.queue.add(Request::Pod(change.object.key())),
             None => {}
             Some(name) => match self.nodes.get(&Key::new("", name)) {
                 None => self.check_later(name),
                 Some(node) if is_terminating(&pod.metadata) && is_out_of_service(&node) => {
-                    self.queue.add(Work::Node(name.to_string()));
+                    self.queue.add(Request::Node(name.to_string()));
                 }
                 Some(_) => {}
             },
@@ -124,17 +124,17 @@ impl PodGc {
         if change.kind == ChangeKind::Deleted {
             self.check_later(name);
         } else if change.object.get::<Node>().is_some_and(is_out_of_service) {
-            self.queue.add(Work::Node(name.to_string()));
+            self.queue.add(Request::Node(name.to_string()));
         }
     }
 
     /// A node that is missing may only not have been seen yet.
     fn check_later(&self, node: &str) {
         let quarantine = self.api.timings().missing_node_quarantine.0;
-        self.queue.add_after(Work::Node(node.to_string()), quarantine);
+        self.queue.add_after(Request::Node(node.to_string()), quarantine);
     }
 
-    fn look_at_node(&self, name: &str) -> Result<(), ApiError> {
+    fn sync_node(&self, name: &str) -> Result<(), ApiError> {
         match self.api.get_as::<Node>(&Key::new("", name)) {
             Ok(node) if is_out_of_service(&node) => {
                 for pod in self.pods.on_node(name).iter().filter(|p| is_terminating(&p.metadata)) {

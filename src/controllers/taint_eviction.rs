@@ -20,7 +20,7 @@ use crate::reconcile::{Cache, Disruption, ReconcileError, Reconciler, Recorder, 
 
 /// How long a pod may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stay {
+enum Tolerated {
     /// Nothing drives it away.
     Forever,
     /// It tolerates the taints until then.
@@ -78,18 +78,18 @@ impl Reconciler for Evictions {
         };
         let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref()).unwrap_or_default();
         let now = self.api.clock().now();
-        match stay(&no_execute(&node), tolerations, now) {
-            Stay::Forever => {
+        match tolerated(&no_execute(&node), tolerations, now) {
+            Tolerated::Forever => {
                 if self.counting_down.lock().remove(key) {
                     let message = format!("Cancelling deletion of Pod {key}");
                     self.recorder.normal(pod.object(), "TaintManagerEviction", message);
                 }
             }
-            Stay::Until(end) => {
+            Tolerated::Until(end) => {
                 self.counting_down.lock().insert(key.clone());
                 self.queue.add_after(key.clone(), until(now, end).max(Duration::from_millis(1)));
             }
-            Stay::No => self.evict(&pod)?,
+            Tolerated::No => self.evict(&pod)?,
         }
         Ok(())
     }
@@ -102,10 +102,10 @@ fn no_execute(node: &Node) -> Vec<&Taint> {
 
 /// Every taint must be tolerated, and the first toleration that covers it counts, from when it was added; the
 /// pod stays until the first of these times.
-fn stay(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Stay {
+fn tolerated(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Tolerated {
     let mut end: Option<Timestamp> = None;
     for taint in taints {
-        let Some(tolerating) = tolerations.iter().find(|t| tolerates(t, taint)) else { return Stay::No };
+        let Some(tolerating) = tolerations.iter().find(|t| tolerates(t, taint)) else { return Tolerated::No };
         let added = taint.time_added.as_ref().map_or(now, |t| t.0);
         if let Some(seconds) = tolerating.toleration_seconds {
             let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
@@ -114,9 +114,9 @@ fn stay(taints: &[&Taint], tolerations: &[Toleration], now: Timestamp) -> Stay {
         }
     }
     match end {
-        None => Stay::Forever,
-        Some(end) if end <= now => Stay::No,
-        Some(end) => Stay::Until(end),
+        None => Tolerated::Forever,
+        Some(end) if end <= now => Tolerated::No,
+        Some(end) => Tolerated::Until(end),
     }
 }
 
@@ -168,25 +168,25 @@ mod tests {
         };
         let (a, b) = (taint("a", "2026-11-21T00:00:00Z"), taint("b", "2026-11-21T00:01:00Z"));
         let now: Timestamp = "2026-11-21T00:02:00Z".parse().unwrap();
-        let at = |text: &str| Stay::Until(text.parse().unwrap());
+        let at = |text: &str| Tolerated::Until(text.parse().unwrap());
         let for_key = |key: &str, seconds: Option<i64>| {
             json!({"key": key, "operator": "Exists",
             "effect": "NoExecute", "tolerationSeconds": seconds})
         };
         for (rule, taints, tolerations, expected) in [
-            ("untainted", vec![], json!([]), Stay::Forever),
-            ("intolerant", vec![&a], json!([]), Stay::No),
-            ("tolerant of one", vec![&a, &b], json!([for_key("a", None)]), Stay::No),
-            ("tolerant", vec![&a], json!([for_key("a", None)]), Stay::Forever),
+            ("untainted", vec![], json!([]), Tolerated::Forever),
+            ("intolerant", vec![&a], json!([]), Tolerated::No),
+            ("tolerant of one", vec![&a, &b], json!([for_key("a", None)]), Tolerated::No),
+            ("tolerant", vec![&a], json!([for_key("a", None)]), Tolerated::Forever),
             ("for a while", vec![&a], json!([for_key("a", Some(300))]), at("2026-11-21T00:05:00Z")),
             (
                 "the first that covers a taint counts",
                 vec![&a],
                 json!([for_key("a", None), for_key("a", Some(0))]),
-                Stay::Forever,
+                Tolerated::Forever,
             ),
-            ("not at all", vec![&a], json!([for_key("a", Some(-1))]), Stay::No),
-            ("time is up", vec![&a], json!([for_key("a", Some(120))]), Stay::No),
+            ("not at all", vec![&a], json!([for_key("a", Some(-1))]), Tolerated::No),
+            ("time is up", vec![&a], json!([for_key("a", Some(120))]), Tolerated::No),
             (
                 "the shortest counts",
                 vec![&a, &b],
@@ -195,7 +195,7 @@ mod tests {
             ),
         ] {
             let tolerations: Vec<Toleration> = serde_json::from_value(tolerations).unwrap();
-            assert_eq!(stay(&taints, &tolerations, now), expected, "{rule}");
+            assert_eq!(tolerated(&taints, &tolerations, now), expected, "{rule}");
         }
     }
 }

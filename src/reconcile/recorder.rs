@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
-use super::correlator::{About, Admitted, Correlator, Said};
+use super::correlator::{Admitted, Correlator, InvolvedObject, NewEvent};
 use crate::api::{Api, ApiError};
 use crate::base::quote::printable;
 use crate::object::{Key, Object};
@@ -101,8 +101,8 @@ impl Recorder {
     #[expect(clippy::needless_pass_by_value, reason = "most callers have made the text for this")]
     pub fn record(&self, about: ObjectReference, type_: EventType, reason: &str, message: String) {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        let said = Said {
-            about: About {
+        let event_of = NewEvent {
+            about: InvolvedObject {
                 kind: text(&about.kind),
                 namespace: text(&about.namespace),
                 name: text(&about.name),
@@ -114,14 +114,14 @@ impl Recorder {
             message: shortened(&message),
         };
         let now = self.inner.api.clock().monotonic();
-        let Some(mut admitted) = self.inner.correlator.lock().admit(&said, now) else { return };
+        let Some(mut admitted) = self.inner.correlator.lock().admit(&event_of, now) else { return };
         admitted.message = shortened(&admitted.message);
-        let again = admitted.told.as_ref().map(|key| self.count_again(key, &admitted.message));
+        let again = admitted.recorded.as_ref().map(|key| self.count_again(key, &admitted.message));
         let outcome = match again {
             Some(Ok(())) => Ok(()),
             // The first one has expired: tell anew.
             Some(Err(error)) if !error.is_not_found() => Err(error),
-            _ => self.tell(about, type_, reason, admitted),
+            _ => self.create(about, type_, reason, admitted),
         };
         // Into a namespace that is going nothing can be told.
         if let Err(error) = outcome
@@ -144,7 +144,7 @@ impl Recorder {
             .map(drop)
     }
 
-    fn tell(
+    fn create(
         &self,
         about: ObjectReference,
         type_: EventType,
@@ -182,7 +182,7 @@ impl Recorder {
                 outcome => break outcome?,
             }
         };
-        inner.correlator.lock().told_by(admitted.same, stored.key());
+        inner.correlator.lock().recorded_as(admitted.same, stored.key());
         Ok(())
     }
 }
@@ -210,13 +210,13 @@ mod tests {
         for message in ["slow", "slow", "slower"] {
             recorder.warning(pod.object(), "Unhealthy", message);
         }
-        let mut told: Vec<_> = api
+        let mut recorded: Vec<_> = api
             .list_as::<Event>(Some("default"))
             .iter()
             .map(|e| (e.message.clone().unwrap(), e.count.unwrap(), e.type_.clone().unwrap()))
             .collect();
-        told.sort();
-        assert_eq!(told, [("slow".into(), 2, "Warning".into()), ("slower".into(), 1, "Warning".into())]);
+        recorded.sort();
+        assert_eq!(recorded, [("slow".into(), 2, "Warning".into()), ("slower".into(), 1, "Warning".into())]);
         assert_eq!(api.count(Kind::Event), 2);
     }
 

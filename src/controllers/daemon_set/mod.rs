@@ -1,11 +1,11 @@
 //! DaemonSets: one pod on every node that is eligible, bound there by the scheduler.
 //!
-//! [`fleet`] is what the decisions see, with [`placement`] saying which nodes are eligible; [`manage`] and
+//! [`node_view`] is what the decisions see, with [`placement`] saying which nodes are eligible; [`manage`] and
 //! [`rolling`] decide which pods come and go, [`status`] counts; [`pod`] is a daemon's template made for its
 //! node; [`sync`] carries it out.
 
-mod fleet;
 mod manage;
+mod node_view;
 mod placement;
 mod pod;
 mod revisions;

@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_daemon_tolerates_the_troubles_of_its_node_ds_1() {
-        let told = |spec: &Value| -> Vec<String> {
+        let text = |spec: &Value| -> Vec<String> {
             let pod = pod_for(&set(spec), "n1", "abc");
             let all = pod.spec.unwrap().tolerations.unwrap();
             let text = |o: &Option<String>| o.clone().unwrap_or_default();
@@ -136,17 +136,17 @@ mod tests {
             "pid-pressure:NoSchedule",
             "unschedulable:NoSchedule",
         ];
-        assert_eq!(told(&json!({"containers": []})), automatic);
+        assert_eq!(text(&json!({"containers": []})), automatic);
         let mut with_network = automatic.to_vec();
         with_network.push("network-unavailable:NoSchedule");
-        assert_eq!(told(&json!({"containers": [], "hostNetwork": true})), with_network);
+        assert_eq!(text(&json!({"containers": [], "hostNetwork": true})), with_network);
         let given = json!({"containers": [], "tolerations": [
             {"key": "mine", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5},
             {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
                 "tolerationSeconds": 30}]});
         let mut replaced = vec!["mine:NoExecute 5", "unreachable:NoExecute", "not-ready:NoExecute"];
         replaced.extend(&automatic[2..]);
-        assert_eq!(told(&given), replaced, "nothing ends it");
+        assert_eq!(text(&given), replaced, "nothing ends it");
     }
 
     #[test]

@@ -4,8 +4,8 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::fleet::{Fleet, Strategy};
-use super::manage::Step;
+use super::manage::Actions;
+use super::node_view::{NodeView, Strategy};
 use super::{DaemonSets, manage, pod, revisions, rolling, status};
 use crate::api::ApiError;
 use crate::controllers::controller_ref::claim;
@@ -46,18 +46,18 @@ impl DaemonSets {
 
         let hash = revisions::hash_of(&latest.revision);
         let now = self.api.clock().now();
-        let fleet = Fleet::of(set, hash, &self.nodes.list(), &pods, now);
-        if let Some(left) = status::next_available(&fleet) {
+        let node_view = NodeView::of(set, hash, &self.nodes.list(), &pods, now);
+        if let Some(left) = status::next_available(&node_view) {
             self.queue.add_after(set.key(), left);
         }
         // What was done last has not come back yet: deciding now would decide it twice. It comes with an
         // event of its own.
         if !self.control.is_caught_up(set.uid()) {
-            return self.tell(set, &fleet, latest.collisions, Acted::No);
+            return self.tell(set, &node_view, latest.collisions, Acted::No);
         }
-        let outcome = self.act(set, &fleet, hash, &pods);
+        let outcome = self.act(set, &node_view, hash, &pods);
         let tidied = outcome.and_then(|()| self.forget_old(set, &latest, &revisions, &pods));
-        self.tell(set, &fleet, latest.collisions, Acted::Yes)?;
+        self.tell(set, &node_view, latest.collisions, Acted::Yes)?;
         tidied
     }
 
@@ -65,26 +65,26 @@ impl DaemonSets {
     fn act(
         &self,
         set: &Shared<DaemonSet>,
-        fleet: &Fleet,
+        node_view: &NodeView,
         hash: &str,
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
         let monotonic = self.api.clock().monotonic();
         let wait = |node: &str| self.failures.wait(set.uid(), node, monotonic);
-        let step = manage::next_step(fleet, Strategy::surges(set), wait);
-        self.tell_of_ended(set, &step);
-        if let Some(delay) = step.look_again {
+        let actions = manage::next_step(node_view, Strategy::surges(set), wait);
+        self.tell_of_ended(set, &actions);
+        if let Some(delay) = actions.look_again {
             self.queue.add_after(set.key(), delay);
         }
-        self.take(set, &step, hash, pods)?;
+        self.take(set, &actions, hash, pods)?;
         if !self.control.is_caught_up(set.uid()) {
             return Ok(());
         }
-        self.take(set, &rolling::next_step(fleet, Strategy::of(set, fleet.desired())), hash, pods)
+        self.take(set, &rolling::next_step(node_view, Strategy::of(set, node_view.desired())), hash, pods)
     }
 
-    fn tell_of_ended(&self, set: &Shared<DaemonSet>, step: &Step) {
-        for ended in &step.ended {
+    fn tell_of_ended(&self, set: &Shared<DaemonSet>, actions: &Actions) {
+        for ended in &actions.ended {
             let pod = format!("daemon pod {}/{} on node {}", set.namespace(), ended.pod, ended.node);
             let recorder = self.control.recorder();
             if ended.failed {
@@ -101,13 +101,13 @@ impl DaemonSets {
     fn take(
         &self,
         set: &Shared<DaemonSet>,
-        step: &Step,
+        actions: &Actions,
         hash: &str,
         pods: &[Shared<Pod>],
     ) -> Result<(), ApiError> {
-        let new = step.create.iter().take(BURST).map(|node| pod::pod_for(set, node, hash));
+        let new = actions.create.iter().take(BURST).map(|node| pod::pod_for(set, node, hash));
         let made = self.control.create_all(set.object(), new);
-        let names = step.delete.iter().take(BURST);
+        let names = actions.delete.iter().take(BURST);
         let gone = names.filter_map(|name| pods.iter().find(|pod| pod.name() == name));
         made.and(self.control.delete_all(set.object(), gone))
     }
@@ -115,7 +115,7 @@ impl DaemonSets {
     fn tell(
         &self,
         set: &Shared<DaemonSet>,
-        fleet: &Fleet,
+        node_view: &NodeView,
         collisions: i32,
         acted: Acted,
     ) -> Result<(), ApiError> {
@@ -123,7 +123,7 @@ impl DaemonSets {
             if fresh.metadata.uid.as_deref() != Some(set.uid()) {
                 return Err(ApiError::not_found(Kind::DaemonSet, &set.key()));
             }
-            let mut status = status::count(fleet, fresh.status.as_ref());
+            let mut status = status::count(node_view, fresh.status.as_ref());
             if acted == Acted::Yes {
                 status.observed_generation = set.metadata.generation;
             }

@@ -1,10 +1,9 @@
 //! Deployments: changing the version of a number of equal pods gradually.
 //!
-//! [`fleet`] is what the decisions see; [`rolling`], [`recreate`] and [`scaling`] decide sizes, [`history`]
+//! [`view`] is what the decisions see; [`rolling`], [`recreate`] and [`scaling`] decide sizes, [`history`]
 //! revisions, [`progress`] conditions; [`sync`] carries it out on [`replica_sets`].
 
 mod annotations;
-mod fleet;
 mod hash;
 mod history;
 mod progress;
@@ -16,6 +15,7 @@ mod scaling;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::{
     Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet, ReplicaSetCondition,
 };
 
-use super::fleet::Budget;
+use super::view::Budget;
 use crate::base::clock::{saturating_after, time, until};
 use crate::object::Shared;
 use crate::object::conditions::{self, Condition as _, ConditionStatus};
@@ -132,11 +132,11 @@ fn actual(set: &ReplicaSet) -> i32 {
 
 /// Whether every pod is new and available.
 pub(super) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) -> bool {
-    let wanted = deployment.spec.replicas.unwrap_or(1);
-    let is_wanted = |count: Option<i32>| count.unwrap_or(0) == wanted;
-    is_wanted(status.updated_replicas)
-        && is_wanted(status.replicas)
-        && is_wanted(status.available_replicas)
+    let desired = deployment.spec.replicas.unwrap_or(1);
+    let is_desired = |count: Option<i32>| count.unwrap_or(0) == desired;
+    is_desired(status.updated_replicas)
+        && is_desired(status.replicas)
+        && is_desired(status.available_replicas)
         && status.observed_generation >= deployment.metadata.generation
 }
 

@@ -5,7 +5,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-use super::fleet::{Budget, Fleet, Member, Resize, in_api};
+use super::view::{Budget, ReplicaSetView, Resize, View, in_api};
 use super::{DeploymentController, annotations, history};
 use crate::api::{ApiError, DeleteOptions};
 use crate::object::owner::controller_reference;
@@ -28,11 +28,11 @@ impl Sets {
     }
 
     /// Their numbers.
-    pub(super) fn fleet(&self, deployment: &Deployment) -> Fleet {
+    pub(super) fn view(&self, deployment: &Deployment) -> View {
         let new = self.new.as_ref().map(Shared::uid);
-        Fleet {
+        View {
             budget: Budget::of(deployment),
-            members: self.all.iter().map(|set| Member::of(set, Some(set.uid()) == new)).collect(),
+            members: self.all.iter().map(|set| ReplicaSetView::of(set, Some(set.uid()) == new)).collect(),
             status_replicas: deployment.status.as_ref().and_then(|s| s.replicas).map_or(0, i64::from),
         }
     }

@@ -66,7 +66,7 @@ impl Reconciler for DisruptionController {
             self.recorder.normal(budget.object(), "NoPods", "No matching pods found");
         }
         match self.expected(&budget, &pods) {
-            Ok(expected) => self.tell(&budget, &pods, expected)?,
+            Ok(expected) => self.update_status(&budget, &pods, expected)?,
             Err(message) => self.fail_safe(&budget, &message)?,
         }
         Ok(())
@@ -144,7 +144,7 @@ impl DisruptionController {
         );
     }
 
-    fn tell(
+    fn update_status(
         &self,
         budget: &Shared<PodDisruptionBudget>,
         pods: &[Shared<Pod>],

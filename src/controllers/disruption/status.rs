@@ -224,14 +224,14 @@ mod tests {
         let healthy = count_healthy(&pods, &disrupted);
         assert_eq!(healthy, 4);
         let expected = expected(&budget, 7, 0).unwrap();
-        let told = status(&budget, None, expected, healthy, &disrupted, now);
+        let actual = status(&budget, None, expected, healthy, &disrupted, now);
         assert_eq!(
-            (told.disruptions_allowed, told.desired_healthy, told.expected_pods),
+            (actual.disruptions_allowed, actual.desired_healthy, actual.expected_pods),
             (Some(2), Some(2), Some(7))
         );
-        let condition = &told.conditions.as_ref().unwrap()[0];
+        let condition = &actual.conditions.as_ref().unwrap()[0];
         assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "SufficientPods"));
-        let none = status(&budget, Some(&told), Expected { pods: 0, healthy: 0 }, 3, &disrupted, now);
+        let none = status(&budget, Some(&actual), Expected { pods: 0, healthy: 0 }, 3, &disrupted, now);
         assert_eq!(none.disruptions_allowed, Some(0), "nothing is expected, nothing is allowed");
     }
 }

@@ -130,13 +130,18 @@ pub(super) mod testing {
 
     use super::*;
 
-    pub(in super::super) fn service(spec: Value) -> Shared<Service> {
+    pub(in crate::controllers::endpoints) fn service(spec: Value) -> Shared<Service> {
         let value = json!({"metadata": {"name": "web", "namespace": "default", "uid": "s", "labels": {"l": "1"}},
             "spec": spec});
         Shared::from_value(serde_json::from_value(value).unwrap())
     }
 
-    pub(in super::super) fn pod(name: &str, ip: &str, ready: bool, differences: Value) -> Shared<Pod> {
+    pub(in crate::controllers::endpoints) fn pod(
+        name: &str,
+        ip: &str,
+        ready: bool,
+        differences: Value,
+    ) -> Shared<Pod> {
         let mut value = json!({
             "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
             "spec": {"nodeName": "n1", "containers": [{"name": "c",
@@ -170,8 +175,8 @@ mod tests {
             ("without address", &plain, true, json!({"status": {"podIP": null}}), None),
         ] {
             let member = member(service, &pod("p", "10.0.0.1", ready, differences));
-            let told = member.map(|m| (m.ready, m.serving, m.terminating, m.in_legacy));
-            assert_eq!(told, expected, "{rule}");
+            let actual = member.map(|m| (m.ready, m.serving, m.terminating, m.in_legacy));
+            assert_eq!(actual, expected, "{rule}");
         }
     }
 

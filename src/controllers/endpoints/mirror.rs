@@ -65,14 +65,14 @@ impl Reconciler for Mirror {
         if !self.updates.satisfied(endpoints.uid(), &self.slices, &self.api) {
             return Ok(());
         }
-        let wanted = match self.services.get(key) {
+        let desired = match self.services.get(key) {
             Some(service) if is_mirrored(&service, &endpoints) => {
                 self.tell_of_skipped(&endpoints);
                 slices(&endpoints)
             }
             _ => Vec::new(),
         };
-        match self.write(&endpoints, wanted) {
+        match self.write(&endpoints, desired) {
             // Into a namespace that goes nothing is written any more.
             Err(ApiError::Forbidden { .. }) => Ok(()),
             other => Ok(other?),
@@ -112,24 +112,25 @@ impl Mirror {
     }
 
     /// The least writes: a slice with the same ports is changed, not replaced.
-    fn write(&self, endpoints: &Shared<Endpoints>, wanted: Vec<EndpointSlice>) -> Result<(), ApiError> {
+    fn write(&self, endpoints: &Shared<Endpoints>, desired: Vec<EndpointSlice>) -> Result<(), ApiError> {
         let mut existing = self.slices.controlled_by(endpoints.uid());
         existing.sort_by_key(Shared::key);
-        for wanted in wanted {
-            let same =
-                |s: &Shared<EndpointSlice>| s.ports == wanted.ports && s.address_type == wanted.address_type;
+        for desired in desired {
+            let same = |s: &Shared<EndpointSlice>| {
+                s.ports == desired.ports && s.address_type == desired.address_type
+            };
             let Some(place) = existing.iter().position(same) else {
-                self.updates.expect(endpoints.uid(), &self.api.create_as(wanted)?);
+                self.updates.expect(endpoints.uid(), &self.api.create_as(desired)?);
                 continue;
             };
             let known = existing.swap_remove(place);
-            let (is, should) = (&known.metadata, &wanted.metadata);
+            let (is, should) = (&known.metadata, &desired.metadata);
             let same = (&is.labels, &is.annotations) == (&should.labels, &should.annotations);
-            if !same || known.endpoints != wanted.endpoints {
+            if !same || known.endpoints != desired.endpoints {
                 let updated = self.api.modify::<EndpointSlice>(&known.key(), |fresh| {
-                    fresh.metadata.labels.clone_from(&wanted.metadata.labels);
-                    fresh.metadata.annotations.clone_from(&wanted.metadata.annotations);
-                    fresh.endpoints.clone_from(&wanted.endpoints);
+                    fresh.metadata.labels.clone_from(&desired.metadata.labels);
+                    fresh.metadata.annotations.clone_from(&desired.metadata.annotations);
+                    fresh.endpoints.clone_from(&desired.endpoints);
                     Ok(())
                 })?;
                 self.updates.expect(endpoints.uid(), &updated);
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn endpoints_by_hand_become_slices_svc_1() {
-        let told: Vec<String> = slices(&endpoints(&json!({"a": "b"})))
+        let actual: Vec<String> = slices(&endpoints(&json!({"a": "b"})))
             .iter()
             .map(|slice| {
                 let one = |e: &Endpoint| {
@@ -241,7 +242,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            actual,
             ["IPv4 :5432 192.0.2.1 192.0.2.2!", "IPv6 :5432 2001:db8::1", "IPv4 admin:1 192.0.2.3"]
         );
     }

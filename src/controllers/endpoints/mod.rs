@@ -157,15 +157,15 @@ impl EndpointsOf {
     }
 
     fn write_endpoints(&self, service: &Shared<Service>, members: &[Member]) -> Result<(), ApiError> {
-        let wanted = legacy::endpoints(service, members);
+        let desired = legacy::endpoints(service, members);
         let modified = self.api.modify::<Endpoints>(&service.key(), |endpoints| {
-            endpoints.metadata.labels.clone_from(&wanted.metadata.labels);
-            endpoints.metadata.annotations.clone_from(&wanted.metadata.annotations);
-            endpoints.subsets.clone_from(&wanted.subsets);
+            endpoints.metadata.labels.clone_from(&desired.metadata.labels);
+            endpoints.metadata.annotations.clone_from(&desired.metadata.annotations);
+            endpoints.subsets.clone_from(&desired.subsets);
             Ok(())
         });
         match modified {
-            Err(error) if error.is_not_found() => self.api.create_as(wanted.clone()).map(drop),
+            Err(error) if error.is_not_found() => self.api.create_as(desired.clone()).map(drop),
             other => other.map(drop),
         }
     }

@@ -42,19 +42,19 @@ pub(super) fn reconcile(
     existing: &[Shared<EndpointSlice>],
 ) -> Writes {
     let distribution = service.spec.as_ref().and_then(|s| s.traffic_distribution.as_deref());
-    let mut wanted: BTreeMap<Vec<Port>, BTreeMap<String, Endpoint>> = BTreeMap::new();
+    let mut desired: BTreeMap<Vec<Port>, BTreeMap<String, Endpoint>> = BTreeMap::new();
     for member in members {
         let uid = member.target.uid.clone().unwrap_or_default();
-        wanted.entry(member.ports.clone()).or_default().insert(uid, endpoint(member, zones, distribution));
+        desired.entry(member.ports.clone()).or_default().insert(uid, endpoint(member, zones, distribution));
     }
-    if wanted.is_empty() {
-        wanted.insert(Vec::new(), BTreeMap::new());
+    if desired.is_empty() {
+        desired.insert(Vec::new(), BTreeMap::new());
     }
     let labels = labels(service);
     let mut writes = Writes::default();
     let mut kept: Vec<Draft> = Vec::new();
     for slice in existing {
-        let Some(endpoints) = wanted.get_mut(&ports_of(slice)) else {
+        let Some(endpoints) = desired.get_mut(&ports_of(slice)) else {
             writes.delete.push(slice.key());
             continue;
         };
@@ -75,7 +75,7 @@ pub(super) fn reconcile(
         }
         kept.push(draft);
     }
-    for (ports, endpoints) in wanted {
+    for (ports, endpoints) in desired {
         let mut same: Vec<&mut Draft> = kept.iter_mut().filter(|d| ports_of(d.before) == ports).collect();
         let is_empty = endpoints.is_empty() && same.iter().all(|d| d.endpoints.is_empty());
         let mut left: Vec<Endpoint> = endpoints.into_values().collect();
@@ -217,9 +217,9 @@ fn new_slice(
 mod tests {
     use serde_json::json;
 
-    use super::super::member::member;
-    use super::super::member::testing::{pod, service};
     use super::*;
+    use crate::controllers::endpoints::member::member;
+    use crate::controllers::endpoints::member::testing::{pod, service};
 
     fn members(range: std::ops::Range<usize>, service: &Shared<Service>) -> Vec<Member> {
         range

@@ -18,7 +18,7 @@ use crate::api::{Change, ChangeKind};
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, ServedKind, Uid};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
-use graph::{Graph, Place};
+use graph::{Graph, ObjectRef};
 
 /// Dependants that are dealt with in one turn of their owner's: others wait for theirs.
 const BATCH: usize = 500;
@@ -59,7 +59,7 @@ enum Owner {
     /// It is there and waits for its dependants to go.
     Waiting,
     /// It is not there.
-    Absent,
+    Dangling,
     /// Its kind is none that is served: nothing can be known.
     Unknown,
 }
@@ -72,18 +72,18 @@ impl Reconciler for Collector {
     }
 
     fn reconcile(&self, uid: &Uid) -> Result<(), ReconcileError> {
-        let Some(place) = self.graph.lock().place(uid) else { return Ok(()) };
-        let object = found(self.api.get(place.kind, &place.key))?;
+        let Some(reference) = self.graph.lock().reference(uid) else { return Ok(()) };
+        let object = found(self.api.get(reference.kind, &reference.key))?;
         let Some(object) = object.filter(|object| object.uid() == uid) else { return Ok(()) };
         if is_terminating(object.meta()) {
             if has_finalizer(&object, FOREGROUND_FINALIZER) {
-                self.let_dependents_go_first(&object)?;
+                self.process_deleting_dependents(&object)?;
             } else if has_finalizer(&object, ORPHAN_FINALIZER) {
                 self.orphan_dependents(&object)?;
             }
             return Ok(());
         }
-        Ok(self.judge(&object)?)
+        Ok(self.attempt_to_delete(&object)?)
     }
 }
 
@@ -102,7 +102,7 @@ impl Collector {
     }
 
     /// Deletes an object whose owners are all gone, or one by one forgets those that are.
-    fn judge(&self, object: &Object) -> Result<(), ApiError> {
+    fn attempt_to_delete(&self, object: &Object) -> Result<(), ApiError> {
         let references = object.meta().owner_references.as_deref().unwrap_or_default();
         if references.is_empty() {
             return Ok(());
@@ -113,7 +113,7 @@ impl Collector {
         if any(Owner::Solid) || any(Owner::Unknown) {
             let gone: Vec<&str> = owners
                 .iter()
-                .filter(|(_, owner)| matches!(owner, Owner::Absent | Owner::Waiting))
+                .filter(|(_, owner)| matches!(owner, Owner::Dangling | Owner::Waiting))
                 .map(|(reference, _)| reference.uid.as_str())
                 .collect();
             if any(Owner::Solid) && !gone.is_empty() {
@@ -157,10 +157,10 @@ impl Collector {
             }
             _ => {
                 // An owner of this uid elsewhere cannot own across namespaces.
-                if self.graph.lock().place(&reference.uid).is_some() {
+                if self.graph.lock().reference(&reference.uid).is_some() {
                     self.refuse(object, reference);
                 }
-                Owner::Absent
+                Owner::Dangling
             }
         }
     }
@@ -196,7 +196,7 @@ impl Collector {
     }
 
     /// The foreground: every blocking dependant is gone before the owner is let go.
-    fn let_dependents_go_first(&self, owner: &Object) -> Result<(), ApiError> {
+    fn process_deleting_dependents(&self, owner: &Object) -> Result<(), ApiError> {
         let (is_free, in_circle, waiting) = {
             let graph = self.graph.lock();
             let mut blocking = graph.blocking_dependents_of(owner.uid()).peekable();
@@ -220,12 +220,12 @@ impl Collector {
 
     /// Every dependant loses this owner before it is let go, a batch of them in a turn.
     fn orphan_dependents(&self, owner: &Object) -> Result<(), ApiError> {
-        let dependents: Vec<Place> = self.graph.lock().some_dependents_of(owner.uid(), BATCH);
+        let dependents: Vec<ObjectRef> = self.graph.lock().some_dependents_of(owner.uid(), BATCH);
         if dependents.is_empty() {
             return self.remove_finalizer(owner, ORPHAN_FINALIZER);
         }
-        for place in dependents {
-            if let Some(dependent) = found(self.api.get(place.kind, &place.key))? {
+        for reference in dependents {
+            if let Some(dependent) = found(self.api.get(reference.kind, &reference.key))? {
                 self.forget_owners(&dependent, &[owner.uid()])?;
             }
         }

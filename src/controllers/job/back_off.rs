@@ -104,8 +104,8 @@ mod tests {
             let times = |seconds: &[i64]| seconds.iter().copied().map(at).collect::<Vec<_>>();
             let record = BackOff::default().after(std::iter::empty(), times(before).into_iter());
             let record = record.after(times(succeeded).into_iter(), times(failed).into_iter());
-            let told = record.remaining(policy, at(now)).as_secs();
-            assert_eq!(told, expected, "{before:?} then {succeeded:?} {failed:?} at {now}");
+            let actual = record.remaining(policy, at(now)).as_secs();
+            assert_eq!(actual, expected, "{before:?} then {succeeded:?} {failed:?} at {now}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Jobs: pods that run to their end, a number of times.
 //!
-//! One reconcile looks at a Job and its pods ([`view`]), sees how far it is ([`tally`]), whether it is to end
-//! ([`verdict`]) or which pods it needs ([`step`]), and counts the ends of pods ([`track`]). Those are pure;
+//! One reconcile looks at a Job and its pods ([`view`]), sees how far it is ([`counts`]), whether it is to end
+//! ([`verdict`]) or which pods it needs ([`manage`]), and counts the ends of pods ([`track`]). Those are pure;
 //! [`sync`] reads and executes, [`record`] writes.
 //!
 //! Invariant: the status is only written over the version that the decisions were made from, so that two
@@ -9,13 +9,13 @@
 
 mod back_off;
 mod conditions;
+mod counts;
 mod failure_policy;
+mod manage;
 mod orphans;
 mod pods;
 mod record;
-mod step;
 mod sync;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod track;
@@ -39,7 +39,7 @@ use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Object, Uid};
 use crate::reconcile::{Cache, Expectations, ReconcileError, Reconciler, WorkQueue, controllers_of};
 use back_off::BackOff;
-use view::is_held;
+use view::has_tracking_finalizer;
 
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
@@ -64,7 +64,7 @@ pub(super) fn start(context: &Context) {
 
 /// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum Request {
     /// A Job.
     Job(Key),
     /// A pod that may have no Job.
@@ -81,20 +81,20 @@ struct Jobs {
     unseen: Expectations<Uid>,
     /// Of the Jobs that were looked at since the start.
     back_offs: Mutex<HashMap<Uid, BackOff>>,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
 }
 
 impl Reconciler for Jobs {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "job"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {
-            Work::Job(key) => Ok(self.reconcile_job(key)?),
-            Work::Orphan(key) => Ok(self.let_go(key)?),
+            Request::Job(key) => Ok(self.reconcile_job(key)?),
+            Request::Orphan(key) => Ok(self.release_orphan(key)?),
         }
     }
 }
@@ -109,11 +109,13 @@ impl Jobs {
         }
         let over = job.get::<Job>().is_some_and(|job| finished(job).is_some());
         if over || change.kind == ChangeKind::Deleted {
-            for pod in self.pods.controlled_by(job.uid()).iter().filter(|p| is_held(p.object())) {
-                self.queue.add(Work::Orphan(pod.key()));
+            for pod in
+                self.pods.controlled_by(job.uid()).iter().filter(|p| has_tracking_finalizer(p.object()))
+            {
+                self.queue.add(Request::Orphan(pod.key()));
             }
         }
-        self.queue.add(Work::Job(job.key()));
+        self.queue.add(Request::Job(job.key()));
     }
 
     fn pod_changed(&self, change: &Change) {
@@ -131,7 +133,7 @@ impl Jobs {
             return;
         }
         for job in controllers_of(change, Kind::Job) {
-            self.queue.add(Work::Job(job));
+            self.queue.add(Request::Job(job));
         }
         if change.kind != ChangeKind::Deleted {
             self.possible_orphan_changed(pod);
@@ -144,13 +146,13 @@ impl Jobs {
             let job = self.all.get(&Key::new(pod.namespace(), owner.name.as_str()));
             job.filter(|job| job.uid() == owner.uid && finished(job).is_none())
         });
-        if job.is_none() && is_held(pod) {
-            self.queue.add(Work::Orphan(pod.key()));
+        if job.is_none() && has_tracking_finalizer(pod) {
+            self.queue.add(Request::Orphan(pod.key()));
         }
         if owner.is_none() {
             for job in self.all.in_namespace(pod.namespace()) {
                 if selector_of(&job).matches(pod.meta().labels.as_ref()) {
-                    self.queue.add(Work::Job(job.key()));
+                    self.queue.add(Request::Job(job.key()));
                 }
             }
         }

@@ -89,20 +89,20 @@ impl AccountTokens {
     /// Gives the Secret what it lacks; a token that is there stays.
     fn fill(&self, secret: &Shared<Secret>, account: &Shared<ServiceAccount>) -> Result<(), ApiError> {
         let text = |text: &str| ByteString(text.as_bytes().to_vec());
-        let mut wanted = BTreeMap::from([("ca.crt", text(&self.settings.root_certificate))]);
+        let mut desired = BTreeMap::from([("ca.crt", text(&self.settings.root_certificate))]);
         let has = |key: &str| secret.data.as_ref().and_then(|d| d.get(key)).is_some_and(|v| !v.0.is_empty());
         if !has("namespace") {
-            wanted.insert("namespace", text(account.namespace()));
+            desired.insert("namespace", text(account.namespace()));
         }
         if !has("token") {
-            wanted.insert("token", text(&self.api.token_for_secret(account, secret)?));
+            desired.insert("token", text(&self.api.token_for_secret(account, secret)?));
         }
         let filled = self.api.modify::<Secret>(&secret.key(), |fresh| {
             if fresh.metadata.uid.as_deref() != Some(secret.uid()) {
                 return Err(ApiError::not_found(Kind::Secret, &secret.key()));
             }
             let data = fresh.data.get_or_insert_default();
-            for (key, value) in &wanted {
+            for (key, value) in &desired {
                 // What somebody else has put there meanwhile is as good.
                 if *key == "ca.crt" || data.get(*key).is_none_or(|known| known.0.is_empty()) {
                     data.insert((*key).into(), value.clone());

@@ -109,9 +109,9 @@ mod tests {
             failures: Vec::new(),
             unasked: false,
         };
-        let told = conditions(None, &remains, now);
-        let of = |n: usize| (told[n].status.as_str(), told[n].message.as_deref().unwrap());
-        assert_eq!(told.len(), 5);
+        let actual = conditions(None, &remains, now);
+        let of = |n: usize| (actual[n].status.as_str(), actual[n].message.as_deref().unwrap());
+        assert_eq!(actual.len(), 5);
         assert_eq!(
             of(3),
             (
@@ -123,8 +123,8 @@ mod tests {
             of(4),
             ("True", "Some content in the namespace has finalizers remaining: x/y in 1 resource instances")
         );
-        let later = conditions(Some(&told), &Remains::default(), "2026-11-21T00:01:00Z".parse().unwrap());
-        assert_eq!(later[0], told[0], "what stays keeps its time");
+        let later = conditions(Some(&actual), &Remains::default(), "2026-11-21T00:01:00Z".parse().unwrap());
+        assert_eq!(later[0], actual[0], "what stays keeps its time");
         assert_eq!((later[3].status.as_str(), later[3].reason.as_deref()), ("False", Some("ContentRemoved")));
     }
 }

@@ -10,11 +10,11 @@ use crate::object::taint::effect::{NO_EXECUTE, NO_SCHEDULE};
 use crate::object::well_known::{condition, taint};
 
 /// The conditions that only a living kubelet can vouch for.
-const VOUCHED: [&str; 4] =
+const KUBELET_CONDITIONS: [&str; 4] =
     [condition::READY, condition::MEMORY_PRESSURE, condition::DISK_PRESSURE, condition::PID_PRESSURE];
 
 /// Condition, status and the key of the NoSchedule taint they bring.
-const TAINTING: [(&str, ConditionStatus, &str); 6] = [
+const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
     (condition::READY, ConditionStatus::False, taint::NOT_READY),
     (condition::READY, ConditionStatus::Unknown, taint::UNREACHABLE),
     (condition::MEMORY_PRESSURE, ConditionStatus::True, taint::MEMORY_PRESSURE),
@@ -24,8 +24,8 @@ const TAINTING: [(&str, ConditionStatus, &str); 6] = [
 ];
 
 /// Makes every condition Unknown that the kubelet no longer vouches for.
-pub(super) fn fall_silent(conditions: &mut Vec<NodeCondition>, created: Option<Timestamp>, now: Timestamp) {
-    for type_ in VOUCHED {
+pub(super) fn mark_unknown(conditions: &mut Vec<NodeCondition>, created: Option<Timestamp>, now: Timestamp) {
+    for type_ in KUBELET_CONDITIONS {
         let current = conditions::get(Some(conditions), type_);
         if current.is_some_and(|c| c.is(ConditionStatus::Unknown)) {
             continue;
@@ -52,49 +52,49 @@ pub(super) fn fall_silent(conditions: &mut Vec<NodeCondition>, created: Option<T
 /// The node's taints as they should be now: those of others as they are, ours by its conditions and its cordon.
 ///
 /// A NoExecute taint of ours goes with its reason, or changes with it; a new one comes only in the node's turn
-/// ([`executed`]).
+/// ([`with_eviction_taint`]).
 pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
-    let mut wanted: Vec<(&str, &str)> = TAINTING
+    let mut desired: Vec<(&str, &str)> = CONDITION_TAINTS
         .iter()
         .filter(|(type_, status, _)| condition_is(node, type_, *status))
         .map(|(_, _, key)| (*key, NO_SCHEDULE))
         .collect();
-    if is_driven_away(node) {
-        wanted.extend(driving(node).map(|key| (key, NO_EXECUTE)));
+    if is_evicting(node) {
+        desired.extend(eviction_taint(node).map(|key| (key, NO_EXECUTE)));
     }
     if node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true) {
-        wanted.push((taint::UNSCHEDULABLE, NO_SCHEDULE));
+        desired.push((taint::UNSCHEDULABLE, NO_SCHEDULE));
     }
-    let is_wanted = |t: &Taint| wanted.iter().any(|(key, effect)| t.key == *key && t.effect == *effect);
+    let is_desired = |t: &Taint| desired.iter().any(|(key, effect)| t.key == *key && t.effect == *effect);
     let mut taints: Vec<Taint> =
-        current(node).iter().filter(|t| !is_ours(t) || is_wanted(t)).cloned().collect();
-    for (key, effect) in wanted {
+        current(node).iter().filter(|t| !is_ours(t) || is_desired(t)).cloned().collect();
+    for (key, effect) in desired {
         add(&mut taints, key, effect, now);
     }
     taints
 }
 
 /// The node's taints when it is its turn that pods leave it.
-pub(super) fn executed(node: &Node, now: Timestamp) -> Vec<Taint> {
+pub(super) fn with_eviction_taint(node: &Node, now: Timestamp) -> Vec<Taint> {
     let mut taints = current(node).to_vec();
-    if let Some(key) = driving(node) {
+    if let Some(key) = eviction_taint(node) {
         add(&mut taints, key, NO_EXECUTE, now);
     }
     taints
 }
 
 /// The node's taints when its silence means nothing, since everybody is silent.
-pub(super) fn pardoned(node: &Node) -> Vec<Taint> {
-    current(node).iter().filter(|t| !drives_away(t)).cloned().collect()
+pub(super) fn without_eviction_taint(node: &Node) -> Vec<Taint> {
+    current(node).iter().filter(|t| !is_eviction_taint(t)).cloned().collect()
 }
 
 /// Whether pods should leave the node, in its turn.
-pub(super) fn should_be_driven_away(node: &Node) -> bool {
-    driving(node).is_some() && !is_driven_away(node)
+pub(super) fn should_evict(node: &Node) -> bool {
+    eviction_taint(node).is_some() && !is_evicting(node)
 }
 
 /// The key of the NoExecute taint that the node's Ready condition brings.
-fn driving(node: &Node) -> Option<&'static str> {
+fn eviction_taint(node: &Node) -> Option<&'static str> {
     let ready = |status| condition_is(node, condition::READY, status);
     if ready(ConditionStatus::False) {
         Some(taint::NOT_READY)
@@ -105,11 +105,11 @@ fn driving(node: &Node) -> Option<&'static str> {
     }
 }
 
-fn is_driven_away(node: &Node) -> bool {
-    current(node).iter().any(drives_away)
+fn is_evicting(node: &Node) -> bool {
+    current(node).iter().any(is_eviction_taint)
 }
 
-fn drives_away(taint: &Taint) -> bool {
+fn is_eviction_taint(taint: &Taint) -> bool {
     taint.effect == NO_EXECUTE && [taint::NOT_READY, taint::UNREACHABLE].contains(&taint.key.as_str())
 }
 
@@ -125,10 +125,10 @@ fn add(taints: &mut Vec<Taint>, key: &str, effect: &str, now: Timestamp) {
 }
 
 fn is_ours(taint: &Taint) -> bool {
-    let by_condition = TAINTING.iter().any(|(_, _, key)| taint.key == *key);
+    let by_condition = CONDITION_TAINTS.iter().any(|(_, _, key)| taint.key == *key);
     match taint.effect.as_str() {
         NO_SCHEDULE => by_condition || taint.key == taint::UNSCHEDULABLE,
-        _ => drives_away(taint),
+        _ => is_eviction_taint(taint),
     }
 }
 
@@ -181,11 +181,11 @@ mod tests {
                 "",
             ),
         ] {
-            assert_eq!(told(&taints(&node(conditions, spec), now), now), expected, "{rule}");
+            assert_eq!(text(&taints(&node(conditions, spec), now), now), expected, "{rule}");
         }
     }
 
-    fn told(taints: &[Taint], now: Timestamp) -> String {
+    fn text(taints: &[Taint], now: Timestamp) -> String {
         let one = |t: &Taint| {
             let key = t.key.trim_start_matches(PREFIX);
             let before = t.time_added.as_ref().filter(|at| at.0 < now);
@@ -210,11 +210,11 @@ mod tests {
             (json!([]), &json!({}), false, ""),
         ] {
             let node = node(conditions, spec.clone());
-            assert_eq!(should_be_driven_away(&node), due);
-            assert_eq!(told(&executed(&node, now), now), then);
+            assert_eq!(should_evict(&node), due);
+            assert_eq!(text(&with_eviction_taint(&node, now), now), then);
         }
         assert_eq!(
-            told(&pardoned(&node(ready("False"), driven)), now),
+            text(&without_eviction_taint(&node(ready("False"), driven)), now),
             "not-ready:NoSchedule mine:NoExecute"
         );
     }
@@ -225,13 +225,13 @@ mod tests {
         let conditions = json!([{"type": "Ready", "status": "True", "reason": "KubeletReady",
             "lastHeartbeatTime": "2026-11-21T00:00:00Z"}, {"type": "NetworkUnavailable", "status": "False"}]);
         let mut conditions = node(conditions, json!({})).status.unwrap().conditions.unwrap();
-        fall_silent(&mut conditions, None, now);
-        let told: Vec<String> = conditions
+        mark_unknown(&mut conditions, None, now);
+        let actual: Vec<String> = conditions
             .iter()
             .map(|c| format!("{}={} {}", c.type_, c.status, c.reason.as_deref().unwrap_or_default()))
             .collect();
         assert_eq!(
-            told,
+            actual,
             [
                 "Ready=Unknown NodeStatusUnknown",
                 "NetworkUnavailable=False ",
@@ -241,7 +241,7 @@ mod tests {
             ]
         );
         let before = conditions.clone();
-        fall_silent(&mut conditions, None, now);
+        mark_unknown(&mut conditions, None, now);
         assert_eq!(conditions, before);
     }
 }

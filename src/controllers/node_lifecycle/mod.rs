@@ -25,14 +25,14 @@ use crate::object::pod::{self, node_name};
 use crate::object::well_known::condition::READY;
 use crate::object::{Key, Object, Shared};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
-use zones::{Health, Turn, Zones, zone_of};
+use zones::{Health, Transition, Zones, zone_of};
 
 /// Where kubelets renew their Leases.
 const LEASES: &str = "kube-node-lease";
 
-/// Something to look at.
+/// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum Request {
     /// One node: is it heard, what are its taints.
     Node(Key),
     /// All zones: whose pods are driven away next.
@@ -68,20 +68,20 @@ struct NodeController {
     heard: Mutex<HashMap<String, Duration>>,
     zones: Mutex<Zones>,
     recorder: Recorder,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
 }
 
 impl Reconciler for NodeController {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "nodelifecycle"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         match work {
-            Work::Node(key) => self.look_at_node(key)?,
-            Work::Zones => self.look_at_zones()?,
+            Request::Node(key) => self.sync_node(key)?,
+            Request::Zones => self.sync_zones()?,
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ fn health(node: &Object) -> Option<Health> {
 }
 
 impl NodeController {
-    fn look_at_node(&self, key: &Key) -> Result<(), ApiError> {
+    fn sync_node(&self, key: &Key) -> Result<(), ApiError> {
         let Some(mut node) = self.nodes.get(key) else { return Ok(()) };
         let heard = self.heard.lock().get(&key.name).copied().unwrap_or_default();
         let timings = self.api.timings();
@@ -108,14 +108,14 @@ impl NodeController {
         let silent = self.api.clock().monotonic().saturating_sub(heard);
         if silent < grace {
             let left = grace.checked_sub(silent).unwrap_or_default();
-            self.queue.add_after(Work::Node(key.clone()), left);
+            self.queue.add_after(Request::Node(key.clone()), left);
         } else if let Some(unknown) = self.make_unknown(&node, heard)? {
             node = unknown;
         }
         self.set_taints(&node, conditions::taints)?;
-        if conditions::should_be_driven_away(&node) {
+        if conditions::should_evict(&node) {
             if self.zones.lock().ask(node.name(), &zone_of(&node)) {
-                self.look_at_zones_soon();
+                self.enqueue_zones();
             }
         } else {
             self.zones.lock().cancel(node.name());
@@ -127,23 +127,23 @@ impl NodeController {
     }
 
     /// Those that fall silent together are judged together.
-    fn look_at_zones_soon(&self) {
-        self.queue.add_after(Work::Zones, self.api.timings().node_eviction_check.0);
+    fn enqueue_zones(&self) {
+        self.queue.add_after(Request::Zones, self.api.timings().node_eviction_check.0);
     }
 
-    fn look_at_zones(&self) -> Result<(), ApiError> {
+    fn sync_zones(&self) -> Result<(), ApiError> {
         let nodes = self.nodes.list();
         let healths: Vec<Health> = nodes.iter().map(|node| Health::of(node)).collect();
         let now = self.api.clock().monotonic();
-        let turn = self.zones.lock().observe(&healths, now);
-        match turn {
-            Some(Turn::AllSilent) => {
+        let transition = self.zones.lock().observe(&healths, now);
+        match transition {
+            Some(Transition::AllNotReady) => {
                 tracing::warn!("all nodes are not ready: no pods are evicted until some are");
                 for node in &nodes {
-                    self.set_taints(node, |fresh, _| conditions::pardoned(fresh))?;
+                    self.set_taints(node, |fresh, _| conditions::without_eviction_taint(fresh))?;
                 }
             }
-            Some(Turn::SomeHeard) => {
+            Some(Transition::SomeReady) => {
                 tracing::info!("some nodes are ready again: each is given its full time");
                 self.heard.lock().values_mut().for_each(|heard| *heard = now);
             }
@@ -151,7 +151,7 @@ impl NodeController {
         }
         self.drive_away(&nodes, now)?;
         if let Some(delay) = self.zones.lock().wait(now) {
-            self.queue.add_after(Work::Zones, delay);
+            self.queue.add_after(Request::Zones, delay);
         }
         Ok(())
     }
@@ -159,10 +159,10 @@ impl NodeController {
     /// Taints the nodes whose turn it is.
     fn drive_away(&self, nodes: &[Shared<Node>], now: Duration) -> Result<(), ApiError> {
         loop {
-            let turn = self.zones.lock().next(now);
-            let Some(name) = turn else { return Ok(()) };
+            let transition = self.zones.lock().next(now);
+            let Some(name) = transition else { return Ok(()) };
             let Some(node) = nodes.iter().find(|node| node.name() == name) else { continue };
-            if let Err(error) = self.set_taints(node, conditions::executed) {
+            if let Err(error) = self.set_taints(node, conditions::with_eviction_taint) {
                 self.zones.lock().ask(&name, &zone_of(node));
                 return Err(error);
             }
@@ -185,7 +185,7 @@ impl NodeController {
             ChangeKind::Deleted => {
                 self.heard.lock().remove(&key.name);
                 self.zones.lock().cancel(&key.name);
-                self.look_at_zones_soon();
+                self.enqueue_zones();
                 let message = format!("Node {} event: Removing Node {} from Controller", key.name, key.name);
                 self.recorder.normal(node, "RemovingNode", message);
                 return;
@@ -193,7 +193,7 @@ impl NodeController {
             // Whoever starts to listen gives every node its full time.
             ChangeKind::Added => {
                 self.heard_of(&key.name);
-                self.look_at_zones_soon();
+                self.enqueue_zones();
                 let message = format!("Node {} event: Registered Node {} in Controller", key.name, key.name);
                 self.recorder.normal(node, "RegisteredNode", message);
             }
@@ -202,11 +202,11 @@ impl NodeController {
                     self.heard_of(&key.name);
                 }
                 if change.previous.as_ref().is_none_or(|before| health(before) != health(node)) {
-                    self.look_at_zones_soon();
+                    self.enqueue_zones();
                 }
             }
         }
-        self.queue.add(Work::Node(key));
+        self.queue.add(Request::Node(key));
     }
 
     /// A pod that says it is ready on a node that is not is looked at again.
@@ -215,7 +215,7 @@ impl NodeController {
         let Some(name) = node_name(pod) else { return };
         let key = Key::new("", name);
         if self.nodes.get(&key).is_some_and(|node| !is_ready(&node)) {
-            self.queue.add(Work::Node(key));
+            self.queue.add(Request::Node(key));
         }
     }
 
@@ -229,7 +229,7 @@ impl NodeController {
                 let created = fresh.metadata.creation_timestamp.as_ref().map(|t| t.0);
                 let status = fresh.status.get_or_insert_default();
                 let of_node: &mut Vec<NodeCondition> = status.conditions.get_or_insert_default();
-                conditions::fall_silent(of_node, created, now);
+                conditions::mark_unknown(of_node, created, now);
             }
             Ok(())
         });

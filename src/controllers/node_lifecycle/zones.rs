@@ -61,11 +61,11 @@ enum State {
 
 /// A change for the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Transition {
     /// No node of any zone is ready: nobody is driven away, and whoever is being driven may stay.
-    AllSilent,
+    AllNotReady,
     /// Some are ready again: every node gets its full time anew.
-    SomeHeard,
+    SomeReady,
 }
 
 /// The zones there are.
@@ -119,7 +119,7 @@ impl Zones {
     }
 
     /// Judges all zones anew.
-    pub(super) fn observe(&mut self, healths: &[Health], now: Duration) -> Option<Turn> {
+    pub(super) fn observe(&mut self, healths: &[Health], now: Duration) -> Option<Transition> {
         let mut sizes: BTreeMap<Zone, (usize, usize)> = BTreeMap::new();
         for health in healths.iter().filter(|h| h.counted) {
             let (ready, silent) = sizes.entry(health.zone.clone()).or_default();
@@ -153,8 +153,8 @@ impl Zones {
             }
         }
         match (all_are, all_were) {
-            (true, _) => Some(Turn::AllSilent),
-            (_, true) => Some(Turn::SomeHeard),
+            (true, _) => Some(Transition::AllNotReady),
+            (_, true) => Some(Transition::SomeReady),
             _ => None,
         }
     }
@@ -237,22 +237,22 @@ mod tests {
 
     /// Who is let go until `until`, and when.
     fn let_go(zones: &mut Zones, from: u64, until: u64) -> String {
-        let mut told = Vec::new();
+        let mut actual = Vec::new();
         for second in from..=until {
             while let Some(node) = zones.next(Duration::from_secs(second)) {
-                told.push(format!("{node}@{second}"));
+                actual.push(format!("{node}@{second}"));
             }
         }
-        told.join(" ")
+        actual.join(" ")
     }
 
-    fn after(states: &[&str]) -> (Zones, Option<Turn>) {
+    fn after(states: &[&str]) -> (Zones, Option<Transition>) {
         let mut zones = Zones::new(NodeLifecycleConfig::default());
-        let mut turn = None;
+        let mut transition = None;
         for state in states {
-            turn = zones.observe(&healths(state), Duration::ZERO);
+            transition = zones.observe(&healths(state), Duration::ZERO);
         }
-        (zones, turn)
+        (zones, transition)
     }
 
     fn asked(zones: &mut Zones, zone: &str, nodes: usize) {
@@ -292,14 +292,14 @@ mod tests {
         for (states, expected) in [
             (vec!["a:oo b:o"], None),
             (vec!["a:oo b:o", "a:xx b:o"], None),
-            (vec!["a:xx b:o", "a:xx b:x"], Some(Turn::AllSilent)),
+            (vec!["a:xx b:o", "a:xx b:x"], Some(Transition::AllNotReady)),
             (vec!["a:xx b:x", "a:xx b:x"], None),
-            (vec!["a:xx b:x", "a:xo b:x"], Some(Turn::SomeHeard)),
+            (vec!["a:xx b:x", "a:xo b:x"], Some(Transition::SomeReady)),
             (vec!["a:xx b:x", "a:xo b:x", "a:oo b:o"], None),
             // A new zone that is heard at once ends it, too.
-            (vec!["a:xx", "a:xx b:o"], Some(Turn::SomeHeard)),
+            (vec!["a:xx", "a:xx b:o"], Some(Transition::SomeReady)),
             (vec!["a:xx", "a:"], None),
-            (vec!["a:xx", "a:xx b:x"], Some(Turn::AllSilent)),
+            (vec!["a:xx", "a:xx b:x"], Some(Transition::AllNotReady)),
         ] {
             assert_eq!(after(&states).1, expected, "{states:?}");
         }

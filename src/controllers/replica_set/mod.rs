@@ -81,12 +81,12 @@ impl<S: Replicated> Reconciler for Replication<S> {
         let candidates = owned.into_iter().chain(orphans).filter(|pod| is_active(pod));
         let active = claim(&self.api, &set, &set.selector(), candidates)?;
         let outcome =
-            if is_terminating(set.object().meta()) { Ok(()) } else { self.bring_to_size(&set, &active) };
+            if is_terminating(set.object().meta()) { Ok(()) } else { self.manage_replicas(&set, &active) };
         let failure = outcome.as_ref().err().map(|error| Failure {
-            reason: if active.len() < wanted(&*set) { "FailedCreate" } else { "FailedDelete" },
+            reason: if active.len() < desired(&*set) { "FailedCreate" } else { "FailedDelete" },
             message: error.to_string(),
         });
-        self.tell_status(&set, &active, terminating, failure.as_ref())?;
+        self.update_status(&set, &active, terminating, failure.as_ref())?;
         Ok(outcome?)
     }
 
@@ -95,7 +95,7 @@ impl<S: Replicated> Reconciler for Replication<S> {
     }
 }
 
-fn wanted(set: &impl Replicated) -> usize {
+fn desired(set: &impl Replicated) -> usize {
     usize::try_from(set.replicas().unwrap_or(1)).unwrap_or(0)
 }
 
@@ -106,18 +106,18 @@ impl<S: Replicated> Replication<S> {
         if is_relevant(change) { owners_concerned(change, &self.sets, S::selector) } else { Vec::new() }
     }
 
-    /// Makes or removes pods until there are as many as wanted; stops at the first failing batch.
-    fn bring_to_size(&self, set: &Shared<S>, active: &[Shared<Pod>]) -> Result<(), ApiError> {
-        let wanted = wanted(&**set);
-        match active.len().cmp(&wanted) {
+    /// Makes or removes pods until there are as many as desired; stops at the first failing batch.
+    fn manage_replicas(&self, set: &Shared<S>, active: &[Shared<Pod>]) -> Result<(), ApiError> {
+        let desired = desired(&**set);
+        match active.len().cmp(&desired) {
             Ordering::Less => {
                 let template = set.template().cloned().unwrap_or_default();
-                let missing = (wanted - active.len()).min(BURST);
+                let missing = (desired - active.len()).min(BURST);
                 let pods = std::iter::repeat_with(|| pod_of(set.object(), &template)).take(missing);
                 self.control.create_all(set.object(), pods)
             }
             Ordering::Greater => {
-                let surplus = (active.len() - wanted).min(BURST);
+                let surplus = (active.len() - desired).min(BURST);
                 let related = self.related_pods(set, active);
                 let now = self.api.clock().now();
                 let going = first_to_go(active, &related, surplus, now);
@@ -138,7 +138,7 @@ impl<S: Replicated> Replication<S> {
         related
     }
 
-    fn tell_status(
+    fn update_status(
         &self,
         set: &Shared<S>,
         active: &[Shared<Pod>],

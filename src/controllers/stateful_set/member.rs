@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::ask::Ask;
+use super::desired::Desired;
 use crate::object::owner::is_terminating;
 use crate::object::pod::{Availability, Phase, is_terminal, phase};
 
@@ -76,14 +76,14 @@ impl Members {
     }
 
     /// Those of the ordinals that are asked for, from the lowest to the highest.
-    pub(super) fn wanted(&self, ask: &Ask) -> &[(i32, Member)] {
-        let from = self.0.partition_point(|(ordinal, _)| *ordinal < ask.ordinals.start);
-        let to = self.0.partition_point(|(ordinal, _)| *ordinal < ask.ordinals.end);
+    pub(super) fn desired(&self, desired: &Desired) -> &[(i32, Member)] {
+        let from = self.0.partition_point(|(ordinal, _)| *ordinal < desired.ordinals.start);
+        let to = self.0.partition_point(|(ordinal, _)| *ordinal < desired.ordinals.end);
         &self.0[from..to.max(from)]
     }
 
     /// Those beyond the ordinals that are asked for.
-    pub(super) fn condemned(&self, ask: &Ask) -> impl DoubleEndedIterator<Item = (i32, Member)> {
-        self.0.iter().copied().filter(|(ordinal, _)| !ask.ordinals.contains(ordinal))
+    pub(super) fn condemned(&self, desired: &Desired) -> impl DoubleEndedIterator<Item = (i32, Member)> {
+        self.0.iter().copied().filter(|(ordinal, _)| !desired.ordinals.contains(ordinal))
     }
 }

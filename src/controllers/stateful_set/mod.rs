@@ -1,18 +1,18 @@
 //! StatefulSets: pods with a name, an order and storage of their own.
 //!
-//! [`plan`] decides the next steps from what is asked for ([`ask`]) and what there is ([`member`]);
-//! [`identity`] and [`storage`] say what a pod and its claims are, [`rosters`] remember the pods, [`status`]
+//! [`plan`] decides the next steps from what is asked for ([`desired`]) and what there is ([`member`]);
+//! [`identity`] and [`storage`] say what a pod and its claims are, [`pod caches`] remember the pods, [`status`]
 //! counts, [`sync`] and [`claims`] carry it out. Of one identity there is at most one pod: a new one is made
 //! only when the object of the old one is gone, and that is never this controller's doing.
 
-mod ask;
 mod claims;
+mod desired;
 mod identity;
 mod member;
 mod plan;
-mod roster;
-mod rosters;
-mod seat;
+mod pod_cache;
+mod pod_caches;
+mod pod_state;
 mod status;
 mod storage;
 mod sync;
@@ -33,7 +33,7 @@ use crate::object::owner::controller_of;
 use crate::object::selector::Selector;
 use crate::object::{Key, Kind};
 use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, controller_key, controllers_of, found};
-use rosters::Rosters;
+use pod_caches::PodCaches;
 
 /// Where a revision of a StatefulSet carries its hash.
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";
@@ -51,7 +51,7 @@ pub(super) fn start(context: &Context) {
         sets: context.caches.of(),
         pods: context.caches.of(),
         orphans: Orphans::default(),
-        rosters: Rosters::default(),
+        pod_caches: PodCaches::default(),
         history: History::new(context, HASH_LABEL),
         control: PodControl::new(context, "statefulset-controller"),
         failures: FailedPodBackOff::new(FAILED_POD_BACK_OFF),
@@ -73,7 +73,7 @@ struct StatefulSets {
     pods: Cache<Pod>,
     /// Pods without a controller.
     orphans: Orphans,
-    rosters: Rosters,
+    pod_caches: PodCaches,
     history: History,
     control: PodControl,
     failures: FailedPodBackOff,
@@ -100,15 +100,15 @@ impl Reconciler for StatefulSets {
     fn forget(&self, uid: &str) {
         self.control.forget(uid);
         self.failures.forget(uid);
-        self.rosters.forget(uid);
+        self.pod_caches.forget(uid);
     }
 }
 
 impl StatefulSets {
     fn pod_changed(&self, change: &Change) {
         self.orphans.observe(change);
-        // The roster first: a turn that is let through by the other one must find the change.
-        self.rosters.observe(change);
+        // The pod cache first: a sync that is let through by the other one must find the change.
+        self.pod_caches.observe(change);
         let pod = &change.object;
         self.control.observe(change, Kind::StatefulSet);
         if !is_relevant(change) {
@@ -150,7 +150,7 @@ impl StatefulSets {
     fn claim_changed(&self, change: &Change) {
         for set in self.sets.in_namespace(change.object.namespace()) {
             let Some(ordinal) = storage::ordinal_of(&set, change.object.name()) else { continue };
-            self.rosters.claim_changed(set.uid(), ordinal);
+            self.pod_caches.claim_changed(set.uid(), ordinal);
             if change.kind == ChangeKind::Deleted {
                 self.queue.add(set.key());
             }

@@ -50,8 +50,8 @@ impl Reconciler for Ephemeral {
         };
         for volume in volumes(&pod) {
             if let Err(refusal) = self.provide(&pod, volume)? {
-                let told = format!("ephemeral volume {}: {refusal}", volume.name);
-                self.recorder.warning(pod.object(), "FailedBinding", told);
+                let message = format!("ephemeral volume {}: {refusal}", volume.name);
+                self.recorder.warning(pod.object(), "FailedBinding", message);
             }
         }
         Ok(())
@@ -113,8 +113,8 @@ impl Ephemeral {
             Err(error) if error.is_already_exists() => Err(error.into()),
             Err(error) if error.is_not_found() => Ok(Ok(())),
             Err(error) => {
-                let told = format!("ephemeral volume {}: create PVC: {error}", volume.name);
-                self.recorder.warning(pod.object(), "FailedBinding", told);
+                let message = format!("ephemeral volume {}: create PVC: {error}", volume.name);
+                self.recorder.warning(pod.object(), "FailedBinding", message);
                 Err(error.into())
             }
         }

@@ -51,8 +51,8 @@ impl Reconciler for Expander {
             return Ok(());
         }
         if annotation(&volume.metadata, PROVISIONED_BY) != Some(DIRECTORY_PROVISIONER) {
-            let told = "waiting for an external controller to expand this PVC";
-            self.recorder.normal(claim.object(), "ExternalExpanding", told);
+            let message = "waiting for an external controller to expand this PVC";
+            self.recorder.normal(claim.object(), "ExternalExpanding", message);
             return Ok(());
         }
         Ok(ignore_not_found(self.expand(&claim, &volume))?)
@@ -79,8 +79,8 @@ impl Expander {
         claim: &Shared<PersistentVolumeClaim>,
         volume: &Shared<PersistentVolume>,
     ) -> Result<(), ApiError> {
-        let told = format!("External resizer is resizing volume {}", volume.name());
-        self.recorder.normal(claim.object(), "Resizing", told);
+        let message = format!("External resizer is resizing volume {}", volume.name());
+        self.recorder.normal(claim.object(), "Resizing", message);
         let size = claim_size(claim);
         modify(&self.api, volume, |fresh| {
             // A volume may be larger than its claim from the start; it never shrinks.

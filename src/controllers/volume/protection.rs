@@ -60,7 +60,7 @@ impl Reconciler for Claims {
 
 impl Claims {
     fn claim_changed(&self, change: &Change) {
-        if needs_a_look(change, CLAIM_PROTECTION) {
+        if needs_sync(change, CLAIM_PROTECTION) {
             self.queue.add(change.object.key());
         }
     }
@@ -107,14 +107,14 @@ impl Reconciler for Volumes {
 
 impl Volumes {
     fn volume_changed(&self, change: &Change) {
-        if needs_a_look(change, VOLUME_PROTECTION) {
+        if needs_sync(change, VOLUME_PROTECTION) {
             self.queue.add(change.object.key());
         }
     }
 }
 
 /// Whether an object lacks its finalizer, or should lose it.
-fn needs_a_look(change: &Change, finalizer: &str) -> bool {
+fn needs_sync(change: &Change, finalizer: &str) -> bool {
     let meta: &ObjectMeta = change.object.meta();
     change.kind != ChangeKind::Deleted && is_terminating(meta) == has_finalizer(meta, finalizer)
 }

@@ -167,13 +167,13 @@ mod tests {
         Shared::from_value(serde_json::from_value(volume).unwrap())
     }
 
-    fn told(step: &Step) -> String {
+    fn text(step: &Step) -> String {
         match step {
             Step::Bind(volume) => format!("bind {}", volume.name()),
             Step::TakeClass(class) => format!("take {}", class.name()),
             Step::Provision(class) => format!("provision {}", class.name()),
             Step::Wait(None) => "wait".into(),
-            Step::Wait(Some(told)) => format!("{:?} {}: {}", told.type_, told.reason, told.message),
+            Step::Wait(Some(actual)) => format!("{:?} {}: {}", actual.type_, actual.reason, actual.message),
             Step::Lost { reason, .. } => (*reason).to_string(),
         }
     }
@@ -284,7 +284,7 @@ mod tests {
                 default_class: &|| of_name(default),
                 waiting_pods: &|| pods.iter().map(ToString::to_string).collect(),
             };
-            assert_eq!(told(&decide(&view)), expected, "{rule}");
+            assert_eq!(text(&decide(&view)), expected, "{rule}");
         }
     }
 }

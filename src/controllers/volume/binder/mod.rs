@@ -23,9 +23,9 @@ use crate::object::storage::{
 use crate::object::{Key, Shared};
 use crate::reconcile::{Cache, EventType, ReconcileError, Reconciler, Recorder, WorkQueue, reference_to};
 
-/// Something to look at.
+/// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Work {
+enum Request {
     /// A claim.
     Claim(Key),
     /// A volume, by name.
@@ -59,27 +59,27 @@ struct Binder {
     volumes: Cache<PersistentVolume>,
     pods: Cache<Pod>,
     recorder: Recorder,
-    queue: WorkQueue<Work>,
+    queue: WorkQueue<Request>,
     /// Claims that a new volume or class may serve.
     unbound: Mutex<BTreeSet<Key>>,
 }
 
 impl Reconciler for Binder {
-    type Key = Work;
+    type Key = Request;
 
     fn name(&self) -> &'static str {
         "persistentvolume-binder"
     }
 
-    fn reconcile(&self, work: &Work) -> Result<(), ReconcileError> {
+    fn reconcile(&self, work: &Request) -> Result<(), ReconcileError> {
         let outcome = match work {
             // What was written a moment ago counts, seen in the caches or not.
-            Work::Claim(key) => match self.api.get_as(key) {
-                Ok(claim) => self.look_at_claim(&claim),
+            Request::Claim(key) => match self.api.get_as(key) {
+                Ok(claim) => self.sync_claim(&claim),
                 Err(_) => Ok(()),
             },
-            Work::Volume(name) => match self.api.get_as(&Key::new("", name.as_str())) {
-                Ok(volume) => self.look_at_volume(&volume),
+            Request::Volume(name) => match self.api.get_as(&Key::new("", name.as_str())) {
+                Ok(volume) => self.sync_volume(&volume),
                 Err(_) => Ok(()),
             },
         };
@@ -104,49 +104,49 @@ impl Binder {
         let named = volume_name(claim);
         let before = change.previous.as_ref().and_then(|p| p.get::<PersistentVolumeClaim>());
         if gone || named != before.and_then(volume_name) {
-            self.look_at(named.map(|name| Work::Volume(name.into())));
+            self.enqueue(named.map(|name| Request::Volume(name.into())));
         }
         if gone {
             let kept = |volume: &Shared<PersistentVolume>| {
                 claim_ref(volume).is_some_and(|reference| claim_key(reference) == key)
             };
             let volumes = self.volumes.list().into_iter().filter(kept);
-            self.look_at(volumes.map(|volume| Work::Volume(volume.name().into())));
+            self.enqueue(volumes.map(|volume| Request::Volume(volume.name().into())));
         } else {
-            self.queue.add(Work::Claim(key));
+            self.queue.add(Request::Claim(key));
         }
     }
 
     fn volume_changed(&self, change: &Change) {
         let Some(volume) = change.object.get::<PersistentVolume>() else { return };
-        self.queue.add(Work::Volume(change.object.name().into()));
-        let Some(reference) = claim_ref(volume) else { return self.look_at_unbound() };
-        self.queue.add(Work::Claim(claim_key(reference)));
+        self.queue.add(Request::Volume(change.object.name().into()));
+        let Some(reference) = claim_ref(volume) else { return self.enqueue_unbound() };
+        self.queue.add(Request::Claim(claim_key(reference)));
         if change.kind == ChangeKind::Deleted {
             // Whoever names it has lost it.
             let named = |claim: &Shared<PersistentVolumeClaim>| {
                 volume_name(claim) == Some(change.object.name()) && claim_phase(claim) != "Lost"
             };
             let claims = self.claims.list().into_iter().filter(named);
-            self.look_at(claims.map(|claim| Work::Claim(claim.key())));
+            self.enqueue(claims.map(|claim| Request::Claim(claim.key())));
         }
     }
 
     fn class_changed(&self, change: &Change) {
         if change.kind != ChangeKind::Deleted {
-            self.look_at_unbound();
+            self.enqueue_unbound();
         }
     }
 
-    fn look_at(&self, work: impl IntoIterator<Item = Work>) {
+    fn enqueue(&self, work: impl IntoIterator<Item = Request>) {
         work.into_iter().for_each(|work| self.queue.add(work));
     }
 
-    fn look_at_unbound(&self) {
-        self.look_at(self.unbound.lock().iter().cloned().map(Work::Claim));
+    fn enqueue_unbound(&self) {
+        self.enqueue(self.unbound.lock().iter().cloned().map(Request::Claim));
     }
 
-    fn look_at_claim(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
+    fn sync_claim(&self, claim: &Shared<PersistentVolumeClaim>) -> Result<(), ApiError> {
         let volume = |name: &str| self.api.get_as(&Key::new("", name)).ok();
         let class = |name: &str| self.api.get_as(&Key::new("", name)).ok();
         let view = claim::View {
@@ -165,7 +165,7 @@ impl Binder {
                 if let Some(claim::Told { type_, reason, message }) = told {
                     self.recorder.record(reference_to(claim.object()), type_, reason, message);
                 }
-                self.tell_claim(claim, "Pending", None)
+                self.update_claim_status(claim, "Pending", None)
             }
             claim::Step::Lost { reason, message } => self.lose(claim, reason, message),
         }
@@ -181,18 +181,18 @@ impl Binder {
         pods.iter().filter(|pod| waits(pod)).map(|pod| pod.name().to_string()).collect()
     }
 
-    fn look_at_volume(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
+    fn sync_volume(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
         let claim = claim_ref(volume).map(claim_key).and_then(|key| self.api.get_as(&key).ok());
         match volume::decide(volume, claim.as_deref()) {
-            volume::Step::Available => self.tell_volume(volume, "Available", None),
-            volume::Step::Bound => self.tell_volume(volume, "Bound", None),
+            volume::Step::Available => self.update_volume_status(volume, "Available", None),
+            volume::Step::Bound => self.update_volume_status(volume, "Bound", None),
             volume::Step::Unbind => self.unbind(volume),
             volume::Step::Release => {
                 let released = self.release(volume)?;
                 self.reclaim(&released)
             }
-            volume::Step::LookAtClaim => {
-                self.look_at(claim.map(|claim| Work::Claim(claim.key())));
+            volume::Step::SyncClaim => {
+                self.enqueue(claim.map(|claim| Request::Claim(claim.key())));
                 Ok(())
             }
             volume::Step::ModeMismatch => {

@@ -16,7 +16,7 @@ pub(super) enum Step {
     /// It serves its claim.
     Bound,
     /// Its claim does not know it yet.
-    LookAtClaim,
+    SyncClaim,
     /// Its claim, which does not know it yet, can never have it.
     ModeMismatch,
     /// Its claim has another.
@@ -36,7 +36,7 @@ pub(super) fn decide(volume: &PersistentVolume, claim: Option<&PersistentVolumeC
     };
     match volume_name(claim) {
         None if !same_mode(volume, claim) => Step::ModeMismatch,
-        None => Step::LookAtClaim,
+        None => Step::SyncClaim,
         Some(name) if volume.metadata.name.as_deref() == Some(name) => Step::Bound,
         // Made for the claim, which has found another: nobody needs it.
         Some(_) if is_made_on_demand(volume) && reclaim_policy(volume) == "Delete" => Step::Release,
@@ -85,7 +85,7 @@ mod tests {
             ("kept by name", "-", false, "Retain", Some(("1", "")), Step::Available),
             ("claim gone", "1", false, "Retain", None, Step::Release),
             ("claim made anew", "1", false, "Retain", Some(("2", "v")), Step::Release),
-            ("claim does not know", "1", false, "Retain", Some(("1", "")), Step::LookAtClaim),
+            ("claim does not know", "1", false, "Retain", Some(("1", "")), Step::SyncClaim),
             ("both know", "1", false, "Retain", Some(("1", "v")), Step::Bound),
             ("claim has another", "1", false, "Delete", Some(("1", "w")), Step::Unbind),
             ("made in vain", "1", true, "Delete", Some(("1", "w")), Step::Release),

@@ -156,8 +156,8 @@ mod tests {
                 ),
             ),
         ] {
-            let told = refusal(&claim(&json!({}), &spec), &class(&class_given));
-            assert_eq!(told.as_deref(), expected, "{spec} {class_given}");
+            let actual = refusal(&claim(&json!({}), &spec), &class(&class_given));
+            assert_eq!(actual.as_deref(), expected, "{spec} {class_given}");
         }
     }
 }

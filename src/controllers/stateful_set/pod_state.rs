@@ -10,7 +10,7 @@ use crate::object::Shared;
 use crate::object::pod::{Availability, Phase, availability, phase};
 
 /// A pod in its place.
-pub(super) struct Seat {
+pub(super) struct PodState {
     pub(super) pod: Shared<Pod>,
     /// The name of the revision it was made of.
     pub(super) revision: String,
@@ -24,7 +24,7 @@ pub(super) struct Seat {
     pub(super) state: State,
 }
 
-impl Seat {
+impl PodState {
     /// Nobody has looked at it yet.
     pub(super) fn new(set: &Shared<StatefulSet>, ordinal: i32, pod: Shared<Pod>) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Seat {
     }
 
     /// Finds out how far the pod is now.
-    pub(super) fn look(&mut self, min_ready_seconds: i32, now: Timestamp) {
+    pub(super) fn refresh(&mut self, min_ready_seconds: i32, now: Timestamp) {
         let availability = availability(&self.pod, min_ready_seconds, now);
         self.state = State::of(&self.pod, availability);
         self.availability = Some(availability);
