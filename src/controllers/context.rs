@@ -19,7 +19,7 @@ pub struct Settings {
     pub time_zone: Option<TimeZone>,
     /// The cluster's CA certificate in PEM, which every namespace gets in `kube-root-ca.crt`.
     pub root_certificate: String,
-    /// How fast the pods of silent nodes are driven away.
+    /// How fast the pods of silent nodes are evicted.
     pub node_lifecycle: NodeLifecycleConfig,
     /// How many pods that ended are kept: none = Kubernetes' 12 500, 0 = all.
     pub terminated_pod_threshold: Option<usize>,

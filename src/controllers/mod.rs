@@ -1,4 +1,4 @@
-//! Controllers: level-triggered loops that bring what is there nearer to what is wanted.
+//! Controllers: level-triggered loops that bring the cluster nearer to its desired state.
 //!
 //! Each one is a directory or file of its own: pure decisions in tables, and a thin shell that reads the
 //! shared caches, decides and writes through the API. They know nothing of one another; what one does

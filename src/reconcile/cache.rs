@@ -30,7 +30,7 @@ struct Inner {
     slots: Mutex<HashMap<Kind, Arc<Slot>>>,
 }
 
-/// One kind's objects and who is told of changes.
+/// One kind's objects and the handlers of their changes.
 struct Slot {
     kind: Kind,
     index: RwLock<Index>,

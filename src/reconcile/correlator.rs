@@ -1,4 +1,4 @@
-//! Which events are told: similar ones become one, and no component tells of one object without end. The rules and
+//! Which events are recorded: similar ones become one, and no component records events about one object without end. The rules and
 //! numbers are those of client-go's `EventCorrelator`.
 //!
 //! Pure; never looks at the API.
@@ -12,9 +12,9 @@ use crate::object::Key;
 
 /// What is remembered of each sort; the oldest half is forgotten beyond that.
 const REMEMBERED: usize = 4096;
-/// What a component of one node remembers: it tells of a hundred pods, and there may be thousands of nodes.
+/// What a component of one node remembers: it records events for a hundred pods, and there may be thousands of nodes.
 const REMEMBERED_ON_A_NODE: usize = 512;
-/// So many events with the same reason, each of another text, are told one by one; then they are combined.
+/// So many events with the same reason, each of another text, are recorded one by one; then they are combined.
 const SIMILAR: usize = 10;
 /// Similar events are those that come within this time of the one before.
 const SIMILAR_WITHIN: Duration = Duration::from_mins(10);
@@ -48,13 +48,13 @@ pub(super) struct InvolvedObject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Same(u64);
 
-/// An event that is to be told.
+/// An event that is to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Admitted {
     pub(super) same: Same,
     /// Its text.
     pub(super) message: String,
-    /// The Event object that tells of the same already.
+    /// The Event object of the same already.
     pub(super) recorded: Option<Key>,
 }
 
@@ -73,7 +73,7 @@ struct Texts {
     texts: Vec<u64>,
 }
 
-/// How many more events about an object may be told.
+/// How many more events about an object may be recorded.
 struct Budget {
     left: f64,
     at: Duration,
@@ -91,7 +91,7 @@ impl Correlator {
         }
     }
 
-    /// What is to be told of an event at this time of the monotonic clock; nothing when there is too much of it.
+    /// What is to be recorded of an event at this time of the monotonic clock; nothing when there is too much of it.
     pub(super) fn admit(&mut self, event_of: &NewEvent, now: Duration) -> Option<Admitted> {
         let (same, message) = self.combined(event_of, now);
         let about = self.hashes.hash_one(&event_of.about);
@@ -122,7 +122,7 @@ impl Correlator {
         (Same(similar), format!("{COMBINED}{}", event_of.message))
     }
 
-    /// Such an event is told by this Event object.
+    /// Such an event is recorded in this Event object.
     pub(super) fn recorded_as(&mut self, same: Same, event: Key) {
         self.recorded.insert(same.0, event);
     }

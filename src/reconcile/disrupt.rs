@@ -1,4 +1,4 @@
-//! Ending a pod for others' sake: it is told why, and then asked to go.
+//! Ending a pod for others' sake: it gets the DisruptionTarget condition and is then deleted.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -15,7 +15,7 @@ pub struct Disruption<'d> {
     pub cause: Cause,
     /// Why, for people.
     pub message: &'d str,
-    /// Whether it counts as failed at once: nobody is left who could end it. One that has ended is not told.
+    /// Whether it counts as failed at once: nobody is left who could end it. One that has ended is not marked.
     pub fails: bool,
     /// The time it is left to end, in seconds; none = its own.
     pub grace_seconds: Option<i64>,

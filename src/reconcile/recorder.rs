@@ -1,4 +1,4 @@
-//! Events: what actors tell people, deduplicated with a count ([`super::correlator`]).
+//! Events: what components report to people, deduplicated with a count ([`super::correlator`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ impl EventType {
     }
 }
 
-/// Tells of things in the name of one component. Never fails: what cannot be stored is logged.
+/// Records events in the name of one component. Never fails: what cannot be stored is logged.
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Inner>,
@@ -40,7 +40,7 @@ struct Inner {
     api: Api,
     component: String,
     host: Option<String>,
-    /// What was told, which no two tasks judge at once.
+    /// What was recorded, which no two tasks judge at once.
     correlator: Mutex<Correlator>,
     /// Makes names unique within one instant.
     turn: AtomicU64,
@@ -87,17 +87,17 @@ impl Recorder {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Tells something good to know about an object.
+    /// Records something good to know about an object.
     pub fn normal(&self, about: &Object, reason: &str, message: impl Into<String>) {
         self.record(reference_to(about), EventType::Normal, reason, message.into());
     }
 
-    /// Tells something that wants attention about an object.
+    /// Records something that wants attention about an object.
     pub fn warning(&self, about: &Object, reason: &str, message: impl Into<String>) {
         self.record(reference_to(about), EventType::Warning, reason, message.into());
     }
 
-    /// Tells something about a part of an object: the reference's `fieldPath` names a container.
+    /// Records something about a part of an object: the reference's `fieldPath` names a container.
     #[expect(clippy::needless_pass_by_value, reason = "most callers have made the text for this")]
     pub fn record(&self, about: ObjectReference, type_: EventType, reason: &str, message: String) {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
@@ -119,11 +119,11 @@ impl Recorder {
         let again = admitted.recorded.as_ref().map(|key| self.count_again(key, &admitted.message));
         let outcome = match again {
             Some(Ok(())) => Ok(()),
-            // The first one has expired: tell anew.
+            // The first one has expired: create another.
             Some(Err(error)) if !error.is_not_found() => Err(error),
             _ => self.create(about, type_, reason, admitted),
         };
-        // Into a namespace that is going nothing can be told.
+        // In a namespace that is going nothing can be created.
         if let Err(error) = outcome
             && !matches!(error, ApiError::Forbidden { .. } | ApiError::NotFound { .. })
         {
@@ -172,7 +172,7 @@ impl Recorder {
         let stored = loop {
             let turn = inner.turn.fetch_add(1, Ordering::Relaxed);
             // The time makes the name unique across restarts, the turn within one instant. Another component
-            // may tell of the same object in the same instant: then the next turn is free.
+            // may record an event about the same object in the same instant: then the next turn is free.
             let stamp = now.as_nanosecond().wrapping_add(i128::from(turn));
             let mut event = event.clone();
             let about = event.involved_object.name.clone().unwrap_or_default();

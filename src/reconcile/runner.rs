@@ -21,7 +21,7 @@ pub enum ReconcileError {
     After(Duration),
 }
 
-/// A level-triggered control loop: brings what a key stands for nearer to what is wanted.
+/// A level-triggered control loop: brings the object behind a key nearer to its desired state.
 pub trait Reconciler: Send + Sync + 'static {
     /// What the queue holds.
     type Key: QueueKey;

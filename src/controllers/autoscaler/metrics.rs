@@ -1,7 +1,7 @@
 //! What the metrics of an autoscaler ask for, from what the kubelets measured of its pods.
 //!
 //! Podium measures cpu and memory of containers. There is no server of custom or external metrics, and that
-//! is what an autoscaler on those is told, in the words of Kubernetes' clients.
+//! is what an autoscaler on those gets as error, in the words of Kubernetes' clients.
 
 use jiff::Timestamp;
 use k8s_openapi::api::autoscaling::v2::{
@@ -37,7 +37,7 @@ pub(super) struct MetricRecommendation {
 pub(super) struct Failure {
     /// The condition's and the event's reason.
     pub(super) reason: &'static str,
-    /// What the event tells.
+    /// The event's message.
     pub(super) event: String,
     /// The same as part of a list of metrics.
     pub(super) error: String,

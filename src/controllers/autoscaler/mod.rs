@@ -61,7 +61,7 @@ struct Autoscalers {
     queue: WorkQueue<Key>,
 }
 
-/// What is known of an autoscaler's target while it is reconsidered, and told of it afterwards.
+/// What is known of an autoscaler's target while it is synced, for the status afterwards.
 struct SyncContext<'a> {
     autoscaler: &'a Shared<HorizontalPodAutoscaler>,
     conditions: Conditions,
@@ -72,7 +72,7 @@ struct SyncContext<'a> {
     metrics: Option<Vec<MetricStatus>>,
 }
 
-/// A size that is wanted, and why.
+/// A size that the target is to have, and why.
 struct Rescale {
     replicas: i32,
     reason: String,
@@ -112,7 +112,7 @@ impl Autoscalers {
         }
     }
 
-    /// Everything but telling: what goes wrong is said in the conditions and events, and tried again.
+    /// Everything but the status: what goes wrong is said in the conditions and events, and tried again.
     fn context(&self, context: &mut SyncContext<'_>) {
         let autoscaler = context.autoscaler;
         let (kind, scale) = match target::scale_of(&self.api, autoscaler) {

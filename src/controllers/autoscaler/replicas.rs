@@ -67,7 +67,7 @@ pub(super) struct Proposal {
     pub(super) average_millis: i64,
 }
 
-/// The metric that is looked at.
+/// The metric in question.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MetricQuery<'a> {
     pub(super) resource: &'a str,

@@ -1,6 +1,6 @@
 //! CronJobs: Jobs at set times.
 //!
-//! Nothing is polled: a CronJob is looked at when it or one of its Jobs changes, and at its next time. A
+//! Nothing is polled: a CronJob is synced when it or one of its Jobs changes, and at its next time. A
 //! Job's name says the time it is for, so that a controller that comes back never makes it twice.
 
 mod active;
@@ -109,7 +109,7 @@ impl CronJobs {
         }
     }
 
-    /// Brings the list of active Jobs up to date and makes the Job that is due; tells when to look again.
+    /// Brings the list of active Jobs up to date and makes the Job that is due; says when to sync again.
     fn sync(
         &self,
         cron_job: &Shared<CronJob>,

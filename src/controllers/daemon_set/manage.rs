@@ -17,7 +17,7 @@ pub(super) struct Actions {
     pub(super) delete: Vec<String>,
     /// Pods among them that had ended.
     pub(super) ended: Vec<Ended>,
-    /// When to look again at failed pods that are not yet removed.
+    /// When to sync again for failed pods that are not yet removed.
     pub(super) look_again: Option<Duration>,
 }
 
@@ -63,7 +63,7 @@ fn remove_ended<'p>(actions: &mut Actions, node_pods: &'p NodePods, wait: Durati
         match daemon.state {
             State::Going => {}
             State::Alive => alive.push(daemon),
-            // One at a time: the next one's turn comes when this one is seen to go.
+            // One at a time: the next one follows when this one is seen to go.
             State::Failed if one_failed => {}
             State::Failed if !wait.is_zero() => {
                 actions.look_again = Some(actions.look_again.map_or(wait, |sooner| sooner.min(wait)));

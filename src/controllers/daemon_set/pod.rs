@@ -15,7 +15,7 @@ use crate::object::well_known::taint;
 /// The field by which a pod names its node before the scheduler has bound it.
 const NODE_NAME_FIELD: &str = "metadata.name";
 
-/// Where a DaemonSet tells how often its template was changed, and its pods which of those they are of.
+/// Where a DaemonSet says how often its template was changed, and its pods which of those they are of.
 const TEMPLATE_GENERATION: (&str, &str) =
     ("deprecated.daemonset.template.generation", "pod-template-generation");
 
@@ -78,7 +78,7 @@ pub(super) fn pod_for(set: &Shared<DaemonSet>, node: &str, hash: &str) -> Pod {
     let mut pod = pod_control::pod_of(set.object(), &set.spec.template);
     let labels = pod.metadata.labels.get_or_insert_default();
     labels.insert(POD_REVISION_LABEL.to_string(), hash.to_string());
-    // For old clients; which pods are up to date is told by the hash alone.
+    // For old clients; the hash alone says which pods are up to date.
     let generation = set.metadata.annotations.as_ref().and_then(|a| a.get(TEMPLATE_GENERATION.0));
     labels.extend(generation.map(|number| (TEMPLATE_GENERATION.1.to_string(), number.clone())));
     let spec = pod.spec.get_or_insert_default();

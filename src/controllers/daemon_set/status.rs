@@ -1,4 +1,4 @@
-//! What a DaemonSet tells of its nodes.
+//! A DaemonSet's status, counted from its nodes.
 
 use std::time::Duration;
 

@@ -14,10 +14,10 @@ use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};
 use crate::reconcile::ignore_not_found;
 
-/// Pods made or asked to go in one turn, as in Kubernetes; the rest follows when those were seen.
+/// Pods made or asked to go in one sync, as in Kubernetes; the rest follows when those were seen.
 const BURST: usize = 250;
 
-/// Whether a turn acted on the set as it is, so that its generation counts as observed.
+/// Whether a sync acted on the set as it is, so that its generation counts as observed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Acted {
     Yes,

@@ -1,4 +1,4 @@
-//! What a Deployment tells of itself: counts, Available, Progressing and its deadline, ReplicaFailure.
+//! A Deployment's status: counts, Available, Progressing and its deadline, ReplicaFailure.
 
 use std::time::Duration;
 
@@ -164,7 +164,7 @@ fn timed_out(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> b
 
 /// The whole status of a Deployment whose rollout goes on.
 ///
-/// `previous` is the stored status, by which progress is told from standstill.
+/// `previous` is the stored status, which shows progress from standstill.
 pub(super) fn rolled_out(
     deployment: &Deployment,
     previous: &DeploymentStatus,
@@ -221,7 +221,7 @@ fn note_progress(
     }
 }
 
-/// When to look again at a rollout that may stand still.
+/// When to sync again a rollout that may stand still.
 pub(super) fn check_after(
     deployment: &Deployment,
     status: &DeploymentStatus,

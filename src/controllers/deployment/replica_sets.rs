@@ -102,7 +102,7 @@ impl DeploymentController {
                 resource_version: Some(set.object().revision()),
                 ..DeleteOptions::uid(set.uid())
             };
-            // Changed since: it is looked at again when the cache shows the change.
+            // Changed since: the cache's event brings it back to the queue.
             ignore_gone(self.api.delete(Kind::ReplicaSet, &set.key(), &options))?;
         }
         Ok(())

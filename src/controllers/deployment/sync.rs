@@ -18,14 +18,14 @@ use crate::object::selector::Selector;
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::ignore_not_found;
 
-/// What a turn has to tell besides the counts.
+/// What goes into the status besides the counts.
 #[derive(Default)]
 struct RolloutStatus {
     revision: Option<i64>,
     condition: Option<DeploymentCondition>,
 }
 
-/// How a turn's status is made of the stored one.
+/// Which parts of the status a sync writes.
 #[derive(Clone, Copy)]
 enum StatusScope {
     /// The rollout goes on: with progress and failures.
@@ -129,7 +129,7 @@ impl DeploymentController {
         })
     }
 
-    /// Brings the new ReplicaSet up to date; what there is to tell of it.
+    /// Brings the new ReplicaSet up to date; what the status says of it.
     fn refresh_new(
         &self,
         deployment: &Shared<Deployment>,

@@ -85,7 +85,7 @@ pub(super) struct ReplicaSetView {
     pub(super) actual: i64,
     /// `status.availableReplicas`.
     pub(super) available: i64,
-    /// Whether the status tells of the current spec.
+    /// Whether the status is of the current spec.
     pub(super) observed: bool,
     /// The Deployment's replicas when this was last sized.
     pub(super) desired_annotation: Option<i64>,

@@ -1,5 +1,5 @@
-//! Disruptions that came to nothing: a pod that was to be disrupted and was not asked to go in time is told
-//! to stay, its DisruptionTarget condition becomes False (page "Disruptions", *Pod disruption conditions*).
+//! Disruptions that came to nothing: a pod that was to be disrupted and was not asked to go in time is to
+//! stay: its DisruptionTarget condition becomes False (page "Disruptions", *Pod disruption conditions*).
 
 use std::time::Duration;
 

@@ -34,7 +34,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Follows a new or changed object; returns whom to look at.
+    /// Follows a new or changed object; returns the objects to sync.
     pub(super) fn put(&mut self, object: &Object) -> Vec<Uid> {
         let meta = object.meta();
         let uid = object.uid().to_string();
@@ -91,7 +91,7 @@ impl Graph {
         affected
     }
 
-    /// Follows an object's removal; returns whom to look at.
+    /// Follows an object's removal; returns the objects to sync.
     pub(super) fn remove(&mut self, uid: &str) -> Vec<Uid> {
         let Some(node) = self.nodes.remove(uid) else { return Vec::new() };
         let mut affected = self.dependents_of(uid);

@@ -20,9 +20,9 @@ use crate::object::{Key, Kind, Object, ServedKind, Uid};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, found, ignore_not_found};
 use graph::{Graph, ObjectRef};
 
-/// Dependants that are dealt with in one turn of their owner's: others wait for theirs.
+/// Dependants that are dealt with in one sync of their owner: the others wait for the next.
 const BATCH: usize = 500;
-/// How long after a batch an owner has its next turn.
+/// How long after a batch an owner is synced again.
 const NEXT_BATCH: Duration = Duration::from_millis(5);
 
 /// Starts the collector.
@@ -92,7 +92,7 @@ fn has_finalizer(object: &Object, finalizer: &str) -> bool {
 }
 
 impl Collector {
-    /// The objects whose turn comes by a change: those whose owner, or last dependant, it may be.
+    /// The objects to sync after a change: those whose owner, or last dependant, it may be.
     fn changed(&self, change: &Change) -> Vec<Uid> {
         let mut graph = self.graph.lock();
         match change.kind {
@@ -201,7 +201,7 @@ impl Collector {
             let graph = self.graph.lock();
             let mut blocking = graph.blocking_dependents_of(owner.uid()).peekable();
             let is_free = blocking.peek().is_none();
-            // The graph said of each to look at it when its owner began to wait: this is to make sure.
+            // The graph asked for each when its owner began to wait: this is to make sure.
             let waiting: Vec<Uid> =
                 blocking.filter(|dependent| !graph.is_foreground(dependent)).take(BATCH).cloned().collect();
             (is_free, waiting.is_empty() && graph.waits_for_itself(owner.uid()), waiting)
@@ -218,7 +218,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Every dependant loses this owner before it is let go, a batch of them in a turn.
+    /// Every dependant loses this owner before it is let go, a batch of them in a sync.
     fn orphan_dependents(&self, owner: &Object) -> Result<(), ApiError> {
         let dependents: Vec<ObjectRef> = self.graph.lock().some_dependents_of(owner.uid(), BATCH);
         if dependents.is_empty() {
@@ -229,7 +229,7 @@ impl Collector {
                 self.forget_owners(&dependent, &[owner.uid()])?;
             }
         }
-        // The graph follows what was done; then those that are left have their turn.
+        // The graph follows what was done; then the owner is synced again for those that are left.
         self.queue.add_after(owner.uid().to_string(), NEXT_BATCH);
         Ok(())
     }

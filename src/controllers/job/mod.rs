@@ -1,6 +1,6 @@
 //! Jobs: pods that run to their end, a number of times.
 //!
-//! One reconcile looks at a Job and its pods ([`view`]), sees how far it is ([`counts`]), whether it is to end
+//! One reconcile reads a Job and its pods ([`view`]), sees how far it is ([`counts`]), whether it is to end
 //! ([`verdict`]) or which pods it needs ([`manage`]), and counts the ends of pods ([`track`]). Those are pure;
 //! [`sync`] reads and executes, [`record`] writes.
 //!
@@ -77,9 +77,9 @@ struct Jobs {
     pods: Cache<Pod>,
     orphans: Orphans,
     control: PodControl,
-    /// Pods that were there when a Job was first looked at, and that the cache had not shown yet.
+    /// Pods that were there when a Job was first synced, and that the cache had not shown yet.
     unseen: Expectations<Uid>,
-    /// Of the Jobs that were looked at since the start.
+    /// Of the Jobs that were synced since the start.
     back_offs: Mutex<HashMap<Uid, BackOff>>,
     queue: WorkQueue<Request>,
 }
@@ -163,7 +163,7 @@ fn selector_of(job: &Job) -> Selector {
     Selector::from_optional(job.spec.as_ref().and_then(|s| s.selector.as_ref()))
 }
 
-/// Whether a pod's change can change what its Job does or tells.
+/// Whether a pod's change can change what its Job does or its status.
 fn is_relevant(change: &Change) -> bool {
     let (Some(before), Some(after)) =
         (change.previous.as_ref().and_then(|p| p.get::<Pod>()), change.object.get::<Pod>())

@@ -1,4 +1,4 @@
-//! Pods that keep a Job's finalizer although no Job counts them any more: they are let go.
+//! Pods that keep a Job's finalizer although no Job counts them any more: it is removed.
 
 use super::Jobs;
 use super::view::has_tracking_finalizer;

@@ -49,7 +49,7 @@ impl Jobs {
             self.back_offs.lock().remove(job.uid());
             return Ok(());
         }
-        // Asked before the pods are looked at: one that is seen in between only makes this too careful.
+        // Asked before the pods are read: one that is seen in between only makes this too careful.
         let caught_up = self.is_caught_up(job.uid());
         let members = self.members(&job)?;
         let view = View { job: &job, spec, members: &members, now: self.api.clock().now() };
@@ -85,7 +85,7 @@ impl Jobs {
 
     /// The Job's pods, adopted and released as its selector says.
     ///
-    /// The cache may be behind what an earlier controller did. A Job is therefore looked at in full the
+    /// The cache may be behind what an earlier controller did. A Job is therefore synced in full the
     /// first time, and whenever its status knows of a pod that the cache does not.
     fn members(&self, job: &Shared<Job>) -> Result<Vec<Member>, ApiError> {
         let mut owned = self.pods.controlled_by(job.uid());
@@ -158,7 +158,7 @@ impl Jobs {
         context.failure.is_none() && caught_up && context.active == 0
     }
 
-    /// Makes and removes pods of a Job that is not to end; tells when it is complete by that.
+    /// Makes and removes pods of a Job that is not to end; says when it is complete by that.
     fn go_on(
         &self,
         job: &Shared<Job>,
@@ -225,7 +225,7 @@ impl Jobs {
     }
 }
 
-/// Each is made when it is its sync: a template may be large.
+/// Each is made only when it is due: a template may be large.
 fn new_pods(
     job: &Shared<Job>,
     spec: &JobSpec,

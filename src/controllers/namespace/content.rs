@@ -1,4 +1,4 @@
-//! What still lives in a namespace that is going, and how its status tells of it.
+//! What still lives in a namespace that is going, and how its status says so.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NamespaceCondition;
@@ -16,7 +16,7 @@ pub(super) struct Remains {
     pub(super) finalizers: Vec<(String, usize)>,
     /// What could not be deleted, and why.
     pub(super) failures: Vec<String>,
-    /// There are objects whose turn to be asked has not come.
+    /// There are objects that have not been asked yet.
     pub(super) unasked: bool,
 }
 

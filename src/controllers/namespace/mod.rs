@@ -21,9 +21,9 @@ use content::Remains;
 /// The finalizer in `spec` that stands for a namespace's content.
 const CONTENT: &str = "kubernetes";
 
-/// Objects that are asked to go in one turn: others' namespaces wait for theirs.
+/// Objects that are asked to go in one sync, so that other namespaces are not kept waiting.
 const BATCH: usize = 500;
-/// Objects that go within this time are looked at together: each look is at all that is left.
+/// Objects that go within this time ask for one sync: each is over all that is left.
 const TOGETHER: Duration = Duration::from_millis(10);
 
 /// Starts the controller.
@@ -104,7 +104,7 @@ impl Namespaces {
     }
 
     /// Asks the objects of a kind to go that were not asked yet, as long as there is room in the batch; of those
-    /// that cannot be, the first is told.
+    /// that cannot be, the first is reported.
     fn ask_to_go(&self, kind: Kind, namespace: &str, room: &mut usize, remains: &mut Remains) {
         let mut failure = None;
         for object in self.api.list(kind, Some(namespace)).objects {

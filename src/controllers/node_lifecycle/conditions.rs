@@ -51,7 +51,7 @@ pub(super) fn mark_unknown(conditions: &mut Vec<NodeCondition>, created: Option<
 
 /// The node's taints as they should be now: those of others as they are, ours by its conditions and its cordon.
 ///
-/// A NoExecute taint of ours goes with its reason, or changes with it; a new one comes only in the node's turn
+/// A NoExecute taint of ours goes with its reason, or changes with it; a new one comes only when the zone's rate allows
 /// ([`with_eviction_taint`]).
 pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
     let mut desired: Vec<(&str, &str)> = CONDITION_TAINTS
@@ -74,7 +74,7 @@ pub(super) fn taints(node: &Node, now: Timestamp) -> Vec<Taint> {
     taints
 }
 
-/// The node's taints when it is its turn that pods leave it.
+/// The node's taints once its pods are to be evicted.
 pub(super) fn with_eviction_taint(node: &Node, now: Timestamp) -> Vec<Taint> {
     let mut taints = current(node).to_vec();
     if let Some(key) = eviction_taint(node) {
@@ -88,7 +88,7 @@ pub(super) fn without_eviction_taint(node: &Node) -> Vec<Taint> {
     current(node).iter().filter(|t| !is_eviction_taint(t)).cloned().collect()
 }
 
-/// Whether pods should leave the node, in its turn.
+/// Whether the node's pods are to be evicted, as soon as its zone's rate allows.
 pub(super) fn should_evict(node: &Node) -> bool {
     eviction_taint(node).is_some() && !is_evicting(node)
 }

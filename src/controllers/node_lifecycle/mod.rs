@@ -1,8 +1,8 @@
-//! Node lifecycle: a node that is not heard of becomes Unknown, is tainted, and its pods stop serving.
+//! Node lifecycle: a node without heartbeats becomes Unknown, is tainted, and its pods stop serving.
 //!
 //! A heartbeat is a renewed Lease or a reported status, timed by this controller's own monotonic clock: a
 //! node's clock, or a jump of ours, kills nobody. New pods are kept off a silent node at once; those that are
-//! there are driven away in its turn ([`zones`]).
+//! there are evicted when its zone's rate allows ([`zones`]).
 
 mod conditions;
 mod zones;
@@ -33,9 +33,9 @@ const LEASES: &str = "kube-node-lease";
 /// What the queue holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Request {
-    /// One node: is it heard, what are its taints.
+    /// One node: its heartbeats and its taints.
     Node(Key),
-    /// All zones: whose pods are driven away next.
+    /// All zones: whose pods are evicted next.
     Zones,
 }
 
@@ -64,7 +64,7 @@ struct NodeController {
     api: Api,
     nodes: Cache<Node>,
     pods: Cache<Pod>,
-    /// When each node was last heard of, on the monotonic clock.
+    /// When each node's last heartbeat came, on the monotonic clock.
     heard: Mutex<HashMap<String, Duration>>,
     zones: Mutex<Zones>,
     recorder: Recorder,
@@ -156,7 +156,7 @@ impl NodeController {
         Ok(())
     }
 
-    /// Taints the nodes whose turn it is.
+    /// Taints the nodes whose pods are evicted now.
     fn drive_away(&self, nodes: &[Shared<Node>], now: Duration) -> Result<(), ApiError> {
         loop {
             let transition = self.zones.lock().next(now);
@@ -209,7 +209,7 @@ impl NodeController {
         self.queue.add(Request::Node(key));
     }
 
-    /// A pod that says it is ready on a node that is not is looked at again.
+    /// A pod that says it is ready on a node that is not: the node is synced again.
     fn pod_changed(&self, change: &Change) {
         let Some(pod) = change.object.get::<Pod>().filter(|pod| pod::is_ready(pod)) else { return };
         let Some(name) = node_name(pod) else { return };

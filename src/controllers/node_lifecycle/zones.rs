@@ -1,4 +1,4 @@
-//! How fast the pods of silent nodes are driven away, by zone: the more of a zone is silent, the more likely
+//! How fast the pods of silent nodes are evicted, by zone: the more of a zone is silent, the more likely
 //! it is our own ears.
 //!
 //! A sans-I/O core: nodes ask to be tainted, their zones let them, one after the other.
@@ -62,7 +62,7 @@ enum State {
 /// A change for the whole cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transition {
-    /// No node of any zone is ready: nobody is driven away, and whoever is being driven may stay.
+    /// No node of any zone is ready: no pod is evicted, and evictions under way are called off.
     AllNotReady,
     /// Some are ready again: every node gets its full time anew.
     SomeReady,
@@ -179,7 +179,7 @@ impl Zones {
         }
     }
 
-    /// A node that is silent waits for its turn to be tainted; false when it waits already.
+    /// A node that is silent waits to be tainted; false when it waits already.
     pub(super) fn ask(&mut self, node: &str, zone: &Zone) -> bool {
         let there = self.zones.get(zone).is_some_and(|lane| lane.waiting.iter().any(|n| n == node));
         if there {
@@ -198,14 +198,14 @@ impl Zones {
         }
     }
 
-    /// A node whose turn it is; it no longer waits.
+    /// The next node to be tainted; it no longer waits.
     pub(super) fn next(&mut self, now: Duration) -> Option<String> {
         let lane = self.zones.values_mut().find(|lane| lane.is_open(now) && !lane.waiting.is_empty())?;
         lane.next = now.saturating_add(lane.interval()?);
         lane.waiting.pop_front()
     }
 
-    /// How long until it is somebody's turn.
+    /// How long until the next node may be tainted.
     pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
         let waiting = self.zones.values().filter(|lane| lane.rate > 0.0 && !lane.waiting.is_empty());
         waiting.map(|lane| lane.next.saturating_sub(now)).min()

@@ -1,4 +1,4 @@
-//! What a ReplicaSet tells of its pods.
+//! A ReplicaSet's status, counted from its pods.
 
 use std::time::Duration;
 

@@ -43,7 +43,7 @@ impl StatefulSets {
                 .any(|claim| storage::is_of_earlier_pod(&claim.metadata, pod_name))
     }
 
-    /// Makes the claims of a pod that are not there; tries all, and tells of each.
+    /// Makes the claims of a pod that are not there; tries all, and records an event for each.
     pub(super) fn make_claims(
         &self,
         set: &Shared<StatefulSet>,

@@ -64,7 +64,7 @@ fn fill_in_order(desired: &Desired, members: &Members, steps: &mut Vec<Action>) 
     false
 }
 
-/// What there is to do about a pod that is wanted.
+/// What there is to do about a pod within the desired ordinals.
 fn put_right(desired: &Desired, ordinal: i32, member: Member) -> Option<Action> {
     match member.state {
         State::Ended => Some(Action::Delete(ordinal)),

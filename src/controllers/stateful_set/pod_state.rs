@@ -9,23 +9,23 @@ use super::{identity, storage};
 use crate::object::Shared;
 use crate::object::pod::{Availability, Phase, availability, phase};
 
-/// A pod in its place.
+/// The pod of an ordinal.
 pub(super) struct PodState {
     pub(super) pod: Shared<Pod>,
     /// The name of the revision it was made of.
     pub(super) revision: String,
     /// It has the labels and volumes of its ordinal.
     pub(super) is_whole: bool,
-    /// Its claims were looked at, and all was well; they have not changed since.
+    /// Its claims were checked, and all was well; they have not changed since.
     pub(super) claims_are_sound: bool,
     is_running: bool,
-    /// None as long as nobody looked.
+    /// None before the first refresh.
     availability: Option<Availability>,
     pub(super) state: State,
 }
 
 impl PodState {
-    /// Nobody has looked at it yet.
+    /// A pod whose availability is not known yet.
     pub(super) fn new(set: &Shared<StatefulSet>, ordinal: i32, pod: Shared<Pod>) -> Self {
         Self {
             revision: identity::revision_of(&pod).to_string(),
@@ -39,7 +39,7 @@ impl PodState {
         }
     }
 
-    /// Whether a later look may show something else.
+    /// Whether time alone may change it.
     pub(super) fn is_in_flux(&self) -> bool {
         matches!(self.availability, None | Some(Availability::In(_)))
     }

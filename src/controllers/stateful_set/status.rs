@@ -1,4 +1,4 @@
-//! What a StatefulSet tells of its pods.
+//! A StatefulSet's status, counted from its pods.
 
 use std::time::Duration;
 

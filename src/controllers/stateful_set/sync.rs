@@ -24,7 +24,7 @@ use crate::object::selector::Selector;
 use crate::object::{Kind, Shared};
 use crate::reconcile::ignore_not_found;
 
-/// When a set that had more to do than a sync may is looked at again.
+/// When a set that had more to do than a sync may is synced again.
 const NEXT_BURST: Duration = Duration::from_secs(1);
 
 /// What is done to a pod, as events say it.

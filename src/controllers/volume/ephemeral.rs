@@ -85,7 +85,7 @@ impl Ephemeral {
         }
     }
 
-    /// Sees to it that the volume's claim is there; a refusal is told to people.
+    /// Sees to it that the volume's claim is there; a refusal becomes an event.
     fn provide(&self, pod: &Shared<Pod>, volume: &Volume) -> Result<Result<(), String>, ReconcileError> {
         let name = ephemeral_claim_name(pod, &volume.name);
         if let Ok(claim) = self.api.get_as::<PersistentVolumeClaim>(&Key::new(pod.namespace(), name.as_str()))

@@ -27,7 +27,7 @@ use crate::object::storage::{
 use crate::object::{Key, Shared};
 use crate::reconcile::{ReconcileError, Reconciler, Recorder, WorkQueue, ignore_not_found};
 
-/// A volume whose last pod has not let go is looked at again after this time.
+/// A volume whose last pod has not let go is synced again after this time.
 const IN_USE_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the queue holds.

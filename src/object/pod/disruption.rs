@@ -36,7 +36,7 @@ impl Cause {
     }
 }
 
-/// Tells the pod that it is about to be ended; one that was told before keeps the time of that.
+/// Marks the pod as about to be ended; one that was marked before keeps the time of that.
 pub fn mark(pod: &mut Pod, cause: Cause, message: &str, now: &Time) {
     let target = PodCondition {
         type_: DISRUPTION_TARGET.into(),

@@ -122,7 +122,7 @@ impl Binder {
             status.access_modes = spec.and_then(|spec| spec.access_modes.clone());
             match spec {
                 None => status.capacity = None,
-                // How large it is afterwards is told by whoever lets it grow.
+                // How large it is afterwards is set by whoever lets it grow.
                 Some(spec) if becomes => status.capacity.clone_from(&spec.capacity),
                 Some(_) => {}
             }
@@ -130,7 +130,7 @@ impl Binder {
         .map(drop)
     }
 
-    /// The claim's data is out of reach; told once.
+    /// The claim's data is out of reach; recorded once.
     pub(super) fn lose(
         &self,
         claim: &Shared<PersistentVolumeClaim>,
@@ -145,7 +145,7 @@ impl Binder {
         Ok(())
     }
 
-    /// Brings a volume's phase in line; `failure` are reason and message of a Warning, told once.
+    /// Brings a volume's phase in line; `failure` are reason and message of a Warning, recorded once.
     pub(super) fn update_volume_status(
         &self,
         volume: &Shared<PersistentVolume>,

@@ -10,7 +10,7 @@ use crate::object::storage::{
 };
 use crate::reconcile::EventType;
 
-/// What a decision looks at. What is asked for only sometimes is a function.
+/// What a decision depends on. What is asked for only sometimes is a function.
 pub(super) struct View<'a> {
     pub(super) claim: &'a Shared<PersistentVolumeClaim>,
     /// All volumes.

@@ -1,4 +1,4 @@
-//! Brings claims and volumes together, and tells of both what they are (VOL-2): `persistentvolume-binder`.
+//! Brings claims and volumes together, and keeps the phases of both (VOL-2): `persistentvolume-binder`.
 //!
 //! A binding is four writes: the volume names the claim, the claim the volume, and each says so in its status.
 //! They are made in this order, each only when it is missing, so that whoever is interrupted goes on where he
@@ -84,7 +84,7 @@ impl Reconciler for Binder {
             },
         };
         match outcome {
-            // It went meanwhile, which is news of its own.
+            // It went meanwhile, which comes as a change of its own.
             Err(error) if error.is_not_found() => Ok(()),
             other => Ok(other?),
         }

@@ -48,7 +48,7 @@ fn is_made_on_demand(volume: &PersistentVolume) -> bool {
     annotation(&volume.metadata, PROVISIONED_BY).is_some()
 }
 
-/// What is told of both when one is a file system and the other a block device.
+/// The events for both when one is a file system and the other a block device.
 pub(super) fn mode_mismatch(
     volume: &Shared<PersistentVolume>,
     claim: &Shared<PersistentVolumeClaim>,
