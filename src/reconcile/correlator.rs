@@ -1,5 +1,5 @@
-//! Which events are recorded: similar ones become one, and no component records events about one object without end. The rules and
-//! numbers are those of client-go's `EventCorrelator`.
+//! Which events are recorded: similar ones become one, and no component records events about one object without
+//! end. The rules and numbers are those of client-go's `EventCorrelator`.
 //!
 //! Pure; never looks at the API.
 
@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::Duration;
 
-use super::recorder::EventType;
 use crate::object::Key;
 
 /// What is remembered of each sort; the oldest half is forgotten beyond that.
@@ -23,6 +22,24 @@ const BURST: f64 = 25.0;
 /// After those, one so often.
 const REFILL: Duration = Duration::from_mins(5);
 const COMBINED: &str = "(combined from similar events): ";
+
+/// Whether an event is good to know or wants attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EventType {
+    /// Good to know.
+    Normal,
+    /// Wants attention.
+    Warning,
+}
+
+impl EventType {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
 
 /// What an event says, and of what.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

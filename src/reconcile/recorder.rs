@@ -7,28 +7,10 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use parking_lot::Mutex;
 
-use super::correlator::{Admitted, Correlator, InvolvedObject, NewEvent};
+use super::correlator::{Admitted, Correlator, EventType, InvolvedObject, NewEvent};
 use crate::api::{Api, ApiError};
 use crate::base::quote::printable;
 use crate::object::{Key, Object};
-
-/// Whether an event is good to know or wants attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EventType {
-    /// Good to know.
-    Normal,
-    /// Wants attention.
-    Warning,
-}
-
-impl EventType {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
-    }
-}
 
 /// Records events in the name of one component. Never fails: what cannot be stored is logged.
 #[derive(Clone)]

@@ -9,6 +9,7 @@ mod claims;
 mod desired;
 mod identity;
 mod member;
+mod new_pod;
 mod plan;
 mod pod_cache;
 mod pod_caches;

@@ -2,18 +2,26 @@
 //!
 //! Never looks at the API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::identity;
-use super::pod_caches::PendingChanges;
 use super::pod_state::PodState;
 use crate::api::{Change, ChangeKind};
 use crate::object::Shared;
 use crate::object::owner::is_controlled_by;
+
+/// What happened to a set's pods since its last sync.
+#[derive(Default)]
+pub(super) struct PendingChanges {
+    /// The last change of each pod, by name.
+    pub(super) pods: BTreeMap<String, Change>,
+    /// Ordinals whose claims changed.
+    pub(super) claims: BTreeSet<i32>,
+}
 
 /// One set's pods.
 #[derive(Default)]

@@ -4,12 +4,12 @@
 //! changed since the sync before, and a glance at the rest. Follows the changes that it is given; never
 //! looks at the API.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 
-use super::pod_cache::PodCache;
+use super::pod_cache::{PendingChanges, PodCache};
 use crate::api::Change;
 use crate::object::owner::controller_of;
 use crate::object::{Shared, Uid};
@@ -20,15 +20,6 @@ pub(super) struct PodCaches {
     /// What the next sync has to apply. A set has an entry from its first sync on.
     pending: Mutex<HashMap<Uid, PendingChanges>>,
     idle: Mutex<HashMap<Uid, PodCache>>,
-}
-
-/// What happened to a set's pods since its last sync.
-#[derive(Default)]
-pub(super) struct PendingChanges {
-    /// The last change of each pod, by name.
-    pub(super) pods: BTreeMap<String, Change>,
-    /// Ordinals whose claims changed.
-    pub(super) claims: BTreeSet<i32>,
 }
 
 impl PodCaches {

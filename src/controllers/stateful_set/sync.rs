@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::desired::Desired;
 use super::member::{Member, Members};
+use super::new_pod::new_pod;
 use super::plan::{Action, next_steps};
 use super::pod_cache::PodCache;
 use super::pod_state::PodState;
@@ -184,7 +185,7 @@ impl StatefulSets {
             let template = template_of(Kind::StatefulSet, &set.spec.template, &context.current)?;
             (&context.current, template)
         };
-        let pod = identity::new_pod(set, &template, revision.name(), ordinal);
+        let pod = new_pod(set, &template, revision.name(), ordinal);
         let name = pod.metadata.name.clone().unwrap_or_default();
         if self.waits_for_claims(set, ordinal, &name) {
             return Ok(());
