@@ -175,6 +175,6 @@ impl PodGc {
     /// Marks a pod that has not ended as Failed, then removes it at once.
     fn remove(&self, pod: &Shared<Pod>, message: &str) -> Result<(), ApiError> {
         let disruption = Disruption { cause: Cause::PodGc, message, fails: true, grace_seconds: Some(0) };
-        disrupt(&self.api, pod, &disruption)
+        disrupt(&self.api, pod, &disruption).map(drop)
     }
 }

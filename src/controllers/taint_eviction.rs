@@ -151,7 +151,7 @@ impl Evictions {
             fails: false,
             grace_seconds: None,
         };
-        disrupt(&self.api, pod, &disruption)
+        disrupt(&self.api, pod, &disruption).map(drop)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::outcome::{ignore_gone, ignore_not_found};
+use super::outcome::found;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::object::pod::disruption::{self, Cause};
 use crate::object::pod::{Phase, is_terminal};
@@ -21,9 +21,9 @@ pub struct Disruption<'d> {
     pub grace_seconds: Option<i64>,
 }
 
-/// Puts the DisruptionTarget condition on the pod and deletes it. One that is gone, or another of its name by now,
-/// is left alone.
-pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Result<(), ApiError> {
+/// Puts the DisruptionTarget condition on the pod and deletes it. False for one that is gone, or another of its name
+/// by now.
+pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Result<bool, ApiError> {
     let now = api.clock().time();
     let marked = api.modify_status::<Pod>(&pod.key(), |fresh| {
         let is_same = fresh.metadata.uid.as_deref() == Some(pod.uid());
@@ -35,8 +35,14 @@ pub fn disrupt(api: &Api, pod: &Shared<Pod>, disruption: &Disruption<'_>) -> Res
         }
         Ok(())
     });
-    ignore_not_found(marked)?;
+    if found(marked)?.is_none() {
+        return Ok(false);
+    }
     let options =
         DeleteOptions { grace_period_seconds: disruption.grace_seconds, ..DeleteOptions::uid(pod.uid()) };
-    ignore_gone(api.delete(Kind::Pod, &pod.key(), &options))
+    match api.delete(Kind::Pod, &pod.key(), &options) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_gone() => Ok(false),
+        Err(error) => Err(error),
+    }
 }

@@ -218,7 +218,7 @@ pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<Str
 
 fn tolerates_memory_pressure(pod: &Pod) -> bool {
     let taint = k8s_openapi::api::core::v1::Taint {
-        key: "node.kubernetes.io/memory-pressure".into(),
+        key: crate::object::well_known::taint::MEMORY_PRESSURE.into(),
         effect: crate::object::taint::effect::NO_SCHEDULE.into(),
         ..k8s_openapi::api::core::v1::Taint::default()
     };

@@ -34,7 +34,7 @@ impl Phase {
     }
 
     /// The phase of this name.
-    fn read(text: &str) -> Self {
+    pub fn read(text: &str) -> Self {
         match text {
             "Pending" => Self::Pending,
             "Running" => Self::Running,
