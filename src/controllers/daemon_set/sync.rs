@@ -53,11 +53,11 @@ impl DaemonSets {
         // What was done last has not come back yet: deciding now would decide it twice. It comes with an
         // event of its own.
         if !self.control.is_caught_up(set.uid()) {
-            return self.tell(set, &node_view, latest.collisions, Acted::No);
+            return self.update_status(set, &node_view, latest.collisions, Acted::No);
         }
         let outcome = self.act(set, &node_view, hash, &pods);
         let tidied = outcome.and_then(|()| self.forget_old(set, &latest, &revisions, &pods));
-        self.tell(set, &node_view, latest.collisions, Acted::Yes)?;
+        self.update_status(set, &node_view, latest.collisions, Acted::Yes)?;
         tidied
     }
 
@@ -72,7 +72,7 @@ impl DaemonSets {
         let monotonic = self.api.clock().monotonic();
         let wait = |node: &str| self.failures.wait(set.uid(), node, monotonic);
         let actions = manage::next_step(node_view, Strategy::surges(set), wait);
-        self.tell_of_ended(set, &actions);
+        self.record_ended(set, &actions);
         if let Some(delay) = actions.look_again {
             self.queue.add_after(set.key(), delay);
         }
@@ -83,7 +83,7 @@ impl DaemonSets {
         self.take(set, &rolling::next_step(node_view, Strategy::of(set, node_view.desired())), hash, pods)
     }
 
-    fn tell_of_ended(&self, set: &Shared<DaemonSet>, actions: &Actions) {
+    fn record_ended(&self, set: &Shared<DaemonSet>, actions: &Actions) {
         for ended in &actions.ended {
             let pod = format!("daemon pod {}/{} on node {}", set.namespace(), ended.pod, ended.node);
             let recorder = self.control.recorder();
@@ -112,7 +112,7 @@ impl DaemonSets {
         made.and(self.control.delete_all(set.object(), gone))
     }
 
-    fn tell(
+    fn update_status(
         &self,
         set: &Shared<DaemonSet>,
         node_view: &NodeView,

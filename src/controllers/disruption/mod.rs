@@ -116,17 +116,17 @@ impl DisruptionController {
         let count = i32::try_from(pods.len()).unwrap_or(i32::MAX);
         let asked =
             if status::needs_scale(budget) { scale::asked(&self.api, pods) } else { Ok(Asked::default()) };
-        let told = asked.map_err(|error| error.to_string()).and_then(|asked| {
+        let expected = asked.map_err(|error| error.to_string()).and_then(|asked| {
             if asked.unmanaged {
                 self.warn_of_unmanaged(budget);
             }
             status::expected(budget, count, asked.replicas).map_err(|error| error.to_string())
         });
-        if let Err(message) = &told {
+        if let Err(message) = &expected {
             let message = format!("Failed to calculate the number of expected pods: {message}");
             self.recorder.warning(budget.object(), "CalculateExpectedPodCountFailed", message);
         }
-        told
+        expected
     }
 
     fn warn_of_unmanaged(&self, budget: &Shared<PodDisruptionBudget>) {

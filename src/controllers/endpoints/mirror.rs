@@ -67,7 +67,7 @@ impl Reconciler for Mirror {
         }
         let desired = match self.services.get(key) {
             Some(service) if is_mirrored(&service, &endpoints) => {
-                self.tell_of_skipped(&endpoints);
+                self.record_skipped(&endpoints);
                 slices(&endpoints)
             }
             _ => Vec::new(),
@@ -100,7 +100,7 @@ impl Mirror {
         Some(Key::new(change.object.namespace(), service.as_str()))
     }
 
-    fn tell_of_skipped(&self, endpoints: &Shared<Endpoints>) {
+    fn record_skipped(&self, endpoints: &Shared<Endpoints>) {
         let skipped: usize = endpoints.subsets.iter().flatten().map(skipped).sum();
         if skipped > 0 {
             let message = format!(

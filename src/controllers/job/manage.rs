@@ -20,7 +20,7 @@ use crate::object::job::is_suspended;
 pub(super) enum Action {
     /// All is as it should be.
     Nothing,
-    /// Look again after this long: a pod failed not long ago.
+    /// Sync again after this long: a pod failed not long ago.
     Wait(Duration),
     /// These pods are too many.
     Delete(Vec<Shared<Pod>>),

@@ -52,7 +52,7 @@ impl Jobs {
         }
         let stored = self.write_status(&stored, status)?;
         if let Some(ending) = over {
-            self.tell_end(&stored, ending);
+            self.record_end(&stored, ending);
         }
         failure.map_or(Ok(()), Err)
     }
@@ -68,7 +68,7 @@ impl Jobs {
         Shared::from_object(&stored).ok_or_else(|| ApiError::not_found(Kind::Job, &job.key()))
     }
 
-    fn tell_end(&self, job: &Shared<Job>, ending: &Ending) {
+    fn record_end(&self, job: &Shared<Job>, ending: &Ending) {
         let recorder = self.control.recorder();
         if !ending.success {
             return recorder.warning(job.object(), &ending.reason, ending.message.clone());

@@ -60,7 +60,7 @@ impl Reconciler for Namespaces {
         if remains.objects.is_empty() && remains.failures.is_empty() {
             return Ok(self.finalize(&namespace)?);
         }
-        self.tell(&namespace, &remains)?;
+        self.update_status(&namespace, &remains)?;
         match remains.failures.first() {
             Some(failure) => Err(ApiError::Internal(failure.clone()).into()),
             None if remains.unasked => Err(ReconcileError::After(TOGETHER)),
@@ -124,15 +124,15 @@ impl Namespaces {
         remains.failures.extend(failure);
     }
 
-    fn tell(&self, namespace: &Shared<Namespace>, remains: &Remains) -> Result<(), ApiError> {
+    fn update_status(&self, namespace: &Shared<Namespace>, remains: &Remains) -> Result<(), ApiError> {
         let now = self.api.clock().now();
-        let told = self.api.modify_status::<Namespace>(&namespace.key(), |fresh| {
+        let written = self.api.modify_status::<Namespace>(&namespace.key(), |fresh| {
             let status = fresh.status.get_or_insert_default();
             status.phase = Some("Terminating".into());
             status.conditions = Some(content::conditions(status.conditions.as_ref(), remains, now));
             Ok(())
         });
-        ignore_not_found(told)
+        ignore_not_found(written)
     }
 
     /// The content is gone: lets the namespace go.

@@ -158,16 +158,16 @@ impl Binder {
             waiting_pods: &|| self.pods_waiting_for(claim),
         };
         match claim::decide(&view) {
-            claim::Step::Bind(volume) => self.bind(&volume, claim),
-            claim::Step::TakeClass(class) => self.take_class(claim, &class),
-            claim::Step::Provision(class) => self.ask_provisioner(claim, &class),
-            claim::Step::Wait(told) => {
-                if let Some(claim::Told { type_, reason, message }) = told {
+            claim::Action::Bind(volume) => self.bind(&volume, claim),
+            claim::Action::TakeClass(class) => self.take_class(claim, &class),
+            claim::Action::Provision(class) => self.ask_provisioner(claim, &class),
+            claim::Action::Wait(event) => {
+                if let Some(claim::ClaimEvent { type_, reason, message }) = event {
                     self.recorder.record(reference_to(claim.object()), type_, reason, message);
                 }
                 self.update_claim_status(claim, "Pending", None)
             }
-            claim::Step::Lost { reason, message } => self.lose(claim, reason, message),
+            claim::Action::Lost { reason, message } => self.lose(claim, reason, message),
         }
     }
 
@@ -184,18 +184,18 @@ impl Binder {
     fn sync_volume(&self, volume: &Shared<PersistentVolume>) -> Result<(), ApiError> {
         let claim = claim_ref(volume).map(claim_key).and_then(|key| self.api.get_as(&key).ok());
         match volume::decide(volume, claim.as_deref()) {
-            volume::Step::Available => self.update_volume_status(volume, "Available", None),
-            volume::Step::Bound => self.update_volume_status(volume, "Bound", None),
-            volume::Step::Unbind => self.unbind(volume),
-            volume::Step::Release => {
+            volume::Action::Available => self.update_volume_status(volume, "Available", None),
+            volume::Action::Bound => self.update_volume_status(volume, "Bound", None),
+            volume::Action::Unbind => self.unbind(volume),
+            volume::Action::Release => {
                 let released = self.release(volume)?;
                 self.reclaim(&released)
             }
-            volume::Step::SyncClaim => {
+            volume::Action::SyncClaim => {
                 self.enqueue(claim.map(|claim| Request::Claim(claim.key())));
                 Ok(())
             }
-            volume::Step::ModeMismatch => {
+            volume::Action::ModeMismatch => {
                 let Some(claim) = claim else { return Ok(()) };
                 for (about, message) in volume::mode_mismatch(volume, &claim) {
                     self.recorder.record(about, EventType::Warning, "VolumeMismatch", message);
