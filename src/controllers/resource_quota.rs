@@ -3,7 +3,6 @@
 //! What is added is charged by admission before it is there; this controller only finds what was given up.
 //! It never counts by itself: the API does, while nobody can charge.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ResourceQuota;
@@ -12,7 +11,7 @@ use super::context::Context;
 use crate::api::{Api, Change, ChangeKind};
 use crate::object::quantity::{Amount, ResourceList};
 use crate::object::{Key, Kind, Object};
-use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue};
+use crate::reconcile::{Cache, ReconcileError, Reconciler, WorkQueue, found};
 
 /// Everything is counted this often even when nothing seems to have changed.
 const RESYNC: Duration = Duration::from_mins(5);
@@ -20,22 +19,14 @@ const RESYNC: Duration = Duration::from_mins(5);
 /// Starts the controller.
 pub(super) fn start(context: &Context) {
     let queue = context.queue();
-    let controller = Arc::new(ResourceQuotas {
-        api: context.api.clone(),
-        quotas: context.caches.of(),
-        queue: queue.clone(),
-    });
-    let mut caches = vec![context.follow::<ResourceQuota, _>(&controller, ResourceQuotas::quota_changed)];
-    for kind in Kind::BUILT_IN.iter().filter(|kind| kind.namespaced() && **kind != Kind::Event) {
-        let controller = Arc::downgrade(&controller);
-        context.caches.on_any_change(*kind, move |change| {
-            if let Some(controller) = controller.upgrade() {
-                controller.content_changed(change);
-            }
-        });
-        caches.push(context.synced_kind(*kind));
-    }
-    context.run(controller, queue, caches);
+    let quotas =
+        ResourceQuotas { api: context.api.clone(), quotas: context.caches.of(), queue: queue.clone() };
+    context
+        .controller(quotas, queue)
+        .watches_every_kind(|kind| kind.namespaced() && kind != Kind::Event, ResourceQuotas::content_changed)
+        .watches::<ResourceQuota, _>(ResourceQuotas::quota_changed)
+        .workers(5)
+        .run(&context.tasks);
 }
 
 struct ResourceQuotas {
@@ -52,10 +43,9 @@ impl Reconciler for ResourceQuotas {
     }
 
     fn reconcile(&self, key: &Key) -> Result<(), ReconcileError> {
-        match self.api.recount_quota(key) {
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error.into()),
-            Ok(_) => Err(ReconcileError::After(RESYNC)),
+        match found(self.api.recount_quota(key))? {
+            None => Ok(()),
+            Some(_) => Err(ReconcileError::After(RESYNC)),
         }
     }
 }

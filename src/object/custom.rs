@@ -29,12 +29,12 @@ impl CustomObject {
         let Value::Object(mut fields) = value else {
             return Err(serde_json::Error::custom("not an object"));
         };
-        let api_version = match fields.remove("apiVersion") {
+        let api_version = match fields.shift_remove("apiVersion") {
             Some(Value::String(text)) => text,
             _ => return Err(serde_json::Error::custom("apiVersion is not set")),
         };
-        fields.remove("kind");
-        let metadata = match fields.remove("metadata") {
+        fields.shift_remove("kind");
+        let metadata = match fields.shift_remove("metadata") {
             None | Some(Value::Null) => ObjectMeta::default(),
             Some(metadata) => serde_json::from_value(metadata)?,
         };

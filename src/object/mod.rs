@@ -4,6 +4,7 @@
 
 mod any;
 pub mod completion_indexes;
+pub mod conditions;
 pub mod config;
 mod custom;
 pub mod go_text;
@@ -13,6 +14,7 @@ mod key;
 mod key_map;
 mod kind;
 pub mod low_ports;
+pub mod names;
 pub mod node;
 pub mod node_selector;
 mod numbers;
@@ -22,13 +24,13 @@ pub mod pod;
 pub mod pod_preset;
 pub mod quantity;
 pub mod quota;
-pub mod readiness;
 pub mod resources;
 pub mod selector;
 pub mod storage;
 pub mod taint;
 pub mod time;
 mod versions;
+pub mod well_known;
 
 pub use any::{Body, DecodeError, Object, Shared, Typed};
 pub use custom::CustomObject;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::Request;
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{Api, ApiError, room};
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::{Kind, Object};
 
 /// What a cluster takes beyond what its nodes could run, so that one without nodes can be tried as well.

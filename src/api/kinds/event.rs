@@ -79,7 +79,7 @@ impl Resource for Event {
         let fits =
             if about.is_empty() { matches!(own, "" | "default" | "kube-system") } else { about == own };
         if !fits {
-            errors.invalid(&Path::root("involvedObject.namespace"), about, "does not match self.namespace");
+            errors.invalid(&Path::root("involvedObject.namespace"), about, "does not match event.namespace");
         }
     }
 }

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{Pod, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use crate::base::clock::saturating_after;
+use crate::object::pod::is_terminal;
 use crate::object::quantity::{Amount, ResourceList};
-use crate::object::readiness::is_terminal;
 use crate::object::resources::{Amounts, pod_limits, pod_requests};
 
 /// Resources that count under their own name, `requests.NAME` and `limits.NAME`.

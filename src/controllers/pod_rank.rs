@@ -7,11 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 use crate::object::Shared;
-use crate::object::node::node_of;
-use crate::object::readiness::{is_ready, phase, ready_since};
-
-/// An integer; pods with less go earlier.
-const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+use crate::object::pod::{Phase, is_ready, node_name, phase, ready_since};
+use crate::object::well_known::annotation::POD_DELETION_COST;
 
 /// The order of leaving, worst pod first. `beside` counts related pods of the same node.
 ///
@@ -44,10 +41,10 @@ impl Magnitude {
 impl Rank {
     fn of(pod: &Pod, beside: usize, now: Timestamp) -> Self {
         Self {
-            assigned: node_of(pod).is_some(),
+            assigned: node_name(pod).is_some(),
             phase: match phase(pod) {
-                "Pending" => 0,
-                "Running" => 2,
+                Phase::Pending => 0,
+                Phase::Running => 2,
                 _ => 1,
             },
             ready: is_ready(pod),
@@ -62,7 +59,7 @@ impl Rank {
 
 fn deletion_cost(pod: &Pod) -> i32 {
     let annotations = pod.metadata.annotations.as_ref();
-    annotations.and_then(|a| a.get(DELETION_COST)).and_then(|cost| cost.parse().ok()).unwrap_or(0)
+    annotations.and_then(|a| a.get(POD_DELETION_COST)).and_then(|cost| cost.parse().ok()).unwrap_or(0)
 }
 
 /// The most restarts of any app container, then of any init container.
@@ -92,11 +89,11 @@ pub(in crate::controllers) fn first_to_go<'a>(
     }
     let mut on_node: HashMap<&str, usize> = HashMap::new();
     for pod in related {
-        if let Some(node) = node_of(pod) {
+        if let Some(node) = node_name(pod) {
             *on_node.entry(node).or_default() += 1;
         }
     }
-    let beside = |pod: &Pod| node_of(pod).and_then(|n| on_node.get(n)).copied().unwrap_or(0);
+    let beside = |pod: &Pod| node_name(pod).and_then(|n| on_node.get(n)).copied().unwrap_or(0);
     let mut ranked: Vec<(Rank, &Shared<Pod>)> =
         pods.iter().map(|pod| (Rank::of(pod, beside(pod), now), pod)).collect();
     ranked.sort_by(|(a, pod_a), (b, pod_b)| match a.cmp(b) {
@@ -147,7 +144,7 @@ mod tests {
                 [{"name": "c", "image": "", "imageID": "", "ready": true, "restartCount": 3}]}}),
             ),
             pod("younger-ready", "n2", ready("True", "2026-11-21T03:59:00Z")),
-            pod("cheap", "n3", json!({"metadata": {"annotations": {DELETION_COST: "-5"}}})),
+            pod("cheap", "n3", json!({"metadata": {"annotations": {POD_DELETION_COST: "-5"}}})),
             pod("not-ready", "n4", ready("False", "2026-11-21T00:00:10Z")),
             pod("pending", "n5", json!({"status": {"phase": "Pending", "conditions": null}})),
             pod("unassigned", "", json!({"status": {"phase": "Pending", "conditions": null}})),

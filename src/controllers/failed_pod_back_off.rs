@@ -1,5 +1,5 @@
-//! How long the failed pods of a place are left alone: longer each time, forgotten after a good while. A
-//! place is a node for DaemonSets, and an ordinal for StatefulSets.
+//! The back-off between failed pods: how long those of one node (of a DaemonSet) or ordinal (of a StatefulSet) are
+//! left alone, longer each time, forgotten after a good while.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use crate::base::backoff::BackoffPolicy;
 use crate::object::Uid;
 
-/// Failures by set and place, on a monotonic clock.
-pub(super) struct Failures {
+/// Failures by set and node or ordinal, on a monotonic clock.
+pub(super) struct FailedPodBackOff {
     policy: BackoffPolicy,
     known: Mutex<HashMap<(Uid, String), Failed>>,
 }
@@ -21,27 +21,26 @@ struct Failed {
     last: Duration,
 }
 
-impl Failures {
+impl FailedPodBackOff {
     pub(super) fn new(policy: BackoffPolicy) -> Self {
         Self { policy, known: Mutex::default() }
     }
 
-    /// How long the set's failed pods in this place are left alone yet.
-    pub(super) fn wait(&self, set: &str, place: &str, now: Duration) -> Duration {
+    /// How long the set's failed pods of this node or ordinal are left alone yet.
+    pub(super) fn wait(&self, set: &str, of: &str, now: Duration) -> Duration {
         let known = self.known.lock();
-        let Some(failed) = known.get(&(set.to_string(), place.to_string())) else { return Duration::ZERO };
+        let Some(failed) = known.get(&(set.to_string(), of.to_string())) else { return Duration::ZERO };
         if self.is_over(*failed, now) {
             return Duration::ZERO;
         }
         self.policy.delay(failed.times).saturating_sub(now.saturating_sub(failed.last))
     }
 
-    /// A failed pod of the set was removed from the place.
-    pub(super) fn removed(&self, set: &str, place: &str, now: Duration) {
+    /// A failed pod of the set was removed from the node or ordinal.
+    pub(super) fn removed(&self, set: &str, of: &str, now: Duration) {
         let mut known = self.known.lock();
         known.retain(|_, failed| !self.is_over(*failed, now));
-        let failed =
-            known.entry((set.to_string(), place.to_string())).or_insert(Failed { times: 0, last: now });
+        let failed = known.entry((set.to_string(), of.to_string())).or_insert(Failed { times: 0, last: now });
         *failed = Failed { times: failed.times.saturating_add(1), last: now };
     }
 
@@ -60,9 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_that_fails_its_pods_waits_longer_each_time_ds_1() {
+    fn a_node_that_fails_its_pods_waits_longer_each_time_ds_1() {
         let seconds = Duration::from_secs;
-        let failures = Failures::new(BackoffPolicy { initial: seconds(1), max: seconds(900) });
+        let failures = FailedPodBackOff::new(BackoffPolicy { initial: seconds(1), max: seconds(900) });
         assert_eq!(failures.wait("d", "n1", seconds(0)), seconds(0));
         failures.removed("d", "n1", seconds(10));
         assert_eq!(failures.wait("d", "n1", seconds(10)), seconds(1));

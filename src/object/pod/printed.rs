@@ -1,9 +1,12 @@
 //! A pod in one line, as kubectl prints it.
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod};
 
-use super::time::human_age;
+use super::is_terminal;
+use crate::object::conditions;
+use crate::object::time::human_age;
+use crate::object::well_known::condition::{INITIALIZED, POD_SCHEDULED, READY};
 
 /// The columns READY, STATUS and RESTARTS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +52,7 @@ pub fn printed_status(pod: &Pod) -> PrintedStatus {
     let app_count = pod.spec.as_ref().map_or(0, |s| s.containers.len());
     let status = pod.status.clone().unwrap_or_default();
     let phase = status.phase.as_deref().unwrap_or_default();
-    let conditions = status.conditions.as_deref().unwrap_or_default();
+    let conditions = status.conditions.as_ref();
 
     let reason = status.reason.as_deref().filter(|r| !r.is_empty());
     let mut printed = PrintedStatus {
@@ -59,21 +62,23 @@ pub fn printed_status(pod: &Pod) -> PrintedStatus {
         restarts: 0,
         last_restart: None,
     };
-    if has_condition(conditions, "PodScheduled", |c| c.reason.as_deref() == Some("SchedulingGated")) {
+    if conditions::get(conditions, POD_SCHEDULED)
+        .is_some_and(|c| c.reason.as_deref() == Some("SchedulingGated"))
+    {
         printed.status = "SchedulingGated".into();
     }
     let sidecars =
         print_init(&mut printed, init, status.init_container_statuses.as_deref().unwrap_or_default());
-    let initialized = has_condition(conditions, "Initialized", |c| c.status == "True");
+    let initialized = conditions::is_true(conditions, INITIALIZED);
     if let Some(sidecars) = sidecars.done(initialized) {
         (printed.restarts, printed.last_restart) = sidecars;
-        let ready = has_condition(conditions, "Ready", |c| c.status == "True");
+        let ready = conditions::is_true(conditions, READY);
         print_containers(&mut printed, status.container_statuses.as_deref().unwrap_or_default(), ready);
     }
     if pod.metadata.deletion_timestamp.is_some() {
         if reason == Some("NodeLost") {
             printed.status = "Unknown".into();
-        } else if !matches!(phase, "Succeeded" | "Failed") {
+        } else if !is_terminal(pod) {
             printed.status = "Terminating".into();
         }
     }
@@ -148,10 +153,6 @@ fn ended_reason(ended: &ContainerStateTerminated) -> String {
 
 fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
-}
-
-fn has_condition(conditions: &[PodCondition], type_: &str, holds: impl Fn(&PodCondition) -> bool) -> bool {
-    conditions.iter().any(|c| c.type_ == type_ && holds(c))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a pod's status says of its usefulness: phase, readiness, availability.
+//! Whether a pod serves: its conditions, readiness and availability.
 
 use std::time::Duration;
 
@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
 use crate::base::clock::{saturating_after, until};
+use crate::object::conditions::{self, Condition};
+use crate::object::well_known::condition::READY;
 
 /// How close a pod is to counting as available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,39 +20,24 @@ pub enum Availability {
     NotReady,
 }
 
-/// `status.phase`; a pod without one is pending.
-pub fn phase(pod: &Pod) -> &str {
-    pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Pending")
-}
-
-/// Whether the pod has ended, well or not.
-pub fn is_terminal(pod: &Pod) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
-}
-
-/// Whether the pod counts for its owner: it has not ended and was not asked to.
-pub fn is_active(pod: &Pod) -> bool {
-    !is_terminal(pod) && pod.metadata.deletion_timestamp.is_none()
-}
-
 /// The pod's condition of a type.
 pub fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
-    pod.status.as_ref()?.conditions.as_ref()?.iter().find(|c| c.type_ == type_)
+    conditions::get(pod.status.as_ref()?.conditions.as_ref(), type_)
 }
 
 /// Whether the pod's condition of a type is True.
 pub fn is_true(pod: &Pod, type_: &str) -> bool {
-    condition(pod, type_).is_some_and(|c| c.status == "True")
+    condition(pod, type_).is_some_and(Condition::is_true)
 }
 
 /// Whether the pod is ready for requests.
 pub fn is_ready(pod: &Pod) -> bool {
-    is_true(pod, "Ready")
+    is_true(pod, READY)
 }
 
 /// Since when the pod has been ready; none when it is not (or does not say since when).
 pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
-    let ready = condition(pod, "Ready").filter(|c| c.status == "True")?;
+    let ready = condition(pod, READY).filter(|c| c.is_true())?;
     ready.last_transition_time.as_ref().map(|t| t.0)
 }
 
@@ -74,7 +61,7 @@ pub fn availability(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> Availa
 
 /// How many pods are ready and available, and when the next ready one becomes available.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct AvailabilityCounts {
     /// Ready ones, available or not.
     pub ready: i32,
     /// Available ones.
@@ -83,7 +70,7 @@ pub struct Tally {
     pub next_available: Option<Duration>,
 }
 
-impl Tally {
+impl AvailabilityCounts {
     /// Counts one more pod.
     pub fn count(&mut self, availability: Availability) {
         match availability {
@@ -126,20 +113,5 @@ mod tests {
             assert_eq!(availability(&pod(ready, since), min_ready, now), expected, "{ready} {min_ready}");
         }
         assert_eq!(availability(&Pod::default(), 0, now), Availability::NotReady);
-    }
-
-    #[test]
-    fn only_living_pods_are_active_rs_1() {
-        let of = |phase: &str, deleted: bool| {
-            let mut pod = pod("True", "2026-11-21T00:00:50Z");
-            pod.status.as_mut().unwrap().phase = Some(phase.into());
-            pod.metadata.deletion_timestamp =
-                deleted.then(|| crate::base::clock::time("2026-11-21T00:01:00Z".parse().unwrap()));
-            is_active(&pod)
-        };
-        assert_eq!(
-            [of("Running", false), of("Running", true), of("Failed", false), of("Succeeded", false)],
-            [true, false, false, false]
-        );
     }
 }

@@ -10,11 +10,11 @@ use crate::api::{Change, ChangeKind};
 use crate::object::owner::{controller_of, controller_reference, is_controlled_by, is_terminating};
 use crate::object::selector::Selector;
 use crate::object::{Key, Shared, Typed};
-use crate::reconcile::Cache;
+use crate::reconcile::{Cache, controllers_of, found, ignore_gone};
 
 /// What an owner and an object are to one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum Relation {
     /// It controls the object.
     Owned,
     /// It controls the object, whose labels no longer match.
@@ -27,15 +27,15 @@ pub(super) enum Claim {
 
 /// Decides from the metadata of both, and whether the owner wants the object. An owner that is going claims
 /// and releases nothing.
-pub(super) fn judge(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -> Claim {
+pub(super) fn relation(owner: &ObjectMeta, matches: bool, object: &ObjectMeta) -> Relation {
     match controller_of(object) {
-        Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => Claim::None,
-        Some(_) if matches => Claim::Owned,
-        Some(_) if is_terminating(owner) => Claim::None,
-        Some(_) => Claim::Release,
-        None if !matches || is_terminating(owner) || is_terminating(object) => Claim::None,
-        None if owner.namespace != object.namespace => Claim::None,
-        None => Claim::Adopt,
+        Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => Relation::None,
+        Some(_) if matches => Relation::Owned,
+        Some(_) if is_terminating(owner) => Relation::None,
+        Some(_) => Relation::Release,
+        None if !matches || is_terminating(owner) || is_terminating(object) => Relation::None,
+        None if owner.namespace != object.namespace => Relation::None,
+        None => Relation::Adopt,
     }
 }
 
@@ -74,20 +74,13 @@ pub(super) fn claim_holding<O: Typed, T: Typed>(
     let mut may_adopt = None;
     for object in candidates {
         let meta = object.object().meta();
-        match judge(owner.object().meta(), wants(meta), meta) {
-            Claim::Owned => owned.push(object),
-            Claim::None => {}
-            Claim::Release => match release(api, owner.uid(), &object, finalizer) {
-                Err(error) if !error.is_gone() => return Err(error),
-                _ => {}
-            },
-            Claim::Adopt => {
+        match relation(owner.object().meta(), wants(meta), meta) {
+            Relation::Owned => owned.push(object),
+            Relation::None => {}
+            Relation::Release => ignore_gone(release(api, owner.uid(), &object, finalizer))?,
+            Relation::Adopt => {
                 if *may_adopt.get_or_insert_with(|| is_still_there(api, owner)) {
-                    match adopt(api, owner, &wants, &object, finalizer) {
-                        Ok(adopted) => owned.extend(adopted),
-                        Err(error) if error.is_not_found() => {}
-                        Err(error) => return Err(error),
-                    }
+                    owned.extend(found(adopt(api, owner, &wants, &object, finalizer))?.flatten());
                 }
             }
         }
@@ -111,7 +104,7 @@ fn adopt<O: Typed, T: Typed>(
     let adopted = api.modify::<T>(&object.key(), |fresh| {
         let meta = fresh.metadata_mut();
         if meta.uid.as_deref() == Some(object.uid())
-            && judge(owner.object().meta(), wants(meta), meta) == Claim::Adopt
+            && relation(owner.object().meta(), wants(meta), meta) == Relation::Adopt
         {
             meta.owner_references.get_or_insert_default().push(reference.clone());
             let held = meta.finalizers.get_or_insert_default();
@@ -141,6 +134,23 @@ fn release<T: Typed>(
         Ok(())
     })
     .map(drop)
+}
+
+/// Whom a change of something that `O`s control concerns: its controller and the one it had; of an orphan those
+/// that may adopt it.
+pub(super) fn owners_concerned<O: Typed>(
+    change: &Change,
+    owners: &Cache<O>,
+    selector: impl Fn(&O) -> Selector,
+) -> Vec<Key> {
+    let object = &change.object;
+    let mut keys = controllers_of(change, O::ROW);
+    if controller_of(object.meta()).is_none() && change.kind != ChangeKind::Deleted {
+        let labels = object.meta().labels.as_ref();
+        let adopters = owners.in_namespace(object.namespace()).into_iter();
+        keys.extend(adopters.filter(|owner| selector(owner).matches(labels)).map(|owner| owner.key()));
+    }
+    keys
 }
 
 /// The objects of a kind that nobody controls, so that a reconcile need not search a whole namespace.
@@ -190,29 +200,29 @@ mod tests {
             json!({"name": "o", "namespace": "n", "uid": "1", "deletionTimestamp": "2026-11-21T00:00:00Z"});
         let by = |uid: &str| json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": uid, "controller": true}]);
         for (rule, owner, labels, owners, extra, expected) in [
-            ("owned", &owner, "web", by("1"), json!({}), Claim::Owned),
-            ("labels changed", &owner, "other", by("1"), json!({}), Claim::Release),
-            ("somebody else's", &owner, "web", by("2"), json!({}), Claim::None),
-            ("an orphan", &owner, "web", json!([]), json!({}), Claim::Adopt),
-            ("an orphan of no interest", &owner, "other", json!([]), json!({}), Claim::None),
+            ("owned", &owner, "web", by("1"), json!({}), Relation::Owned),
+            ("labels changed", &owner, "other", by("1"), json!({}), Relation::Release),
+            ("somebody else's", &owner, "web", by("2"), json!({}), Relation::None),
+            ("an orphan", &owner, "web", json!([]), json!({}), Relation::Adopt),
+            ("an orphan of no interest", &owner, "other", json!([]), json!({}), Relation::None),
             (
                 "an orphan that goes",
                 &owner,
                 "web",
                 json!([]),
                 json!({"deletionTimestamp": "2026-11-21T00:00:00Z"}),
-                Claim::None,
+                Relation::None,
             ),
-            ("an orphan elsewhere", &owner, "web", json!([]), json!({"namespace": "m"}), Claim::None),
-            ("the owner goes", &going, "web", json!([]), json!({}), Claim::None),
-            ("the owner goes and keeps", &going, "other", by("1"), json!({}), Claim::None),
+            ("an orphan elsewhere", &owner, "web", json!([]), json!({"namespace": "m"}), Relation::None),
+            ("the owner goes", &going, "web", json!([]), json!({}), Relation::None),
+            ("the owner goes and keeps", &going, "other", by("1"), json!({}), Relation::None),
         ] {
             let mut object =
                 json!({"name": "p", "namespace": "n", "labels": {"app": labels}, "ownerReferences": owners});
             object.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
             let object = meta(object);
             let matches = selector.matches(object.labels.as_ref());
-            assert_eq!(judge(&meta(owner.clone()), matches, &object), expected, "{rule}");
+            assert_eq!(relation(&meta(owner.clone()), matches, &object), expected, "{rule}");
         }
     }
 }

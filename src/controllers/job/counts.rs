@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::back_off::ended_at;
-use super::failure_policy::{Meaning, meaning};
+use super::failure_policy::{FailureAction, meaning};
 use super::view::{Member, View, count};
 use crate::object::completion_indexes::CompletionIndexes;
 
@@ -13,7 +13,7 @@ pub(super) const FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-failure-co
 pub(super) const IGNORED_FAILURE_COUNT: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 /// The counts, with what is not in the status yet.
-pub(super) struct Tally<'a> {
+pub(super) struct Counts<'a> {
     pub(super) succeeded: i32,
     pub(super) failed: i32,
     /// Ended well and not in the status.
@@ -21,11 +21,11 @@ pub(super) struct Tally<'a> {
     /// Ended badly and not in the status, including those that count for nothing.
     pub(super) new_failed: Vec<&'a Member>,
     /// For an indexed Job.
-    pub(super) indexes: Option<IndexTally<'a>>,
+    pub(super) indexes: Option<IndexCounts<'a>>,
 }
 
 /// The indexes of an indexed Job.
-pub(super) struct IndexTally<'a> {
+pub(super) struct IndexCounts<'a> {
     /// Those of the status.
     pub(super) completed_before: CompletionIndexes,
     pub(super) completed: CompletionIndexes,
@@ -35,18 +35,18 @@ pub(super) struct IndexTally<'a> {
     pub(super) replaceable: BTreeMap<i32, &'a Member>,
 }
 
-impl<'a> Tally<'a> {
+impl<'a> Counts<'a> {
     pub(super) fn of(view: &View<'a>) -> Self {
         let status = view.job.status.clone().unwrap_or_default();
         let uncounted = view.uncounted();
-        let countable = || view.members.iter().filter(|m| m.held && view.can_count(m));
+        let countable = || view.members.iter().filter(|m| m.tracked && view.can_count(m));
         let new_succeeded: Vec<&Member> =
             countable().filter(|m| m.succeeded() && !uncounted.succeeded.contains(m.uid())).collect();
         let new_failed: Vec<&Member> =
             countable().filter(|m| view.is_failed(m) && !uncounted.failed.contains(m.uid())).collect();
         let policy = view.spec.pod_failure_policy.as_ref();
         let counting = new_failed.iter().filter(|m| meaning(policy, &m.pod).counts());
-        let indexes = view.indexes().map(|indexes| IndexTally::of(view, indexes));
+        let indexes = view.indexes().map(|indexes| IndexCounts::of(view, indexes));
         Self {
             succeeded: indexes.as_ref().map_or_else(
                 || total(status.succeeded, &[count(&new_succeeded), count(&uncounted.succeeded)]),
@@ -65,11 +65,11 @@ fn total(counted: Option<i32>, more: &[i32]) -> i32 {
     more.iter().fold(counted.unwrap_or(0), |total, count| total.saturating_add(*count))
 }
 
-impl<'a> IndexTally<'a> {
+impl<'a> IndexCounts<'a> {
     fn of(view: &View<'a>, indexes: i32) -> Self {
         let status = view.job.status.as_ref();
         let read = |text: Option<&String>| CompletionIndexes::read(text.map_or("", String::as_str), indexes);
-        let countable = || view.members.iter().filter(|m| m.held && view.can_count(m));
+        let countable = || view.members.iter().filter(|m| m.tracked && view.can_count(m));
         let completed_before = read(status.and_then(|s| s.completed_indexes.as_ref()));
         let mut completed = completed_before.clone();
         for index in countable().filter(|m| m.succeeded()).filter_map(|m| m.index) {
@@ -97,9 +97,9 @@ fn fails_index(view: &View<'_>, member: &Member, limit: i32) -> bool {
         return false;
     }
     match meaning(view.spec.pod_failure_policy.as_ref(), &member.pod) {
-        Meaning::FailIndex => true,
-        Meaning::Ignore => false,
-        Meaning::Count | Meaning::FailJob(_) => number(member, FAILURE_COUNT) >= limit,
+        FailureAction::FailIndex => true,
+        FailureAction::Ignore => false,
+        FailureAction::Count | FailureAction::FailJob(_) => number(member, FAILURE_COUNT) >= limit,
     }
 }
 
@@ -112,7 +112,7 @@ fn replaceable<'a>(
     let active: BTreeSet<i32> = view.active().filter_map(|m| m.index).collect();
     let mut last: BTreeMap<i32, &Member> = BTreeMap::new();
     let rank = |m: &Member| (failures(m), ended_at(&m.pod));
-    for member in view.members.iter().filter(|m| m.held && view.can_count(m) && view.is_failed(m)) {
+    for member in view.members.iter().filter(|m| m.tracked && view.can_count(m) && view.is_failed(m)) {
         let Some(index) = member.index else { continue };
         if completed.contains(index) || failed.contains(index) || active.contains(&index) {
             continue;

@@ -11,14 +11,13 @@ use super::placement::{Fit, Placement};
 use super::pod::target_node;
 use crate::controllers::history::POD_REVISION_LABEL;
 use crate::object::Shared;
-use crate::object::node::node_of;
 use crate::object::owner::is_terminating;
 use crate::object::percent::{Rounding, scaled};
-use crate::object::readiness::{Availability, availability, is_ready, is_terminal, phase};
+use crate::object::pod::{Availability, Phase, availability, is_ready, is_terminal, node_name, phase};
 
 /// A pod of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Daemon {
+pub(super) struct DaemonPod {
     pub(super) name: String,
     /// It is bound to its node.
     pub(super) assigned: bool,
@@ -44,17 +43,17 @@ pub(super) enum State {
     Succeeded,
 }
 
-impl Daemon {
+impl DaemonPod {
     pub(super) fn of(pod: &Pod, hash: &str, min_ready_seconds: i32, now: Timestamp) -> Self {
         let labels = pod.metadata.labels.as_ref();
         Self {
             name: pod.metadata.name.clone().unwrap_or_default(),
-            assigned: node_of(pod).is_some(),
+            assigned: node_name(pod).is_some(),
             created: pod.metadata.creation_timestamp.as_ref().map(|t| t.0),
             state: match phase(pod) {
                 _ if is_terminating(&pod.metadata) => State::Going,
-                "Failed" => State::Failed,
-                "Succeeded" => State::Succeeded,
+                Phase::Failed => State::Failed,
+                Phase::Succeeded => State::Succeeded,
                 _ => State::Alive,
             },
             ready: is_ready(pod),
@@ -70,15 +69,15 @@ impl Daemon {
 
 /// A node that there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NodePods {
     pub(super) node: String,
     pub(super) fit: Fit,
     /// The set's pods here: assigned ones first, then the oldest.
-    pub(super) daemons: Vec<Daemon>,
+    pub(super) daemons: Vec<DaemonPod>,
 }
 
-impl Place {
-    pub(super) fn new(node: &str, fit: Fit, mut daemons: Vec<Daemon>) -> Self {
+impl NodePods {
+    pub(super) fn new(node: &str, fit: Fit, mut daemons: Vec<DaemonPod>) -> Self {
         daemons.sort_by(|a, b| (!a.assigned, a.created, &a.name).cmp(&(!b.assigned, b.created, &b.name)));
         Self { node: node.into(), fit, daemons }
     }
@@ -125,14 +124,14 @@ impl Strategy {
 
 /// All nodes, and the pods of the set wherever they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fleet {
+pub(super) struct NodeView {
     /// By name.
-    pub(super) places: Vec<Place>,
+    pub(super) nodes: Vec<NodePods>,
     /// Pods that were made for a node that is gone, and were never bound to it.
     pub(super) stranded: Vec<String>,
 }
 
-impl Fleet {
+impl NodeView {
     /// Puts each pod on its node. Those that ended and were asked to go are over, whatever still holds their
     /// objects; those on a node that is gone are PodGC's.
     pub(super) fn of(
@@ -144,24 +143,24 @@ impl Fleet {
     ) -> Self {
         let placement = Placement::of(set);
         let min_ready_seconds = set.spec.min_ready_seconds.unwrap_or(0);
-        let mut by_node: BTreeMap<&str, Vec<Daemon>> = BTreeMap::new();
+        let mut by_node: BTreeMap<&str, Vec<DaemonPod>> = BTreeMap::new();
         for pod in pods.iter().filter(|pod| !(is_terminal(pod) && is_terminating(&pod.metadata))) {
             if let Some(node) = target_node(pod) {
-                by_node.entry(node).or_default().push(Daemon::of(pod, hash, min_ready_seconds, now));
+                by_node.entry(node).or_default().push(DaemonPod::of(pod, hash, min_ready_seconds, now));
             }
         }
-        let place = |node: &Shared<Node>| {
+        let node_pods = |node: &Shared<Node>| {
             let daemons = by_node.remove(node.name()).unwrap_or_default();
-            Place::new(node.name(), placement.fit(node), daemons)
+            NodePods::new(node.name(), placement.fit(node), daemons)
         };
-        let places = nodes.iter().map(place).collect();
+        let nodes = nodes.iter().map(node_pods).collect();
         let stranded = by_node.into_values().flatten().filter(|d| !d.assigned && d.state != State::Going);
-        Self { places, stranded: stranded.map(|d| d.name).collect() }
+        Self { nodes, stranded: stranded.map(|d| d.name).collect() }
     }
 
     /// How many nodes should run a pod of the set.
     pub(super) fn desired(&self) -> i32 {
-        let wanted = self.places.iter().filter(|place| place.fit == Fit::Run);
+        let wanted = self.nodes.iter().filter(|node_pods| node_pods.fit == Fit::Run);
         i32::try_from(wanted.count()).unwrap_or(i32::MAX)
     }
 }
@@ -174,11 +173,11 @@ pub(super) mod tests {
 
     /// A pod in a word: `name`, then letters: `o`ld, `p`ending (not assigned), `g`oing, `f`ailed, `s`ucceeded,
     /// `u`nready, `w`aiting to become available.
-    pub(in super::super) fn daemon(text: &str) -> Daemon {
+    pub(in crate::controllers::daemon_set) fn daemon(text: &str) -> DaemonPod {
         let (name, letters) = text.split_once(':').unwrap_or((text, ""));
         let is = |letter: char| letters.contains(letter);
         let ready = !is('u') && !is('p');
-        Daemon {
+        DaemonPod {
             name: name.into(),
             assigned: !is('p'),
             created: None,
@@ -199,17 +198,17 @@ pub(super) mod tests {
     }
 
     /// Nodes `n1`, `n2` … from `Run a:o b, Keep c`: how each fits, and its pods.
-    pub(in super::super) fn fleet(text: &str) -> Fleet {
-        let place = |(index, text): (usize, &str)| {
+    pub(in crate::controllers::daemon_set) fn node_view(text: &str) -> NodeView {
+        let node_pods = |(index, text): (usize, &str)| {
             let mut words = text.split_whitespace();
             let fit = match words.next() {
                 Some("Run") => Fit::Run,
                 Some("Keep") => Fit::Keep,
                 _ => Fit::Never,
             };
-            Place::new(&format!("n{}", index + 1), fit, words.map(daemon).collect())
+            NodePods::new(&format!("n{}", index + 1), fit, words.map(daemon).collect())
         };
-        Fleet { places: text.split(',').enumerate().map(place).collect(), stranded: Vec::new() }
+        NodeView { nodes: text.split(',').enumerate().map(node_pods).collect(), stranded: Vec::new() }
     }
 
     fn set(strategy: &Value) -> DaemonSet {
@@ -231,11 +230,11 @@ pub(super) mod tests {
             (rolling(json!("1%"), json!(0)), 0, Some((0, 0))),
             (rolling(json!(0), json!("0%")), 4, Some((0, 1))),
         ] {
-            let told = match Strategy::of(&set(&strategy), desired) {
+            let actual = match Strategy::of(&set(&strategy), desired) {
                 Strategy::OnDelete => None,
                 Strategy::RollingUpdate { max_surge, max_unavailable } => Some((max_surge, max_unavailable)),
             };
-            assert_eq!(told, expected, "{strategy} for {desired}");
+            assert_eq!(actual, expected, "{strategy} for {desired}");
         }
         assert!(Strategy::surges(&set(&rolling(json!("1%"), json!(0)))));
         assert!(!Strategy::surges(&set(&rolling(json!("0%"), json!(1)))));
@@ -270,23 +269,23 @@ pub(super) mod tests {
         let nodes: Vec<Shared<Node>> = ["n1", "n2"]
             .map(|n| Shared::from_value(serde_json::from_value(json!({"metadata": {"name": n}})).unwrap()))
             .into();
-        let fleet =
-            Fleet::of(&set(&json!({})), "new", &nodes, &pods, "2026-11-21T00:00:10Z".parse().unwrap());
-        let told: Vec<_> = fleet.places[0]
+        let node_view =
+            NodeView::of(&set(&json!({})), "new", &nodes, &pods, "2026-11-21T00:00:10Z".parse().unwrap());
+        let actual: Vec<_> = node_view.nodes[0]
             .daemons
             .iter()
             .map(|d| (d.name.as_str(), d.state, d.updated, d.availability))
             .collect();
         let soon = Availability::In(std::time::Duration::from_secs(3));
         assert_eq!(
-            told,
+            actual,
             [
                 ("old", State::Going, false, soon),
                 ("young", State::Alive, true, soon),
                 ("waiting", State::Alive, false, Availability::NotReady),
             ]
         );
-        assert!(fleet.places[1].daemons.is_empty());
-        assert_eq!((fleet.stranded.join(" ").as_str(), fleet.desired()), ("stranded", 2));
+        assert!(node_view.nodes[1].daemons.is_empty());
+        assert_eq!((node_view.stranded.join(" ").as_str(), node_view.desired()), ("stranded", 2));
     }
 }

@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::super::pod_control::BURST;
-use super::super::replica_set::rank::first_to_go;
 use super::back_off::{BackOff, ended_at, remaining};
-use super::tally::{Tally, failures};
+use super::counts::{Counts, failures};
 use super::view::{View, count};
 use crate::base::backoff::BackoffPolicy;
+use crate::controllers::pod_control::BURST;
+use crate::controllers::pod_rank::first_to_go;
 use crate::object::Shared;
 use crate::object::completion_indexes::CompletionIndexes;
 use crate::object::job::is_suspended;
 
 /// What to do next.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum Action {
     /// All is as it should be.
     Nothing,
-    /// Look again after this long: a pod failed not long ago.
+    /// Sync again after this long: a pod failed not long ago.
     Wait(Duration),
     /// These pods are too many.
     Delete(Vec<Shared<Pod>>),
@@ -29,47 +29,47 @@ pub(super) enum Step {
 }
 
 /// Decides for a Job that is not to end. Too many pods go before too few are made up for.
-pub(super) fn next(view: &View<'_>, tally: &Tally<'_>, back_off: BackOff, policy: BackoffPolicy) -> Step {
+pub(super) fn next(view: &View<'_>, counts: &Counts<'_>, back_off: BackOff, policy: BackoffPolicy) -> Action {
     let active = view.active_count();
-    let wanted = if is_suspended(view.spec) { 0 } else { wanted(view, tally, active) };
-    let surplus = surplus(view, active.saturating_sub(wanted).max(0));
+    let desired = if is_suspended(view.spec) { 0 } else { desired(view, counts, active) };
+    let surplus = surplus(view, active.saturating_sub(desired).max(0));
     if !surplus.is_empty() {
-        return Step::Delete(surplus);
+        return Action::Delete(surplus);
     }
     let going = if view.replaces_only_failed() { view.terminating_count() } else { 0 };
     let missing =
-        usize::try_from(wanted.saturating_sub(active).saturating_sub(going)).unwrap_or(0).min(BURST);
+        usize::try_from(desired.saturating_sub(active).saturating_sub(going)).unwrap_or(0).min(BURST);
     if missing == 0 {
-        return Step::Nothing;
+        return Action::Nothing;
     }
     if view.limit_per_index().is_none() {
         let wait = back_off.remaining(policy, view.now);
         if !wait.is_zero() {
-            return Step::Wait(wait);
+            return Action::Wait(wait);
         }
     }
-    match &tally.indexes {
-        None => Step::Create(vec![None; missing], None),
-        Some(_) => of_indexes(view, tally, missing, policy),
+    match &counts.indexes {
+        None => Action::Create(vec![None; missing], None),
+        Some(_) => of_indexes(view, counts, missing, policy),
     }
 }
 
-fn wanted(view: &View<'_>, tally: &Tally<'_>, active: i32) -> i32 {
+fn desired(view: &View<'_>, counts: &Counts<'_>, active: i32) -> i32 {
     let parallelism = view.spec.parallelism.unwrap_or(1);
     match view.spec.completions {
         // A work queue: the first success says that there is no work left, and the others may finish.
-        None if tally.succeeded > 0 => active,
+        None if counts.succeeded > 0 => active,
         None => parallelism,
         Some(completions) => {
             let failed =
-                tally.indexes.as_ref().and_then(|i| i.failed.as_ref()).map_or(0, CompletionIndexes::len);
-            completions.saturating_sub(tally.succeeded).saturating_sub(failed).clamp(0, parallelism)
+                counts.indexes.as_ref().and_then(|i| i.failed.as_ref()).map_or(0, CompletionIndexes::len);
+            completions.saturating_sub(counts.succeeded).saturating_sub(failed).clamp(0, parallelism)
         }
     }
 }
 
-fn of_indexes(view: &View<'_>, tally: &Tally<'_>, missing: usize, policy: BackoffPolicy) -> Step {
-    let Some(indexes) = &tally.indexes else { return Step::Nothing };
+fn of_indexes(view: &View<'_>, counts: &Counts<'_>, missing: usize, policy: BackoffPolicy) -> Action {
+    let Some(indexes) = &counts.indexes else { return Action::Nothing };
     let mut taken = indexes.completed.clone();
     taken.add_all(&view.active().filter_map(|m| m.index).collect());
     if view.replaces_only_failed() {
@@ -88,9 +88,9 @@ fn of_indexes(view: &View<'_>, tally: &Tally<'_>, missing: usize, policy: Backof
     let (now, later): (Vec<i32>, Vec<i32>) = free.into_iter().partition(|index| wait(*index).is_zero());
     let later = later.into_iter().map(wait).min();
     match (now.is_empty(), later) {
-        (true, None) => Step::Nothing,
-        (true, Some(wait)) => Step::Wait(wait),
-        (false, later) => Step::Create(now.into_iter().map(Some).collect(), later),
+        (true, None) => Action::Nothing,
+        (true, Some(wait)) => Action::Wait(wait),
+        (false, later) => Action::Create(now.into_iter().map(Some).collect(), later),
     }
 }
 
@@ -102,7 +102,7 @@ fn surplus(view: &View<'_>, at_least: i32) -> Vec<Shared<Pod>> {
     let (mut useless, mut rest) = (Vec::new(), Vec::new());
     let mut by_index: BTreeMap<Option<i32>, Vec<Shared<Pod>>> = BTreeMap::new();
     for member in view.active() {
-        if member.held && view.can_count(member) {
+        if member.tracked && view.can_count(member) {
             by_index
                 .entry(member.index.filter(|_| view.indexes().is_some()))
                 .or_default()

@@ -9,7 +9,7 @@ use crate::object::percent::{Rounding, scaled};
 
 /// What a StatefulSet asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
+pub(super) struct Desired {
     /// The ordinals its pods have; none is beyond 32 bits, however they start.
     pub(super) ordinals: Range<i32>,
     pub(super) policy: Policy,
@@ -32,7 +32,7 @@ pub(super) enum Update {
     Rolling { partition: i32, max_unavailable: usize },
 }
 
-impl Ask {
+impl Desired {
     pub(super) fn of(set: &StatefulSet) -> Self {
         let spec = &set.spec;
         let replicas = spec.replicas.unwrap_or(1);
@@ -77,21 +77,21 @@ pub(super) mod tests {
 
     /// What a set with these differences asks for.
     #[expect(clippy::needless_pass_by_value, reason = "tables of JSON read better without borrows")]
-    pub(in super::super) fn ask(spec: Value) -> Ask {
+    pub(in crate::controllers::stateful_set) fn desired(spec: Value) -> Desired {
         let mut whole = json!({"selector": {}, "serviceName": "", "template": {}});
         json_patch::merge(&mut whole, &spec);
         let set: StatefulSet =
             serde_json::from_value(json!({"metadata": {"name": "web"}, "spec": whole})).unwrap();
-        Ask::of(&set)
+        Desired::of(&set)
     }
 
     #[test]
     fn pods_below_the_partition_come_back_as_they_were_sts_2() {
         let spec = json!({"replicas": 4, "ordinals": {"start": 5},
             "updateStrategy": {"rollingUpdate": {"partition": 2}}});
-        let updated: Vec<bool> = (5..9).map(|ordinal| ask(spec.clone()).is_updated_at(ordinal)).collect();
+        let updated: Vec<bool> = (5..9).map(|ordinal| desired(spec.clone()).is_updated_at(ordinal)).collect();
         assert_eq!(updated, [false, false, true, true]);
         let on_delete = json!({"updateStrategy": {"type": "OnDelete"}});
-        assert!(ask(on_delete).is_updated_at(0));
+        assert!(desired(on_delete).is_updated_at(0));
     }
 }

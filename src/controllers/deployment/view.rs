@@ -75,7 +75,7 @@ impl Budget {
 
 /// One ReplicaSet's numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Member {
+pub(super) struct ReplicaSetView {
     pub(super) name: String,
     pub(super) is_new: bool,
     pub(super) created: Timestamp,
@@ -85,7 +85,7 @@ pub(super) struct Member {
     pub(super) actual: i64,
     /// `status.availableReplicas`.
     pub(super) available: i64,
-    /// Whether the status tells of the current spec.
+    /// Whether the status is of the current spec.
     pub(super) observed: bool,
     /// The Deployment's replicas when this was last sized.
     pub(super) desired_annotation: Option<i64>,
@@ -93,7 +93,7 @@ pub(super) struct Member {
     pub(super) max_annotation: Option<i64>,
 }
 
-impl Member {
+impl ReplicaSetView {
     pub(super) fn of(replica_set: &ReplicaSet, is_new: bool) -> Self {
         let meta = &replica_set.metadata;
         let status = replica_set.status.as_ref();
@@ -130,31 +130,31 @@ impl Member {
 
 /// A Deployment and its ReplicaSets in numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fleet {
+pub(super) struct View {
     pub(super) budget: Budget,
     /// In no order; at most one is new.
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<ReplicaSetView>,
     /// `status.replicas` of the Deployment: the fallback for proportions.
     pub(super) status_replicas: i64,
 }
 
-impl Fleet {
-    pub(super) fn new_member(&self) -> Option<&Member> {
+impl View {
+    pub(super) fn new_member(&self) -> Option<&ReplicaSetView> {
         self.members.iter().find(|m| m.is_new)
     }
 
-    pub(super) fn old_members(&self) -> impl Iterator<Item = &Member> {
+    pub(super) fn old_members(&self) -> impl Iterator<Item = &ReplicaSetView> {
         self.members.iter().filter(|m| !m.is_new)
     }
 
     /// Those with a size.
-    pub(super) fn active(&self) -> Vec<&Member> {
+    pub(super) fn active(&self) -> Vec<&ReplicaSetView> {
         self.members.iter().filter(|m| m.size > 0).collect()
     }
 
     /// Old ones with a size, oldest first.
-    pub(super) fn active_old(&self) -> Vec<&Member> {
-        let mut old: Vec<&Member> = self.old_members().filter(|m| m.size > 0).collect();
+    pub(super) fn active_old(&self) -> Vec<&ReplicaSetView> {
+        let mut old: Vec<&ReplicaSetView> = self.old_members().filter(|m| m.size > 0).collect();
         old.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
         old
     }
@@ -176,7 +176,7 @@ pub(super) struct Resize {
 }
 
 impl Resize {
-    pub(super) fn new(member: &Member, to: i64) -> Self {
+    pub(super) fn new(member: &ReplicaSetView, to: i64) -> Self {
         Self { name: member.name.clone(), from: member.size, to }
     }
 }
@@ -191,14 +191,22 @@ pub(super) mod testing {
     use super::*;
 
     /// A budget with absolute bounds.
-    pub(in super::super) fn budget(replicas: i32, max_surge: i32, max_unavailable: i32) -> Budget {
+    pub(in crate::controllers::deployment) fn budget(
+        replicas: i32,
+        max_surge: i32,
+        max_unavailable: i32,
+    ) -> Budget {
         Budget::rolling(replicas, &IntOrString::Int(max_surge), &IntOrString::Int(max_unavailable))
     }
 
     /// An observed ReplicaSet; its name tells its age: later letters are younger, `new` is the new one.
-    pub(in super::super) fn member(name: &str, size: i64, available: i64) -> Member {
+    pub(in crate::controllers::deployment) fn member(
+        name: &str,
+        size: i64,
+        available: i64,
+    ) -> ReplicaSetView {
         let age = i64::from(name.as_bytes()[0]);
-        Member {
+        ReplicaSetView {
             name: name.into(),
             is_new: name == "new",
             created: Timestamp::from_second(1_790_000_000 + age).unwrap(),
@@ -212,7 +220,7 @@ pub(super) mod testing {
     }
 
     /// What a step does, as `name:from>to` words.
-    pub(in super::super) fn told(resizes: &[Resize]) -> String {
+    pub(in crate::controllers::deployment) fn text(resizes: &[Resize]) -> String {
         let words: Vec<String> = resizes.iter().map(|r| format!("{}:{}>{}", r.name, r.from, r.to)).collect();
         words.join(" ")
     }

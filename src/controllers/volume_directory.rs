@@ -72,7 +72,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes every directory of a tree changeable as far as that is ours to do; the removal tells of what is not.
+/// Makes every directory of a tree changeable as far as that is ours to do; the removal reports what is not.
 fn open(path: &Path) {
     if !is_directory(path) {
         return;
