@@ -16,8 +16,8 @@ use super::node::Node;
 use super::runtime::{ContainerExit, ContainerRecord, PodUid, RuntimeError, SandboxRecord};
 use crate::api::ApiError;
 use crate::api::node_access::{LogRequest, NodeAccess, PodPorts, runtime_uid};
-use crate::api::session::{Session, SessionOutput, SessionStreams};
 use crate::base::clock::{Clock, since};
+use crate::base::session::{Session, SessionOutput, SessionStreams};
 use crate::object::Shared;
 
 /// Pieces of a log on their way to a slow client.

@@ -140,8 +140,8 @@ impl Pressure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::machine::Observation;
     use super::*;
+    use crate::kubelet::eviction::machine::Observation;
 
     fn config(json: &str) -> EvictionConfig {
         serde_json::from_str(json).unwrap()

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn made(value: Value) -> Result<Pod, String> {
-        let config = super::super::tests::config();
+        let config = crate::kubelet::tests::config();
         let manifest = StaticManifest { source: "web.yaml".into(), content: Ok(value) };
         static_pod(&manifest, &config, Timestamp::UNIX_EPOCH)
     }

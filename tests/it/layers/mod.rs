@@ -121,11 +121,9 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
         "kubelet",
         &[
             "eviction",
-            "images",
             "node",
             "observed",
             "resize",
-            "runtime",
             "sandbox",
             "service_names",
             "static_pods",
@@ -137,7 +135,7 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
     ),
     ("kubelet::images::store", &["archive", "formats", "layer", "load", "unpack"]),
     (
-        "kubelet::runtime::host",
+        "host::daemon",
         &[
             "child",
             "container",
@@ -179,22 +177,24 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
 ];
 
 /// Layers that still have paths with `super::super`.
-const KNOWN_LADDERS: &[&str] =
-    &["api", "base", "cli", "console", "controllers", "kubelet", "manifest", "network", "scheduler"];
+const KNOWN_LADDERS: &[&str] = &["api", "console", "controllers"];
 
 /// Layer → the layers it may name.
 fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
     let actor: &[&str] = &["reconcile", "api", "object", "base"];
+    let node: &[&str] = &["reconcile", "api", "host", "object", "base"];
     BTreeMap::from([
         ("base", &[] as &[&str]),
         ("object", &["base"]),
         ("manifest", &["object", "base"]),
+        ("programs", &["object", "base"]),
+        ("host", &["programs", "base"]),
         ("store", &["object", "base"]),
         ("api", &["store", "manifest", "object", "base"]),
         ("reconcile", &["api", "object", "base"]),
         ("controllers", actor),
         ("scheduler", actor),
-        ("kubelet", actor),
+        ("kubelet", node),
         ("network", actor),
         ("console", &["object", "manifest", "base"]),
     ])

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 pub use list::{CatalogueImage, ImageOrigin};
-pub use program::DEFAULT_PATH;
 use program::{find_program, with_search_path};
 
 use super::builtin::{BUILTINS, Builtin, Stand, TOOLS, called};
@@ -25,16 +24,7 @@ use super::entry::{UserImageSource, UserImages};
 use super::signal::signal_number;
 use super::store::{ImageStore, StoredImage};
 use super::{ImageEntry, ImageReference};
-use crate::kubelet::runtime::RuntimeError;
-
-/// A program name that means something other than what the search path says.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub enum Program {
-    /// Part of this binary: `podium image-program NAME`.
-    Inside(String),
-    /// A program of the machine.
-    Path(PathBuf),
-}
+use crate::host::{DEFAULT_PATH, Program, RuntimeError};
 
 /// What an image reference means on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

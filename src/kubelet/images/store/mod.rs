@@ -12,7 +12,6 @@
 //! Readers take no lock. Nothing here runs anything, and nothing asks a network.
 
 mod archive;
-mod beneath;
 mod compression;
 mod formats;
 mod layer;
@@ -34,7 +33,6 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-pub(in crate::kubelet) use beneath::Beneath;
 pub use formats::RunConfig;
 pub use load::{Input, Limits, LoadError, LoadOptions, Loaded};
 pub use remove::RemoveError;

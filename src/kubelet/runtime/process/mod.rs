@@ -18,8 +18,8 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::protocol::{Ask, Launch};
 use super::{ContainerSpec, RuntimeError, RuntimeEvent};
+use crate::host::protocol::{Ask, Launch};
 use crate::kubelet::images::{Catalogue, ResolvedImage};
 use connection::Shared;
 
