@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::nodes::{Counts, NodeSettings};
 use crate::base::nearest::nearest;
-use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
+use crate::kubelet::pressure::EvictionConfig;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
 use crate::object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 

@@ -39,7 +39,7 @@ pub(super) async fn retire(ground: &Ground, node: &Running, cause: Cause) {
             pod.uid().to_string()
         })
         .collect();
-    let left = node.kubelet.left_by(&asked).await;
+    let left = node.kubelet.wait_until_left_by(&asked).await;
     node.tasks.stop().await;
     if !left {
         // They have had their grace; it is the runtime that does not end them.

@@ -1,8 +1,10 @@
 //! A node: its Node object, heartbeats and what its pods share (NODE-1).
 
-pub(super) mod health;
+mod health;
 mod machine_ids;
+mod meter;
 mod object;
+mod static_manifest;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,8 +19,6 @@ use tokio::sync::{mpsc, watch};
 use super::images::PresentImages;
 use super::pod_ips::PodIps;
 use super::runtime::{Runtime, RuntimeEvent};
-use super::static_pods::StaticManifest;
-use super::usage::Meter;
 use crate::api::{AddressRange, Api};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
@@ -27,10 +27,12 @@ use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;
 
 use health::Health;
+use meter::Meter;
 pub(super) use object::{heartbeat, report};
+pub use static_manifest::StaticManifest;
 
 use super::admit::Taken;
-use super::eviction::{Eviction, EvictionConfig};
+use super::pressure::{EvictionConfig, NodePressure};
 
 /// How a node is set up.
 #[derive(Clone, Debug)]
@@ -84,7 +86,7 @@ pub(super) struct Node {
     /// Manifests of static pods that cannot be used, and why, as far as it was told.
     pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
     /// Whether its machine is short of something.
-    pub(super) eviction: Eviction,
+    pub(super) eviction: NodePressure,
     /// Whether its runtime answers.
     pub(super) health: Health,
     events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
@@ -119,7 +121,7 @@ impl Node {
             meter: Mutex::default(),
             taken: Mutex::default(),
             broken_manifests: Mutex::default(),
-            eviction: Eviction::default(),
+            eviction: NodePressure::default(),
             events: Mutex::new(Some(events)),
             health: Health::new(api.clock(), api.timings().pleg_relist_threshold.0),
             closing: watch::Sender::new(None),

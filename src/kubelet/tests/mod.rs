@@ -48,7 +48,7 @@ pub(super) fn config() -> NodeConfig {
         pods_dir: "/nonexistent".into(),
         hollow: true,
         static_pods: Vec::new(),
-        eviction: eviction::EvictionConfig::default(),
+        eviction: pressure::EvictionConfig::default(),
         low_ports: crate::object::low_ports::LowPorts::default(),
         dns: None,
         domain: "cluster.local".into(),
@@ -525,8 +525,8 @@ async fn a_node_short_of_memory_gives_up_the_greediest_pod_first_node_4() {
     }
     tokio::time::sleep(Duration::from_secs(15)).await;
     let left = |megabytes: i64| {
-        let seen = eviction::Observation { available: megabytes << 20, capacity: 1000 << 20 };
-        Some(BTreeMap::from([(eviction::Signal::MemoryAvailable, seen)]))
+        let seen = pressure::Observation { available: megabytes << 20, capacity: 1000 << 20 };
+        Some(BTreeMap::from([(pressure::Signal::MemoryAvailable, seen)]))
     };
     scene.kubelet.pretend(left(50));
     scene.until(&greedy, "evicted", |s| s.phase.as_deref() == Some("Failed")).await;

@@ -20,13 +20,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume, VolumeMount};
 
+use super::context::Context;
 use super::environment;
 use super::node::Node;
 use super::observed::{Observed, Prepared};
 use super::resize;
 use super::runtime::{Memory, Mount};
 use super::spec;
-use super::sync_loop::Engine;
 use crate::object::storage::{ClaimUse, claims_of};
 use crate::object::{Key, Kind, Shared};
 pub use claims::user_of;
@@ -123,7 +123,7 @@ pub(super) fn shows_itself(pod: &Pod) -> bool {
 
 /// Makes every volume of the pod, or brings what they show up to date.
 pub(super) async fn prepare(
-    engine: &Engine,
+    context: &Context,
     node: &Node,
     pod: &Shared<Pod>,
     observed: &Observed,
@@ -135,7 +135,7 @@ pub(super) async fn prepare(
     let owners = Owners::of(pod);
     let first = observed.prepared != Prepared::Yes;
     let tokens = RefCell::new(tokens);
-    let now = engine.clock.now();
+    let now = context.clock.now();
     let mut work = Vec::new();
     for volume in spec::spec(pod).volumes.iter().flatten() {
         let failed = |why: String| VolumeError::set_up(&volume.name, &why);
@@ -145,14 +145,14 @@ pub(super) async fn prepare(
             pod_ip: observed.ip,
             host_ip: Some(node.config.ip),
             allocatable: &node.config.capacity,
-            config_map: &|name| engine.config_maps.get(&Key::new(namespace, name)),
-            secret: &|name| engine.secrets.get(&Key::new(namespace, name)),
+            config_map: &|name| context.config_maps.get(&Key::new(namespace, name)),
+            secret: &|name| context.secrets.get(&Key::new(namespace, name)),
             token: &|projection| {
                 if node.config.hollow {
                     return Ok(String::new());
                 }
                 tokens.borrow_mut().token(projection, now, |audience, seconds| {
-                    engine.api.token_for_pod(pod, audience, seconds).map_err(|error| error.to_string())
+                    context.api.token_for_pod(pod, audience, seconds).map_err(|error| error.to_string())
                 })
             },
         };
@@ -170,7 +170,7 @@ pub(super) async fn prepare(
         let given = match claims::used_by(pod, &volume.name) {
             // It has its volume until it ends, whatever becomes of the claim.
             Some(_) if !first => continue,
-            Some(used) => Given::Claim(backing(engine, node, pod, &used)?),
+            Some(used) => Given::Claim(backing(context, node, pod, &used)?),
             None => match content(volume, &sources).map_err(failed)? {
                 Some(mut content) => {
                     content.belong_to(owners);
@@ -186,7 +186,7 @@ pub(super) async fn prepare(
     }
     // What a hostPath shows may be on a disk that does not answer: nobody else is to wait for that.
     let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
-    let _turn = if alone { None } else { engine.volume_writers.acquire().await.ok() };
+    let _turn = if alone { None } else { context.volume_writers.acquire().await.ok() };
     let memory = memory.cloned();
     let done = tokio::task::spawn_blocking(move || {
         // Its paths mean what they should as long as it is there.
@@ -194,7 +194,7 @@ pub(super) async fn prepare(
         work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners))
     });
     done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
-    if first { still_bound(engine, node, pod) } else { Ok(()) }
+    if first { still_bound(context, node, pod) } else { Ok(()) }
 }
 
 /// What a volume is made of.
@@ -208,18 +208,18 @@ enum Given {
 }
 
 fn backing(
-    engine: &Engine,
+    context: &Context,
     node: &Node,
     pod: &Shared<Pod>,
     used: &ClaimUse<'_>,
 ) -> Result<Backing, VolumeError> {
-    claims::backing(&engine.api, &node.config.name, pod, used).map_err(|unusable| unusable.told(used.volume))
+    claims::backing(&context.api, &node.config.name, pod, used).map_err(|unusable| unusable.told(used.volume))
 }
 
 /// The pod's links are there now: claims that went before they were may lead to nothing any more.
-fn still_bound(engine: &Engine, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
+fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
     for used in claims_of(pod) {
-        if let Err(error) = backing(engine, node, pod, &used) {
+        if let Err(error) = backing(context, node, pod, &used) {
             // Fails only when there is none; then nobody takes the volume to be used.
             let _ = claims::unlink(&volume_dir(node, pod, used.volume));
             return Err(error);

@@ -118,23 +118,6 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
     ),
     ("controllers::stateful_set", &["identity", "roster", "rosters", "storage"]),
     (
-        "kubelet",
-        &[
-            "eviction",
-            "node",
-            "observed",
-            "resize",
-            "sandbox",
-            "service_names",
-            "static_pods",
-            "sync_loop",
-            "usage",
-            "volumes",
-            "worker",
-        ],
-    ),
-    ("kubelet::images::store", &["archive", "formats", "layer", "load", "unpack"]),
-    (
         "host::daemon",
         &[
             "child",

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
 use super::archive::Metered;
-use super::load::{Limits, LoadError};
+use super::options::{Limits, LoadError};
 use crate::base::root_dir::{Place, RootDir};
 
 /// How names in a layer begin that take something away.

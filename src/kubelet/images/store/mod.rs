@@ -16,6 +16,7 @@ mod compression;
 mod formats;
 mod layer;
 mod load;
+mod options;
 mod platform;
 mod remove;
 #[cfg(test)]
@@ -34,7 +35,8 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 pub use formats::RunConfig;
-pub use load::{Input, Limits, LoadError, LoadOptions, Loaded};
+pub use load::Loaded;
+pub use options::{Input, Limits, LoadError, LoadOptions};
 pub use remove::RemoveError;
 
 use super::ImageReference;

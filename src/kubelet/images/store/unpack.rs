@@ -15,7 +15,7 @@ use super::archive::Archive;
 use super::compression;
 use super::formats::{Packed, PackedLayer};
 use super::layer::Unpacking;
-use super::load::{LoadError, LoadOptions};
+use super::options::{LoadError, LoadOptions};
 use crate::base::root_dir::RootDir;
 
 /// Unpacks an image into a directory of its own.

@@ -1,57 +1,53 @@
-//! The kubelets of this process: one loop that follows the pods of all its nodes and looks at each pod when
-//! something happened to it.
+//! The pods of all nodes of this process: who is to be synced, when, and never twice at once.
 //!
 //! A pod that waits is one entry in a table and at most one in the timer ([`Wakes`]): no task, no future. When
-//! something happens — its object changed, the runtime told, a probe answered, its time came — one task makes
-//! one pass over it (`worker`), never two at once, and what happens meanwhile is left as a note for the next
-//! pass. That is cheap enough for thousands of hollow nodes, so real and hollow nodes run the same code.
+//! something happens (its object changed, the runtime reported, a probe answered, its time came) one task syncs it
+//! through the [`PodSyncer`], never two at once, and what happens meanwhile waits as a [`PodEvent`] for the next
+//! time. That is cheap enough for thousands of hollow nodes, so real and hollow nodes run the same code.
 //!
-//! Architecture Invariant: nothing here decides about containers; that is `plan`.
+//! Architecture Invariant: nothing here decides about containers (`plan` does) or names who syncs (`sync_pod` does).
 
-mod answers;
 mod follow;
-mod inbox;
 mod mirrors;
+mod pending;
+mod probe_results;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Pod;
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
+use super::context::Context;
+use super::mirror_pod::{self, Mirror};
 use super::node::Node;
 use super::observed::Observed;
+use super::retry::Retry;
 use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
-use super::static_pods::mirror::{self, Mirror};
 use super::volumes::Tokens;
 use super::wakes::Wakes;
-use super::worker;
-use crate::api::Api;
-use crate::base::clock::{Clock, until};
-use crate::base::task::Tasks;
-use crate::object::config::Timings;
+use crate::base::clock::until;
 use crate::object::{Kind, Revision, Shared};
-use crate::reconcile::{Cache, Caches};
-pub(super) use answers::Answer;
-use inbox::{Inbox, Taken};
-
-/// How many pods' volumes are written at a time.
-const VOLUME_WRITERS: usize = 2;
+use crate::reconcile::Caches;
+use pending::PendingUpdates;
+pub(super) use pending::PodUpdate;
+pub(super) use probe_results::ProbeResult;
 
 /// What happened to a pod beside a change of its object.
 #[derive(Clone, Debug)]
-pub(super) enum Note {
+pub(super) enum PodEvent {
     /// The runtime knows something new.
-    Look,
+    Resync,
     /// The runtime answers again: what failed may be tried at once.
-    Answers,
+    RuntimeAnswers,
     /// A hook is over.
     Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
     /// A probe has answered what was not known.
-    Probe(Answer),
+    Probe(ProbeResult),
     /// A config map or secret that its volumes show has changed, or a claim it uses.
     Refresh,
     /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
@@ -76,7 +72,7 @@ pub(super) struct PodState {
     /// Where what its volumes show lies in memory.
     pub(super) memory: Option<Arc<Memory>>,
     /// What failed last and waits.
-    pub(super) retry: worker::Retry,
+    pub(super) retry: Retry,
     /// Why the runtime did not say what there is of it, as far as it was told.
     pub(super) blind: Option<String>,
 }
@@ -92,7 +88,7 @@ impl PodState {
             refresh: false,
             tokens: Tokens::default(),
             memory: None,
-            retry: worker::Retry::default(),
+            retry: Retry::default(),
             blind: None,
         }
     }
@@ -101,7 +97,7 @@ impl PodState {
 struct Slot {
     node: Arc<Node>,
     /// What has happened since the last pass began.
-    inbox: Inbox,
+    pending: PendingUpdates,
     /// None while a pass works on it.
     state: Option<Box<PodState>>,
     /// Nothing of it is left on the node, and it is not to be started again (shutdown).
@@ -114,7 +110,7 @@ impl Slot {
     fn new(node: Arc<Node>, pod: Shared<Pod>) -> Self {
         Self {
             node,
-            inbox: Inbox::new(pod),
+            pending: PendingUpdates::new(pod),
             state: Some(Box::new(PodState::new())),
             released: false,
             mirror: Mirror::default(),
@@ -123,7 +119,7 @@ impl Slot {
 }
 
 /// How a pass ended.
-pub(super) enum PassEnd {
+pub(super) enum Outcome {
     /// Look again then (on the steady clock), or when something happens.
     Wait(Option<jiff::Timestamp>),
     /// The pod is gone from the node.
@@ -132,64 +128,61 @@ pub(super) enum PassEnd {
     Released,
 }
 
-/// The kubelets of this process.
-pub(super) struct Engine {
-    pub(super) api: Api,
-    pub(super) clock: Clock,
-    pub(super) timings: Timings,
-    pub(super) config_maps: Cache<ConfigMap>,
-    pub(super) secrets: Cache<Secret>,
-    pub(super) services: Cache<Service>,
-    pub(super) tasks: Tasks,
+/// Does what is to be done for one pod: what `pod_workers` calls, whatever it is.
+pub(super) trait PodSyncer: Send + Sync {
+    /// One pass over a pod, with what has happened to it since the last one.
+    fn sync_pod<'a>(
+        &'a self,
+        workers: &'a Arc<PodWorkers>,
+        node: &'a Arc<Node>,
+        update: PodUpdate,
+        state: &'a mut PodState,
+    ) -> BoxFuture<'a, Outcome>;
+}
+
+/// The pods of all nodes of this process, each with its worker.
+pub(super) struct PodWorkers {
+    pub(super) context: Context,
+    syncer: Box<dyn PodSyncer>,
     nodes: RwLock<HashMap<String, Arc<Node>>>,
     // One lock over the table, held for map changes only and never across an await.
     pods: Mutex<HashMap<PodUid, Slot>>,
     wakes: Wakes,
-    /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves.
-    pub(super) volume_writers: Semaphore,
     /// A pod left the table or was released.
-    pub(super) fewer: Notify,
+    pub(super) pod_left: Notify,
 }
 
-impl Engine {
-    pub(super) fn new(api: &Api, caches: &Caches, tasks: &Tasks) -> Arc<Self> {
-        let engine = Arc::new(Self {
-            api: api.clone(),
-            clock: api.clock().clone(),
-            timings: api.timings().clone(),
-            config_maps: caches.of(),
-            secrets: caches.of(),
-            services: caches.of(),
-            tasks: tasks.clone(),
+impl PodWorkers {
+    /// No node yet; follows the pods' objects and what their volumes show.
+    pub(super) fn new(context: Context, caches: &Caches, syncer: Box<dyn PodSyncer>) -> Arc<Self> {
+        let tasks = context.tasks.clone();
+        let workers = Arc::new(Self {
+            context,
+            syncer,
             nodes: RwLock::default(),
             pods: Mutex::default(),
             wakes: Wakes::default(),
-            volume_writers: Semaphore::new(VOLUME_WRITERS),
-            fewer: Notify::new(),
+            pod_left: Notify::new(),
         });
-        let follower = engine.clone();
+        let follower = workers.clone();
         tasks.spawn_restarting("kubelet pods", move || follow::follow(follower.clone()));
-        let waker = engine.clone();
+        let waker = workers.clone();
         tasks.spawn_restarting("kubelet timer", move || wake(waker.clone()));
-        let measurer = engine.clone();
-        tasks.spawn_restarting("usage", move || super::usage::measure(measurer.clone()));
-        let guard = engine.clone();
-        tasks.spawn_restarting("eviction", move || super::eviction::watch(guard.clone()));
         for kind in [Kind::ConfigMap, Kind::Secret, Kind::PersistentVolumeClaim] {
-            let weak = Arc::downgrade(&engine);
+            let weak = Arc::downgrade(&workers);
             caches.on_any_change(kind, move |change| {
-                if let Some(engine) = weak.upgrade() {
-                    engine.refresh(kind, change.object.namespace(), change.object.name());
+                if let Some(workers) = weak.upgrade() {
+                    workers.refresh(kind, change.object.namespace(), change.object.name());
                 }
             });
         }
-        engine
+        workers
     }
 
     /// Takes a node in: its pods are looked at from now on.
     pub(super) fn add_node(self: &Arc<Self>, node: &Arc<Node>) {
         self.nodes.write().insert(node.config.name.clone(), node.clone());
-        for pod in self.api.list_as::<Pod>(None) {
+        for pod in self.context.api.list_as::<Pod>(None) {
             self.see(&pod);
             // The watch may have told of its end before there was a slot to tell.
             if !self.exists(&pod) {
@@ -211,8 +204,8 @@ impl Engine {
     /// Forgets a node and its pods; what runs there goes on running.
     pub(super) fn forget_node(&self, name: &str) {
         self.nodes.write().remove(name);
-        self.api.set_node_usage(name, None);
-        self.api.remove_node_access(name);
+        self.context.api.set_node_usage(name, None);
+        self.context.api.remove_node_access(name);
         let mut pods = self.pods.lock();
         pods.retain(|uid, slot| {
             let stays = slot.node.config.name != name;
@@ -228,33 +221,33 @@ impl Engine {
         let Some(mut events) = node.take_events() else { return };
         while let Some(event) = events.recv().await {
             match event {
-                RuntimeEvent::PodChanged(pod) => self.note(&pod, Note::Look),
-                RuntimeEvent::Relist => self.note_all(&node.config.name, &Note::Answers),
+                RuntimeEvent::PodChanged(pod) => self.note(&pod, PodEvent::Resync),
+                RuntimeEvent::Relist => self.note_all(&node.config.name, &PodEvent::RuntimeAnswers),
             }
         }
     }
 
     /// Leaves a note for a pod and has it looked at.
-    pub(super) fn note(self: &Arc<Self>, pod: &PodUid, note: Note) {
+    pub(super) fn note(self: &Arc<Self>, pod: &PodUid, note: PodEvent) {
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(pod) {
-            slot.inbox.note(note);
+            slot.pending.push(note);
             self.start_pass(pod, slot);
         }
     }
 
     /// Has pods looked at that waited for room.
-    pub(super) fn look_at(self: &Arc<Self>, pods: Vec<PodUid>) {
+    pub(super) fn resync(self: &Arc<Self>, pods: Vec<PodUid>) {
         for pod in pods {
-            self.note(&pod, Note::Look);
+            self.note(&pod, PodEvent::Resync);
         }
     }
 
     /// Leaves a note for every pod of a node.
-    pub(super) fn note_all(self: &Arc<Self>, node: &str, note: &Note) {
+    pub(super) fn note_all(self: &Arc<Self>, node: &str, note: &PodEvent) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut().filter(|(_, slot)| slot.node.config.name == node) {
-            slot.inbox.note(note.clone());
+            slot.pending.push(note.clone());
             self.start_pass(uid, slot);
         }
     }
@@ -262,9 +255,9 @@ impl Engine {
     fn refresh(self: &Arc<Self>, kind: Kind, namespace: &str, name: &str) {
         let mut pods = self.pods.lock();
         for (uid, slot) in pods.iter_mut() {
-            let pod = slot.inbox.pod();
+            let pod = slot.pending.pod();
             if pod.namespace() == namespace && super::volumes::shows(pod, kind, name) {
-                slot.inbox.note(Note::Refresh);
+                slot.pending.push(PodEvent::Refresh);
                 self.start_pass(uid, slot);
             }
         }
@@ -280,13 +273,13 @@ impl Engine {
         let pods = self.pods.lock();
         pods.values()
             .filter(|s| s.node.config.name == node && !s.released)
-            .map(|s| s.inbox.pod().clone())
+            .map(|s| s.pending.pod().clone())
             .collect()
     }
 
     /// A pod that has not left its node.
     pub(super) fn pod(&self, uid: &str) -> Option<Shared<Pod>> {
-        self.pods.lock().get(uid).map(|s| s.inbox.pod().clone())
+        self.pods.lock().get(uid).map(|s| s.pending.pod().clone())
     }
 
     /// Whether the API knows a pod of this uid on this node.
@@ -297,7 +290,7 @@ impl Engine {
     fn see(self: &Arc<Self>, pod: &Shared<Pod>) {
         let Some(node) = pod.spec.as_ref().and_then(|s| s.node_name.as_ref()) else { return };
         let Some(node) = self.nodes.read().get(node).cloned() else { return };
-        if mirror::hash(pod).is_some() {
+        if mirror_pod::hash(pod).is_some() {
             self.see_mirror(pod);
             return;
         }
@@ -311,8 +304,8 @@ impl Engine {
             pods = self.pods.lock();
         }
         let slot = pods.entry(uid.clone()).or_insert_with(|| Slot::new(node, pod.clone()));
-        slot.inbox.see(pod);
-        if slot.inbox.has_news() {
+        slot.pending.see(pod);
+        if slot.pending.has_news() {
             self.start_pass(&uid, slot);
         }
     }
@@ -320,11 +313,11 @@ impl Engine {
     /// Whether the API still has this pod. Versions that the watch shows late must not bring one back that has ended
     /// here: between its end and the watch's news of it, it would run a second time.
     fn exists(&self, pod: &Shared<Pod>) -> bool {
-        self.api.get(Kind::Pod, &pod.key()).is_ok_and(|now| now.uid() == pod.uid())
+        self.context.api.get(Kind::Pod, &pod.key()).is_ok_and(|now| now.uid() == pod.uid())
     }
 
     fn lose(self: &Arc<Self>, pod: &Shared<Pod>) {
-        if mirror::hash(pod).is_some() {
+        if mirror_pod::hash(pod).is_some() {
             self.lose_mirror(pod);
             return;
         }
@@ -333,11 +326,11 @@ impl Engine {
         if let Some(slot) = pods.get_mut(&uid) {
             // The API has given its room away already; its processes follow within a moment.
             let waiting = slot.node.taken.lock().release(&uid);
-            slot.inbox.lose();
+            slot.pending.lose();
             self.start_pass(&uid, slot);
             for uid in waiting {
                 if let Some(slot) = pods.get_mut(&uid) {
-                    slot.inbox.note(Note::Look);
+                    slot.pending.push(PodEvent::Resync);
                     self.start_pass(&uid, slot);
                 }
             }
@@ -348,44 +341,45 @@ impl Engine {
     fn start_pass(self: &Arc<Self>, uid: &PodUid, slot: &mut Slot) {
         let Some(state) = slot.state.take() else { return };
         self.wakes.set(uid, None);
-        let (engine, uid) = (self.clone(), uid.clone());
-        slot.node.tasks.spawn("pod pass", async move { engine.passes(uid, state).await });
+        let (workers, uid) = (self.clone(), uid.clone());
+        slot.node.tasks.spawn("pod pass", async move { workers.passes(uid, state).await });
     }
 
     /// Passes over one pod until nothing new happened during the last one.
     async fn passes(self: Arc<Self>, uid: PodUid, mut state: Box<PodState>) {
         loop {
-            let (node, Taken { pod, gone, notes }) = {
+            let (node, update) = {
                 let mut pods = self.pods.lock();
                 let Some(slot) = pods.get_mut(&uid) else { return };
-                (slot.node.clone(), slot.inbox.take())
+                (slot.node.clone(), slot.pending.take())
             };
-            let pass = worker::Pass { engine: &self, node: &node, pod, gone, state: &mut state };
-            let end = std::panic::AssertUnwindSafe(pass.run(notes)).catch_unwind().await;
+            let pass = self.syncer.sync_pod(&self, &node, update, &mut state);
+            let end = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
             let end = end.unwrap_or_else(|panic| {
                 // Contained: what is known of the pod is read anew, as after a restart.
                 let text = crate::base::task::panic_text(panic.as_ref());
                 tracing::error!(pod = uid, "the pass over a pod panicked: {text}");
                 *state = PodState::new();
-                let again = self.timings.container_back_off_initial.0;
-                PassEnd::Wait(Some(crate::base::clock::saturating_after(self.clock.steady(), again)))
+                let again = self.context.timings.container_back_off_initial.0;
+                Outcome::Wait(Some(crate::base::clock::saturating_after(self.context.clock.steady(), again)))
             });
             let mut pods = self.pods.lock();
             let Some(slot) = pods.get_mut(&uid) else { return };
             match end {
-                PassEnd::Removed => {
+                Outcome::Removed => {
                     pods.remove(&uid);
-                    self.fewer.notify_waiters();
+                    self.pod_left.notify_waiters();
                     return;
                 }
-                PassEnd::Released => {
+                Outcome::Released => {
                     slot.released = true;
-                    self.fewer.notify_waiters();
+                    self.pod_left.notify_waiters();
                     return;
                 }
-                PassEnd::Wait(_) if slot.inbox.has_news() => {}
-                PassEnd::Wait(at) => {
-                    let wait = at.map(|at| self.clock.monotonic() + until(self.clock.steady(), at));
+                Outcome::Wait(_) if slot.pending.has_news() => {}
+                Outcome::Wait(at) => {
+                    let wait =
+                        at.map(|at| self.context.clock.monotonic() + until(self.context.clock.steady(), at));
                     self.wakes.set(&uid, wait);
                     slot.state = Some(state);
                     return;
@@ -397,21 +391,17 @@ impl Engine {
     /// A pass has written a pod's status onto the version `onto`, and this came out.
     pub(super) fn wrote(&self, onto: Revision, pod: &Shared<Pod>) {
         if let Some(slot) = self.pods.lock().get_mut(pod.uid()) {
-            slot.inbox.wrote(onto, pod);
+            slot.pending.wrote(onto, pod);
         }
     }
 }
 
-pub(super) fn revision(pod: &Shared<Pod>) -> Revision {
-    pod.object().revision()
-}
-
-async fn wake(engine: Arc<Engine>) {
+async fn wake(workers: Arc<PodWorkers>) {
     loop {
-        for uid in engine.wakes.due(&engine.clock).await {
-            let mut pods = engine.pods.lock();
+        for uid in workers.wakes.due(&workers.context.clock).await {
+            let mut pods = workers.pods.lock();
             if let Some(slot) = pods.get_mut(&uid) {
-                engine.start_pass(&uid, slot);
+                workers.start_pass(&uid, slot);
             }
         }
         tokio::task::consume_budget().await;

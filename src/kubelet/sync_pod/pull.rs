@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Container;
 
-use super::{After, Pass};
+use super::{After, SyncPod};
 use crate::kubelet::observed::ImageState;
 use crate::kubelet::plan::image_back_off_delay;
 use crate::kubelet::runtime::{PulledImage, RuntimeError};
 use crate::object::time::go_duration;
 use crate::reconcile::EventType;
 
-impl Pass<'_> {
+impl SyncPod<'_> {
     /// The image, by the container's pull policy; an error has been told and remembered.
     pub(super) async fn pull(&mut self, container: &Container) -> Result<PulledImage, After> {
         let name = &container.name;
         let image = container.image.clone().unwrap_or_default();
         let policy = container.image_pull_policy.as_deref().unwrap_or("IfNotPresent");
-        let began = self.engine.clock.monotonic();
+        let began = self.workers.context.clock.monotonic();
         let result = self.node.runtime.pull_image(&image).await;
         let loaded = self.node.runtime.has_image(&image);
         let present = loaded || self.node.images.lock().contains(&image);
@@ -36,7 +36,7 @@ impl Pass<'_> {
         match result {
             Ok(pulled) => {
                 let message = if pulls {
-                    let took = self.engine.clock.monotonic().saturating_sub(began);
+                    let took = self.workers.context.clock.monotonic().saturating_sub(began);
                     pulled_message(&image, took, pulled.size_bytes)
                 } else {
                     format!("Container image \"{image}\" already present on machine")
@@ -80,7 +80,7 @@ impl Pass<'_> {
         self.container_event(name, EventType::Warning, "Failed", format!("Error: {reason}"));
         let at = self.now();
         let memory = self.state.observed.memory_mut(name);
-        let delay = image_back_off_delay(&memory.image, &self.engine.timings);
+        let delay = image_back_off_delay(&memory.image, &self.workers.context.timings);
         memory.image = ImageState::Failed { reason, message, at, delay };
         After::Next
     }

@@ -56,16 +56,16 @@ impl Condition {
 
 /// One limit of one thing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Threshold {
-    pub(super) signal: Signal,
-    pub(super) limit: Limit,
+pub(in crate::kubelet) struct Threshold {
+    pub(in crate::kubelet) signal: Signal,
+    pub(in crate::kubelet) limit: Limit,
     /// How long it may be passed; none = not at all.
     grace: Option<Duration>,
 }
 
 impl Threshold {
     /// Evicts at once.
-    pub(super) fn is_hard(self) -> bool {
+    pub(in crate::kubelet) fn is_hard(self) -> bool {
         self.grace.is_none()
     }
 }
@@ -85,7 +85,7 @@ fn thresholds(config: &EvictionConfig) -> Vec<Threshold> {
 
 /// What a node remembers between two looks.
 #[derive(Debug, Default)]
-pub(in crate::kubelet) struct Pressure {
+pub(in crate::kubelet) struct Thresholds {
     /// Since when each limit is passed: by signal, and whether it is the hard one.
     passed_since: BTreeMap<(Signal, bool), Timestamp>,
     /// When each condition was last true by a look.
@@ -93,14 +93,14 @@ pub(in crate::kubelet) struct Pressure {
     conditions: Vec<Condition>,
 }
 
-impl Pressure {
+impl Thresholds {
     /// The conditions that hold.
     pub(in crate::kubelet) fn conditions(&self) -> &[Condition] {
         &self.conditions
     }
 
     /// Takes a new look; gives the limit that pods must be evicted for.
-    pub(super) fn update(
+    pub(in crate::kubelet) fn update(
         &mut self,
         config: &EvictionConfig,
         observations: &Observations,
@@ -141,7 +141,7 @@ impl Pressure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kubelet::eviction::machine::Observation;
+    use crate::kubelet::pressure::machine::Observation;
 
     fn config(json: &str) -> EvictionConfig {
         serde_json::from_str(json).unwrap()
@@ -149,7 +149,7 @@ mod tests {
 
     /// Looks every ten seconds at so much free memory of 1000; gives `conditions due` for each.
     fn looks(config: &EvictionConfig, free: &[i64]) -> Vec<String> {
-        let mut pressure = Pressure::default();
+        let mut pressure = Thresholds::default();
         let mut told = Vec::new();
         for (index, available) in free.iter().enumerate() {
             let seen = Observations::from([(
@@ -215,7 +215,7 @@ mod tests {
         let short = |signals: &[Signal]| -> Observations {
             signals.iter().map(|s| (*s, Observation { available: 1, capacity: 100 })).collect()
         };
-        let mut pressure = Pressure::default();
+        let mut pressure = Thresholds::default();
         let all = short(&[Signal::PidAvailable, Signal::NodefsAvailable, Signal::MemoryAvailable]);
         let due = pressure.update(&config, &all, Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(due.signal, Signal::MemoryAvailable);

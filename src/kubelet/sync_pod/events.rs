@@ -1,39 +1,40 @@
-//! What notes change in the memory of a pod.
+//! What events change in the state of a pod.
 
 use std::time::Duration;
 
-use super::{Pass, Retry};
+use super::SyncPod;
 use crate::kubelet::observed::{HookState, Prepared, StopCause};
+use crate::kubelet::pod_workers::{PodEvent, ProbeResult};
 use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
+use crate::kubelet::retry::Retry;
 use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::sync_loop::{Answer, Note};
 use crate::kubelet::{plan, spec};
 use crate::reconcile::EventType;
 
-impl Pass<'_> {
-    pub(super) fn take_notes(&mut self, notes: Vec<Note>) {
-        for note in notes {
-            let quiet = matches!(&note, Note::Probe(answer) if !self.is_news(answer));
+impl SyncPod<'_> {
+    pub(super) fn take_events(&mut self, events: Vec<PodEvent>) {
+        for event in events {
+            let quiet = matches!(&event, PodEvent::Probe(answer) if !self.is_news(answer));
             if !quiet {
                 self.state.told = None;
             }
-            match note {
-                Note::Look => self.state.stale = true,
-                Note::Answers => {
+            match event {
+                PodEvent::Resync => self.state.stale = true,
+                PodEvent::RuntimeAnswers => {
                     self.state.stale = true;
                     self.state.retry = Retry::default();
                 }
-                Note::Refresh => {
+                PodEvent::Refresh => {
                     self.state.refresh = true;
                     // It may be what the volumes waited for.
                     if matches!(self.state.observed.prepared, Prepared::Blocked { .. }) {
                         self.state.observed.prepared = Prepared::No;
                     }
                 }
-                Note::Hook { container, id, post_start: true, result } => {
+                PodEvent::Hook { container, id, post_start: true, result } => {
                     self.post_start_over(&container, &id, result);
                 }
-                Note::Hook { container, id, post_start: false, result } => {
+                PodEvent::Hook { container, id, post_start: false, result } => {
                     if result.is_err() {
                         let text = "PreStopHook failed";
                         self.container_event(&container, EventType::Warning, "FailedPreStopHook", text);
@@ -42,16 +43,16 @@ impl Pass<'_> {
                         stop.pre_stop = HookState::Done;
                     }
                 }
-                Note::Probe(Answer { container, id, kind, outcome }) => {
+                PodEvent::Probe(ProbeResult { container, id, kind, outcome }) => {
                     self.probe_over(&container, &id, kind, &outcome);
                 }
-                Note::Evict { message, grace, disrupted } => self.evict(message, grace, disrupted),
+                PodEvent::Evict { message, grace, disrupted } => self.evict(message, grace, disrupted),
             }
         }
     }
 
     /// Whether the answer of a probe says something that was not known.
-    fn is_news(&self, answer: &Answer) -> bool {
+    fn is_news(&self, answer: &ProbeResult) -> bool {
         let attempt = self.state.observed.memory(&answer.container).current.as_ref();
         let probes = attempt.filter(|attempt| attempt.id == answer.id).map(|attempt| attempt.probes.clone());
         probes.is_some_and(|mut probes| probes.answered(answer.kind, &answer.outcome, self.now()))

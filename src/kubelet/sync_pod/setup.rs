@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node as NodeObject;
 
-use super::{After, Pass};
+use super::{After, SyncPod};
 use crate::base::clock::saturating_after;
 use crate::kubelet::admit::Refusal;
 use crate::kubelet::observed::{Prepared, StopCause};
@@ -13,7 +13,7 @@ use crate::kubelet::{eviction, plan, sandbox, security, service_names, spec, vol
 use crate::object::Key;
 use crate::reconcile::EventType;
 
-impl Pass<'_> {
+impl SyncPod<'_> {
     /// Lets the node take a new pod, or refuse it for good. What ran before this kubelet is not asked.
     pub(super) fn admit(&mut self) {
         if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
@@ -31,7 +31,7 @@ impl Pass<'_> {
             Err(Refusal { reason: "Evicted".into(), message })
         } else {
             let key = Key::new("", node.config.name.as_str());
-            let object = self.engine.api.get_as::<NodeObject>(&key).ok();
+            let object = self.workers.context.api.get_as::<NodeObject>(&key).ok();
             node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
         };
         if let Err(Refusal { reason, message }) = refusal {
@@ -59,7 +59,7 @@ impl Pass<'_> {
 
     /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
     pub(super) async fn refresh_volumes(&mut self) {
-        let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.engine.clock.now());
+        let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.workers.context.clock.now());
         let asked = std::mem::take(&mut self.state.refresh);
         if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
             return;
@@ -100,7 +100,8 @@ impl Pass<'_> {
     async fn write_volumes(&mut self) -> Result<(), volumes::VolumeError> {
         let state = &mut *self.state;
         let (observed, memory) = (&state.observed, state.memory.as_ref());
-        volumes::prepare(self.engine, self.node, &self.pod, observed, memory, &mut state.tokens).await
+        volumes::prepare(&self.workers.context, self.node, &self.pod, observed, memory, &mut state.tokens)
+            .await
     }
 
     pub(super) async fn run_sandbox(&mut self) -> After {
@@ -128,7 +129,7 @@ impl Pass<'_> {
                 self.event(EventType::Warning, "MemoryMediumIgnored", message);
             }
         }
-        let services = service_names::lines_for(self.engine, self.node, self.pod.namespace());
+        let services = service_names::lines_for(&self.workers.context, self.node, self.pod.namespace());
         let (spec, warnings) = sandbox::spec(&self.pod, ip, &self.node.config, &services);
         for warning in warnings {
             self.event(EventType::Warning, warning.reason, warning.message);

@@ -1,7 +1,7 @@
 //! What one pod's next pass is to know: the newest version of its object, whether it is gone, and notes.
 //!
-//! Three tell it, in any order and at any time: the watch of the API ([`Inbox::see`], [`Inbox::lose`]), a pass that has
-//! written the status onto whatever version the API had by then ([`Inbox::wrote`]), and everybody who leaves a note.
+//! Three tell it, in any order and at any time: the watch of the API ([`PendingUpdates::see`], [`PendingUpdates::lose`]), a pass that has
+//! written the status onto whatever version the API had by then ([`PendingUpdates::wrote`]), and everybody who leaves a note.
 //! Invariant: a version that no pass has planned for leaves `news`, whoever brought it, until a pass takes it.
 //!
 //! Architecture Invariant: no lock, no clock, no API; `model` tries every interleaving.
@@ -11,34 +11,34 @@ mod model;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Note, revision};
+use super::PodEvent;
 use crate::kubelet::volumes;
 use crate::object::{Revision, Shared};
 
 /// What has happened to one pod.
 #[derive(Clone, Debug)]
-pub(super) struct Inbox {
+pub(super) struct PendingUpdates {
     /// The newest version known.
     pod: Shared<Pod>,
     /// Its object is gone from the API.
     gone: bool,
     /// The object says something that no pass has planned for.
     news: bool,
-    notes: Vec<Note>,
+    events: Vec<PodEvent>,
 }
 
 /// What a pass starts with.
 #[derive(Clone, Debug)]
-pub(super) struct Taken {
-    pub(super) pod: Shared<Pod>,
-    pub(super) gone: bool,
-    pub(super) notes: Vec<Note>,
+pub(in crate::kubelet) struct PodUpdate {
+    pub(in crate::kubelet) pod: Shared<Pod>,
+    pub(in crate::kubelet) gone: bool,
+    pub(in crate::kubelet) events: Vec<PodEvent>,
 }
 
-impl Inbox {
+impl PendingUpdates {
     /// A pod that was never looked at.
     pub(super) fn new(pod: Shared<Pod>) -> Self {
-        Self { pod, gone: false, news: true, notes: vec![Note::Look] }
+        Self { pod, gone: false, news: true, events: vec![PodEvent::Resync] }
     }
 
     /// The newest version known.
@@ -48,12 +48,12 @@ impl Inbox {
 
     /// Whether a pass has something to do with it; nothing has happened since the last one otherwise.
     pub(super) fn has_news(&self) -> bool {
-        self.news || !self.notes.is_empty()
+        self.news || !self.events.is_empty()
     }
 
     /// The watch shows a version.
     pub(super) fn see(&mut self, pod: &Shared<Pod>) {
-        if revision(pod) > revision(&self.pod) {
+        if pod.revision() > self.pod.revision() {
             self.take_version(pod);
         }
     }
@@ -67,10 +67,10 @@ impl Inbox {
     /// not seen, somebody else's change came in between: its own event will be older than what is known by then,
     /// so that it is seen here or never.
     pub(super) fn wrote(&mut self, onto: Revision, pod: &Shared<Pod>) {
-        if revision(pod) <= revision(&self.pod) {
+        if pod.revision() <= self.pod.revision() {
             return;
         }
-        if onto > revision(&self.pod) {
+        if onto > self.pod.revision() {
             self.take_version(pod);
         } else {
             self.pod = pod.clone();
@@ -81,15 +81,15 @@ impl Inbox {
         let (old, new) = (&self.pod.metadata, &pod.metadata);
         let told = (&old.labels, &old.annotations) != (&new.labels, &new.annotations);
         if told && volumes::shows_itself(pod) {
-            self.notes.push(Note::Refresh);
+            self.events.push(PodEvent::Refresh);
         }
         self.pod = pod.clone();
         self.news = true;
     }
 
     /// Something happened beside a change of the object.
-    pub(super) fn note(&mut self, note: Note) {
-        self.notes.push(note);
+    pub(super) fn push(&mut self, event: PodEvent) {
+        self.events.push(event);
     }
 
     /// There is something beside the object and the notes that a pass must look at.
@@ -109,8 +109,8 @@ impl Inbox {
     }
 
     /// A pass begins: it plans for all that is known.
-    pub(super) fn take(&mut self) -> Taken {
+    pub(super) fn take(&mut self) -> PodUpdate {
         self.news = false;
-        Taken { pod: self.pod.clone(), gone: self.gone, notes: std::mem::take(&mut self.notes) }
+        PodUpdate { pod: self.pod.clone(), gone: self.gone, events: std::mem::take(&mut self.events) }
     }
 }

@@ -5,8 +5,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kubelet::node::Node;
-
 /// What can run short, under its name in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Signal {
@@ -48,15 +46,8 @@ pub struct Observation {
 /// The machine's state.
 pub type Observations = BTreeMap<Signal, Observation>;
 
-/// The machine under a node; none for a hollow node that was not told what to pretend.
-pub(super) fn observe(node: &Node) -> Option<Observations> {
-    if let Some(pretended) = node.eviction.pretended.lock().clone() {
-        return Some(pretended);
-    }
-    (!node.config.hollow).then(|| read(&node.config.pods_dir))
-}
-
-fn read(pods_dir: &Path) -> Observations {
+/// The machine as it is; the disk is the one of `pods_dir`.
+pub(in crate::kubelet) fn read(pods_dir: &Path) -> Observations {
     let mut seen = Observations::new();
     let mut see = |signal, available: i64, capacity: i64| {
         if capacity > 0 {

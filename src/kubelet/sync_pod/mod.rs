@@ -1,41 +1,41 @@
 //! One pass over one pod: look, plan, do, until nothing is left to do but wait; then its status.
 //!
-//! What takes long (hooks, probes) runs beside the pass and leaves a note when it is over, so that a pass is
+//! What takes long (hooks, probes) runs beside the pass and leaves an event when it is over, so that a pass is
 //! short and a deletion never waits behind a hook.
 //!
 //! Architecture Invariant: nothing here decides; `plan` does, and `status` composes.
 
-mod beside;
+mod background;
+mod events;
 mod finish;
-mod ground;
 mod mirror;
-mod notes;
 mod pull;
 mod resize;
-mod retry;
+mod setup;
 mod start;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::adopt::adopt;
+use super::mirror_pod::is_static;
 use super::node::{Closed, Closing, Node};
 use super::observed::{AttemptMemory, ContainerStop, PodStop, Prepared, StopCause};
 use super::plan::{self, Action, plan};
+use super::pod_workers::{Outcome, PodEvent, PodState, PodSyncer, PodUpdate, PodWorkers};
 use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
-use super::static_pods::is_static;
 use super::status::{Moment, compose_status};
-use super::sync_loop::{Engine, Note, PassEnd, PodState, revision};
 use super::{spec, volumes};
 use crate::api::ApiError;
 use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::{saturating_after, until};
 use crate::object::{Revision, Shared};
 use crate::reconcile::{EventType, reference_to};
-pub(super) use retry::Retry;
 
 /// How often a pass may look again before it waits; more would be a plan that never comes to rest.
 const ROUNDS: usize = 64;
@@ -45,14 +45,30 @@ const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
 /// After this long a mirror pod that could not be made is tried again.
 const MIRROR_AGAIN: Duration = Duration::from_secs(10);
 
+/// Syncs pods with a node's runtime.
+pub(super) struct RuntimeSyncer;
+
+impl PodSyncer for RuntimeSyncer {
+    fn sync_pod<'a>(
+        &'a self,
+        workers: &'a Arc<PodWorkers>,
+        node: &'a Arc<Node>,
+        update: PodUpdate,
+        state: &'a mut PodState,
+    ) -> BoxFuture<'a, Outcome> {
+        let PodUpdate { pod, gone, events } = update;
+        SyncPod { workers, node, pod, gone, state }.run(events).boxed()
+    }
+}
+
 /// A pass at work.
-pub(super) struct Pass<'a> {
-    pub(super) engine: &'a Arc<Engine>,
-    pub(super) node: &'a Arc<Node>,
-    pub(super) pod: Shared<Pod>,
+struct SyncPod<'a> {
+    workers: &'a Arc<PodWorkers>,
+    node: &'a Arc<Node>,
+    pod: Shared<Pod>,
     /// The pod's object is gone.
-    pub(super) gone: bool,
-    pub(super) state: &'a mut PodState,
+    gone: bool,
+    state: &'a mut PodState,
 }
 
 /// What doing an action asks of the pass.
@@ -64,7 +80,7 @@ enum After {
     /// The action failed: it is done again later.
     Failed(String),
     /// Nothing of the pod is left.
-    End(PassEnd),
+    End(Outcome),
 }
 
 fn after(result: Result<(), RuntimeError>) -> After {
@@ -74,27 +90,27 @@ fn after(result: Result<(), RuntimeError>) -> After {
     }
 }
 
-impl Pass<'_> {
+impl SyncPod<'_> {
     /// On the steady clock, as all deadlines are.
     fn now(&self) -> Timestamp {
-        self.engine.clock.steady()
+        self.workers.context.clock.steady()
     }
 
     fn note_times(&mut self) {
         let started = self.pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|at| at.0);
-        self.state.observed.note_times(started, self.engine.clock.both());
+        self.state.observed.note_times(started, self.workers.context.clock.both());
     }
 
     fn plan(&mut self) -> plan::Plan {
         self.note_times();
-        plan(&self.pod, &self.state.observed, self.now(), &self.engine.timings)
+        plan(&self.pod, &self.state.observed, self.now(), &self.workers.context.timings)
     }
 
     /// Does all that is to be done now.
-    pub(super) async fn run(mut self, notes: Vec<Note>) -> PassEnd {
+    async fn run(mut self, events: Vec<PodEvent>) -> Outcome {
         // Answers of probes and asking anew: unless something else comes, the status stays as it was told.
-        let mut only_probes = !notes.is_empty();
-        self.take_notes(notes);
+        let mut only_probes = !events.is_empty();
+        self.take_events(events);
         if let Some(closed) = self.node.closing() {
             self.shut_down(closed);
         }
@@ -112,7 +128,7 @@ impl Pass<'_> {
                     tracing::warn!(pod = %self.pod.key(), "{text}");
                     self.state.blind = Some(text);
                 }
-                return PassEnd::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
+                return Outcome::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
             }
             self.admit();
             self.find_memory();
@@ -130,7 +146,7 @@ impl Pass<'_> {
             }
             let mut again = false;
             for action in plan.actions {
-                if let Some(until) = self.state.retry.waits(&action, self.engine.clock.monotonic()) {
+                if let Some(until) = self.state.retry.waits(&action, self.workers.context.clock.monotonic()) {
                     held.push(until);
                     continue;
                 }
@@ -149,14 +165,14 @@ impl Pass<'_> {
                 break;
             }
         }
-        if !only_probes || self.state.told != Some(revision(&self.pod)) {
+        if !only_probes || self.state.told != Some(self.pod.revision()) {
             self.write_status(Moment::Now);
         }
         self.free_address();
         if self.state.observed.shutdown {
             // Only now may it be known to have ended for good.
             let last = self.plan();
-            let waits = self.state.retry.waits(&Action::Remove, self.engine.clock.monotonic());
+            let waits = self.state.retry.waits(&Action::Remove, self.workers.context.clock.monotonic());
             if last.actions == [Action::Remove] && waits.is_none() {
                 match self.remove().await {
                     After::End(end) => return end,
@@ -169,24 +185,25 @@ impl Pass<'_> {
             // The first status has the start time that the deadline counts from.
             wake = self.plan().next_wake;
         }
-        if is_static(&self.pod) && self.engine.mirror_of(self.pod.uid()).object.is_none() {
+        if is_static(&self.pod) && self.workers.mirror_of(self.pod.uid()).object.is_none() {
             let again = saturating_after(self.now(), MIRROR_AGAIN);
             wake = Some(wake.map_or(again, |at| at.min(again)));
         }
         let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
-        let renewal = renewal.map(|at| saturating_after(self.now(), until(self.engine.clock.now(), at)));
+        let renewal =
+            renewal.map(|at| saturating_after(self.now(), until(self.workers.context.clock.now(), at)));
         let held = held.into_iter().min().map(|at| self.steady_at(at));
-        PassEnd::Wait([wake, renewal, held].into_iter().flatten().min())
+        Outcome::Wait([wake, renewal, held].into_iter().flatten().min())
     }
 
     /// Remembers that an action failed; when it is done again, on the monotonic clock.
     fn try_later(&mut self, action: Action, text: &str) -> Duration {
-        let timings = &self.engine.timings;
+        let timings = &self.workers.context.timings;
         let policy = BackoffPolicy {
             initial: timings.cleanup_back_off_initial.0,
             max: timings.cleanup_back_off_max.0,
         };
-        let now = self.engine.clock.monotonic();
+        let now = self.workers.context.clock.monotonic();
         let (until, news) = self.state.retry.failed(action, text.to_owned(), now, policy);
         if news {
             tracing::warn!(pod = %self.pod.key(), node = self.node.config.name, "{text}");
@@ -196,7 +213,7 @@ impl Pass<'_> {
 
     /// A moment of the monotonic clock on the steady one.
     fn steady_at(&self, at: Duration) -> Timestamp {
-        saturating_after(self.now(), at.saturating_sub(self.engine.clock.monotonic()))
+        saturating_after(self.now(), at.saturating_sub(self.workers.context.clock.monotonic()))
     }
 
     /// Asks the runtime what there is of the pod.
@@ -218,7 +235,7 @@ impl Pass<'_> {
                 self.state.memory = self.node.runtime.memory();
                 self.state.refresh = true;
             }
-            adopt(&self.pod, &mut self.state.observed, self.engine.clock.both());
+            adopt(&self.pod, &mut self.state.observed, self.workers.context.clock.both());
         }
         (self.state.stale, self.state.told, self.state.blind) = (false, None, None);
         self.read_log_messages().await;
@@ -317,8 +334,8 @@ impl Pass<'_> {
         self.state.observed.shutdown = true;
         let by_force = closed.how == Closing::ByForce;
         let now = self.now();
-        let passed = self.engine.clock.monotonic().saturating_sub(closed.since);
-        let limit = self.engine.timings.shutdown_grace_limit.0.saturating_sub(passed);
+        let passed = self.workers.context.clock.monotonic().saturating_sub(closed.since);
+        let limit = self.workers.context.timings.shutdown_grace_limit.0.saturating_sub(passed);
         let left = if by_force { Duration::ZERO } else { limit };
         let grace = spec::grace(&self.pod).min(left);
         let stop = &mut self.state.observed.stop;
@@ -336,7 +353,7 @@ impl Pass<'_> {
     /// The object is gone: the processes follow within a small grace (POD-8, SAFE-3).
     fn stop_orphan(&mut self) {
         let now = self.now();
-        let small = self.engine.timings.force_delete_grace.0;
+        let small = self.workers.context.timings.force_delete_grace.0;
         let stop = &mut self.state.observed.stop;
         match stop {
             Some(stop) if stop.cause == StopCause::Orphaned => {}
@@ -359,16 +376,17 @@ impl Pass<'_> {
             return;
         }
         self.note_times();
-        let (engine, now) = (self.engine, self.engine.clock.both());
-        let compose =
-            |pod: &Pod, pass: &Self| compose_status(pod, &pass.state.observed, now, &engine.timings, moment);
+        let (workers, now) = (self.workers, self.workers.context.clock.both());
+        let compose = |pod: &Pod, pass: &Self| {
+            compose_status(pod, &pass.state.observed, now, &workers.context.timings, moment)
+        };
         if Some(compose(&self.pod, self)) == self.pod.status {
-            self.state.told = Some(revision(&self.pod));
+            self.state.told = Some(self.pod.revision());
             return;
         }
         let (key, uid) = (self.pod.key(), self.pod.uid().to_string());
         let mut onto = Revision::default();
-        let written = engine.api.modify_status::<Pod>(&key, |pod| {
+        let written = workers.context.api.modify_status::<Pod>(&key, |pod| {
             onto = Revision::of(&pod.metadata);
             if pod.metadata.uid.as_deref() != Some(&uid) {
                 return Err(ApiError::not_found(crate::object::Kind::Pod, &key));
@@ -380,10 +398,10 @@ impl Pass<'_> {
             Ok(pod) => {
                 if plan::is_terminal(&pod) {
                     let waiting = self.node.taken.lock().release(&uid);
-                    engine.look_at(waiting);
+                    workers.resync(waiting);
                 }
-                engine.wrote(onto, &pod);
-                self.state.told = Some(revision(&pod));
+                workers.wrote(onto, &pod);
+                self.state.told = Some(pod.revision());
                 self.pod = pod;
             }
             Err(error) if error.is_not_found() => {}

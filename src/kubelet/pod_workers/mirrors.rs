@@ -5,28 +5,28 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{Engine, Slot};
+use super::{PodWorkers, Slot};
 use crate::base::clock::{saturating_after, time};
+use crate::kubelet::mirror_pod::is_static;
+use crate::kubelet::mirror_pod::{self, Mirror};
 use crate::kubelet::node::Node;
 use crate::kubelet::spec;
-use crate::kubelet::static_pods::is_static;
-use crate::kubelet::static_pods::mirror::{self, Mirror};
 use crate::object::Shared;
 
-impl Engine {
+impl PodWorkers {
     /// A mirror came or changed: its pod keeps it, or nobody does and it goes.
     pub(super) fn see_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
-        let uid = mirror::hash(mirror).unwrap_or_default().to_string();
+        let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid) {
             if slot.mirror.hear(mirror) {
-                slot.inbox.look_again();
+                slot.pending.look_again();
                 self.start_pass(&uid, slot);
             }
             return;
         }
         drop(pods);
-        if let Err(error) = mirror::remove(&self.api, mirror) {
+        if let Err(error) = mirror_pod::remove(&self.context.api, mirror) {
             tracing::warn!(pod = %mirror.key(), "a mirror of no pod was not removed: {error}");
         }
     }
@@ -41,7 +41,7 @@ impl Engine {
         let mut pods = self.pods.lock();
         let key = pod.key();
         let taken =
-            pods.values().any(|s| s.node.config.name == node.config.name && s.inbox.pod().key() == key);
+            pods.values().any(|s| s.node.config.name == node.config.name && s.pending.pod().key() == key);
         if taken {
             return;
         }
@@ -54,11 +54,11 @@ impl Engine {
 
     /// Asks the static pods of a node to end that have no manifest any more.
     pub(in crate::kubelet) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
-        let now = self.clock.now();
+        let now = self.context.clock.now();
         let mut pods = self.pods.lock();
-        let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(s.inbox.pod()));
+        let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(s.pending.pod()));
         for (uid, slot) in here.filter(|(uid, _)| !kept.contains(uid.as_str())) {
-            let known = slot.inbox.pod();
+            let known = slot.pending.pod();
             if known.metadata.deletion_timestamp.is_some() {
                 continue;
             }
@@ -67,7 +67,7 @@ impl Engine {
             let end = saturating_after(now, grace);
             pod.metadata.deletion_timestamp = Some(time(end));
             pod.metadata.deletion_grace_period_seconds = i64::try_from(grace.as_secs()).ok();
-            slot.inbox.replace(Shared::from_value(pod));
+            slot.pending.replace(Shared::from_value(pod));
             self.start_pass(uid, slot);
         }
     }
@@ -82,16 +82,16 @@ impl Engine {
     ) {
         let mut pods = self.pods.lock();
         let Some(slot) = pods.get_mut(pod.uid()) else { return };
-        if slot.inbox.pod().status != pod.status {
-            let mut kept = Pod::clone(slot.inbox.pod());
+        if slot.pending.pod().status != pod.status {
+            let mut kept = Pod::clone(slot.pending.pod());
             kept.status.clone_from(&pod.status);
-            slot.inbox.keep(Shared::from_value(kept));
+            slot.pending.keep(Shared::from_value(kept));
         }
         // The status may have been written onto a mirror that somebody had deleted by then.
         let deleted = mirror.as_ref().is_some_and(|mirror| mirror.metadata.deletion_timestamp.is_some());
         slot.mirror.keep(known, mirror);
         if deleted && pod.metadata.deletion_timestamp.is_none() {
-            slot.inbox.look_again();
+            slot.pending.look_again();
         }
     }
 
@@ -102,12 +102,12 @@ impl Engine {
 
     /// The mirror of a static pod is gone: the next pass makes another.
     pub(super) fn lose_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
-        let uid = mirror::hash(mirror).unwrap_or_default().to_string();
+        let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
         let mut pods = self.pods.lock();
         if let Some(slot) = pods.get_mut(&uid)
             && slot.mirror.lose(mirror)
         {
-            slot.inbox.look_again();
+            slot.pending.look_again();
             self.start_pass(&uid, slot);
         }
     }

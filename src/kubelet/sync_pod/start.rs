@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Container;
 
-use super::{After, Pass};
+use super::{After, SyncPod};
 use crate::base::clock::saturating_after;
 use crate::kubelet::environment::{self, EnvError, Sources};
 use crate::kubelet::images::signal_number;
@@ -23,7 +23,7 @@ use crate::reconcile::EventType;
 /// After this long a container that could not be made is tried again.
 const CREATE_AGAIN: Duration = Duration::from_secs(10);
 
-impl Pass<'_> {
+impl SyncPod<'_> {
     pub(super) async fn start(
         &mut self,
         name: &str,
@@ -53,7 +53,7 @@ impl Pass<'_> {
             self.add_variables_of(target, &mut resolved.env);
         }
         let started = self.node.runtime.start_container(ContainerSpec { target, ..resolved }).await;
-        let (now, wall) = (self.now(), self.engine.clock.now());
+        let (now, wall) = (self.now(), self.workers.context.clock.now());
         if let (Ok(record), Some(sandbox)) = (&started, &mut self.state.observed.sandbox) {
             // As a look would find it; whatever happens to it from here on is told.
             sandbox.containers.retain(|known| known.id != record.id);
@@ -102,7 +102,7 @@ impl Pass<'_> {
         if let Some(hook) = hook {
             let target = self.target(record.id.clone());
             let run = async move { hooks::run(&target, &container, &hook, hooks::UNLIMITED).await };
-            self.beside(name, &record.id, true, run);
+            self.in_background(name, &record.id, true, run);
             // The next container starts only after the hook.
             return After::Again;
         }
@@ -148,10 +148,12 @@ impl Pass<'_> {
             low_ports: self.node.config.low_ports,
             allocatable: &self.node.config.capacity,
             config_map: &|name| {
-                self.engine.config_maps.get(&crate::object::Key::new(self.pod.namespace(), name))
+                self.workers.context.config_maps.get(&crate::object::Key::new(self.pod.namespace(), name))
             },
-            secret: &|name| self.engine.secrets.get(&crate::object::Key::new(self.pod.namespace(), name)),
-            services: &|| environment::visible_services(&self.engine.services, self.pod.namespace()),
+            secret: &|name| {
+                self.workers.context.secrets.get(&crate::object::Key::new(self.pod.namespace(), name))
+            },
+            services: &|| environment::visible_services(&self.workers.context.services, self.pod.namespace()),
         };
         environment::resolve(&sources)
     }

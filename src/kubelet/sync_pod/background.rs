@@ -1,15 +1,15 @@
-//! What runs beside a pass because it takes long: hooks and probes. Their end is a note.
+//! What runs beside a pass because it takes long: hooks and probes. Their end is an event.
 
 use jiff::Timestamp;
 
-use super::{After, Pass};
+use super::{After, SyncPod};
 use crate::base::clock::saturating_after;
 use crate::kubelet::observed::HookState;
+use crate::kubelet::pod_workers::{PodEvent, ProbeResult};
 use crate::kubelet::runtime::ContainerId;
-use crate::kubelet::sync_loop::{Answer, Note};
 use crate::kubelet::{hooks, probe, spec};
 
-impl Pass<'_> {
+impl SyncPod<'_> {
     pub(super) fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> After {
         let Some((_, container)) = spec::container(&self.pod, name) else { return After::Next };
         let container = container.into_owned();
@@ -20,23 +20,28 @@ impl Pass<'_> {
         let Some(hook) = hook else { return After::Next };
         let limit = crate::base::clock::until(self.now(), deadline);
         let target = self.target(id.clone());
-        self.beside(name, id, false, async move { hooks::run(&target, &container, &hook, limit).await });
+        self.in_background(
+            name,
+            id,
+            false,
+            async move { hooks::run(&target, &container, &hook, limit).await },
+        );
         After::Next
     }
 
-    /// Runs a hook beside the pass; its end is a note.
-    pub(super) fn beside(
+    /// Runs a hook beside the pass; its end is an event.
+    pub(super) fn in_background(
         &self,
         name: &str,
         id: &ContainerId,
         post_start: bool,
         hook: impl Future<Output = Result<(), String>> + Send + 'static,
     ) {
-        let (engine, uid) = (self.engine.clone(), self.pod.uid().to_string());
+        let (workers, uid) = (self.workers.clone(), self.pod.uid().to_string());
         let (container, id) = (name.to_string(), id.clone());
         self.node.tasks.spawn("hook", async move {
             let result = hook.await;
-            engine.note(&uid, Note::Hook { container, id, post_start, result });
+            workers.note(&uid, PodEvent::Hook { container, id, post_start, result });
         });
     }
 
@@ -45,21 +50,21 @@ impl Pass<'_> {
             attempt.probes.asked(kind);
         }
         let target = self.target(id.clone());
-        let now = self.engine.clock.both();
+        let now = self.workers.context.clock.both();
         let started_at = self.latest(name).map_or(now.steady, |record| now.steady_of(record.started_at));
-        let blameless_until = saturating_after(started_at, self.engine.timings.pod_relist.0);
-        let (engine, pod, name) = (self.engine.clone(), self.pod.clone(), name.to_string());
+        let blameless_until = saturating_after(started_at, self.workers.context.timings.pod_relist.0);
+        let (workers, pod, name) = (self.workers.clone(), self.pod.clone(), name.to_string());
         self.node.tasks.spawn("probe", async move {
             let container = spec::container(&pod, &name).map(|(_, container)| container);
             let asked = container.as_ref().and_then(|container| Some((container, kind.of(container)?)));
             let outcome = match asked {
                 Some((container, asked)) => {
                     let ask = || probe::check::ask(&target, container, asked);
-                    probe::early::ask(&engine.clock, asked, blameless_until, ask).await
+                    probe::early::ask(&workers.context.clock, asked, blameless_until, ask).await
                 }
                 None => probe::ProbeOutcome::Success,
             };
-            engine.answered(&pod.uid().to_string(), Answer { container: name, id, kind, outcome });
+            workers.answered(&pod.uid().to_string(), ProbeResult { container: name, id, kind, outcome });
         });
     }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::api::core::v1::{Container, Pod};
 
-use super::{After, Pass};
+use super::{After, SyncPod};
 use crate::base::clock::saturating_after;
 use crate::kubelet::admit::NoRoom;
+use crate::kubelet::observed::Observed;
 use crate::kubelet::resize::{self, Failed, Pending};
 use crate::kubelet::runtime::{ContainerId, RuntimeError};
 use crate::kubelet::{plan, spec, volumes};
@@ -15,7 +16,7 @@ use crate::reconcile::EventType;
 /// After this long limits that could not be set are tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-impl Pass<'_> {
+impl SyncPod<'_> {
     /// Gives the pod's containers what its spec asks for by now, as far as the node has it.
     pub(super) fn resize(&mut self) {
         let observed = &self.state.observed;
@@ -34,11 +35,11 @@ impl Pass<'_> {
                 self.state.observed.resize.allocate(&self.pod);
                 self.state.refresh |= volumes::shows_itself(&self.pod);
                 // What is started only later has it from the start.
-                if resize::in_progress(&self.pod, &self.state.observed) {
+                if in_progress(&self.pod, &self.state.observed) {
                     self.tell_resize(EventType::Normal, "ResizeStarted", "started", None);
                     self.state.observed.resize.told = Some(self.pod.metadata.generation.unwrap_or(0));
                 }
-                self.engine.look_at(waiting);
+                self.workers.resync(waiting);
             }
             Err(NoRoom { reason, told, message }) => {
                 let pending = Pending { reason, told, message, generation: self.pod.metadata.generation };
@@ -68,7 +69,7 @@ impl Pass<'_> {
         let observed = &self.state.observed;
         // One that was ended for its resize is over it once it runs again.
         let ended = |c: &Container| observed.latest(&c.name).is_some_and(|r| observed.restarts_for_resize(r));
-        let waits = resize::in_progress(&self.pod, observed)
+        let waits = in_progress(&self.pod, observed)
             || resize::resizable(&self.pod).any(|(_, container)| ended(container));
         if observed.resize.told.is_none() || waits {
             return;
@@ -137,4 +138,13 @@ impl Pass<'_> {
         let total = usage.values().map(|usage| usage.memory_bytes).sum();
         resize::cannot_lower(&lowered, pod_limit.map(|limit| (limit, total)))
     }
+}
+
+/// Something that runs is not held to what it was given yet.
+fn in_progress(pod: &Pod, observed: &Observed) -> bool {
+    resize::resizable(pod).any(|(_, container)| {
+        let record = observed.latest(&container.name).filter(|r| r.exit.is_none());
+        let attempt = record.and_then(|record| observed.current(record));
+        attempt.is_some_and(|a| !resize::same(a.resources.as_ref(), observed.resize.of(container)))
+    })
 }

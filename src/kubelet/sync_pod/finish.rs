@@ -1,16 +1,16 @@
 //! The end of a pod on its node: its last status, its object, its address, its directories (POD-7, SAFE-1).
 
-use super::{After, Pass};
+use super::{After, SyncPod};
 use crate::api::DeleteOptions;
+use crate::kubelet::mirror_pod::is_static;
 use crate::kubelet::observed::StopCause;
+use crate::kubelet::pod_workers::Outcome;
 use crate::kubelet::runtime::SandboxRecord;
-use crate::kubelet::static_pods::is_static;
 use crate::kubelet::status::Moment;
-use crate::kubelet::sync_loop::PassEnd;
 use crate::kubelet::{logs, plan, spec, volumes};
 use crate::object::Kind;
 
-impl Pass<'_> {
+impl SyncPod<'_> {
     /// Every process is gone: lets go of everything, the object last.
     pub(super) async fn remove(&mut self) -> After {
         let uid = self.pod.uid().to_string();
@@ -19,7 +19,7 @@ impl Pass<'_> {
             if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
                 tracing::warn!(pod = %self.pod.key(), "sandbox not removed: {error}");
             }
-            return After::End(PassEnd::Released);
+            return After::End(Outcome::Released);
         }
         // The terminal phase is in the API before the object goes (POD-1).
         self.write_status(Moment::Last);
@@ -28,7 +28,7 @@ impl Pass<'_> {
         }
         volumes::remove(self.node, &self.pod).await;
         let waiting = self.node.taken.lock().release(&uid);
-        self.engine.look_at(waiting);
+        self.workers.resync(waiting);
         self.give_address_back();
         if is_static(&self.pod) {
             if !self.remove_mirror() {
@@ -40,14 +40,14 @@ impl Pass<'_> {
                 uid: Some(uid.clone()),
                 ..DeleteOptions::default()
             };
-            match self.engine.api.delete(Kind::Pod, &self.pod.key(), &options) {
+            match self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options) {
                 Ok(_) => {}
                 // Another pod has the name by now, or nobody.
                 Err(error) if error.is_gone() => {}
                 Err(error) => return After::Failed(format!("pod object not removed: {error}")),
             }
         }
-        After::End(PassEnd::Removed)
+        After::End(Outcome::Removed)
     }
 
     /// Lets go of the address of a pod that has ended for good, once the API tells so: until then it may be given

@@ -6,20 +6,31 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{Api, ApiError, DeleteOptions};
-use crate::kubelet::sync_loop::revision;
 use crate::object::{Key, Kind, Revision, Shared};
 
+/// Where a pod's object came from: `file` for static pods.
+pub(super) const SOURCE: &str = "kubernetes.io/config.source";
+pub(super) const HASH: &str = "kubernetes.io/config.hash";
+pub(super) const SEEN: &str = "kubernetes.io/config.seen";
+
+/// Whether the pod came from a manifest of its node.
+pub(super) fn is_static(pod: &Pod) -> bool {
+    let annotations = pod.metadata.annotations.as_ref();
+    annotations
+        .is_some_and(|a| a.get(SOURCE).is_some_and(|s| s == "file") && !a.contains_key(MIRROR_ANNOTATION))
+}
+
 /// The static pod that an object of the API mirrors, by its hash.
-pub(in crate::kubelet) fn hash(pod: &Pod) -> Option<&str> {
+pub(super) fn hash(pod: &Pod) -> Option<&str> {
     pod.metadata.annotations.as_ref()?.get(MIRROR_ANNOTATION).map(String::as_str)
 }
 
 /// What is known of a static pod's mirror. What a pass has made of it meets what was heard of it meanwhile: a mirror
 /// that is deleted while the pass writes its status must not be taken for the one that was written.
 #[derive(Clone, Debug, Default)]
-pub(in crate::kubelet) struct Mirror {
+pub(super) struct Mirror {
     /// The mirror itself.
-    pub(in crate::kubelet) object: Option<Shared<Pod>>,
+    pub(super) object: Option<Shared<Pod>>,
     /// Nothing heard of it is newer.
     heard: Revision,
     /// Counts what was heard.
@@ -28,13 +39,13 @@ pub(in crate::kubelet) struct Mirror {
 
 impl Mirror {
     /// The mirror that was there before anything was heard of it.
-    pub(in crate::kubelet) fn of(object: Option<Shared<Pod>>) -> Self {
+    pub(super) fn of(object: Option<Shared<Pod>>) -> Self {
         Self { object, ..Self::default() }
     }
 
     /// The mirror came or changed; whether that is news.
-    pub(in crate::kubelet) fn hear(&mut self, mirror: &Shared<Pod>) -> bool {
-        let news = self.object.as_ref().is_none_or(|known| revision(mirror) > revision(known));
+    pub(super) fn hear(&mut self, mirror: &Shared<Pod>) -> bool {
+        let news = self.object.as_ref().is_none_or(|known| mirror.revision() > known.revision());
         self.note(mirror);
         if news {
             self.object = Some(mirror.clone());
@@ -43,7 +54,7 @@ impl Mirror {
     }
 
     /// A mirror is gone; whether it was this one.
-    pub(in crate::kubelet) fn lose(&mut self, mirror: &Shared<Pod>) -> bool {
+    pub(super) fn lose(&mut self, mirror: &Shared<Pod>) -> bool {
         let this = self.object.as_ref().is_none_or(|known| known.uid() == mirror.uid());
         self.note(mirror);
         if this {
@@ -54,9 +65,10 @@ impl Mirror {
 
     /// A pass that knew it so has this mirror now. What was heard meanwhile is newer, unless the pass has made
     /// another mirror since.
-    pub(in crate::kubelet) fn keep(&mut self, known: &Self, object: Option<Shared<Pod>>) {
+    pub(super) fn keep(&mut self, known: &Self, object: Option<Shared<Pod>>) {
         let made = object.as_ref().is_some_and(|mirror| {
-            revision(mirror) > self.heard && known.object.as_ref().is_none_or(|old| old.uid() != mirror.uid())
+            mirror.revision() > self.heard
+                && known.object.as_ref().is_none_or(|old| old.uid() != mirror.uid())
         });
         if made || self.turn == known.turn {
             self.object = object;
@@ -65,12 +77,12 @@ impl Mirror {
 
     fn note(&mut self, mirror: &Shared<Pod>) {
         self.turn += 1;
-        self.heard = self.heard.max(revision(mirror));
+        self.heard = self.heard.max(mirror.revision());
     }
 }
 
 /// Makes the mirror of a static pod.
-pub(in crate::kubelet) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<Pod>, ApiError> {
+pub(super) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<Pod>, ApiError> {
     let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
     annotations.insert(MIRROR_ANNOTATION.into(), pod.uid().into());
     let owner = api.get_as::<NodeObject>(&Key::new("", node)).ok().map(|node| OwnerReference {
@@ -96,7 +108,7 @@ pub(in crate::kubelet) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Re
 }
 
 /// Removes a mirror; it is only the picture of a pod, so there is no grace.
-pub(in crate::kubelet) fn remove(api: &Api, mirror: &Shared<Pod>) -> Result<(), ApiError> {
+pub(super) fn remove(api: &Api, mirror: &Shared<Pod>) -> Result<(), ApiError> {
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(mirror.uid()) };
     match api.delete(Kind::Pod, &mirror.key(), &options) {
         Err(error) if !error.is_gone() => Err(error),
@@ -145,7 +157,7 @@ mod tests {
                     _ => now.keep(&known, (!told.is_empty()).then(|| mirror(told))),
                 }
             }
-            let told = now.object.map(|m| format!("{}{}", m.uid(), revision(&m))).unwrap_or_default();
+            let told = now.object.map(|m| format!("{}{}", m.uid(), m.revision())).unwrap_or_default();
             assert_eq!(told, expected, "{case}");
         }
     }

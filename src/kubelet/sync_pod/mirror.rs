@@ -2,19 +2,20 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::Pass;
+use super::SyncPod;
 use crate::api::ApiError;
+use crate::kubelet::mirror_pod;
 use crate::kubelet::plan;
-use crate::kubelet::static_pods::mirror;
 use crate::kubelet::status::{Moment, compose_status};
 use crate::object::{Kind, Shared};
 
-impl Pass<'_> {
+impl SyncPod<'_> {
     /// Brings the status and the mirror that shows it up to date.
     pub(super) fn write_mirror(&mut self, moment: Moment) {
         self.note_times();
-        let now = self.engine.clock.both();
-        let status = compose_status(&self.pod, &self.state.observed, now, &self.engine.timings, moment);
+        let now = self.workers.context.clock.both();
+        let status =
+            compose_status(&self.pod, &self.state.observed, now, &self.workers.context.timings, moment);
         if self.pod.status.as_ref() != Some(&status) {
             let mut pod = Pod::clone(&self.pod);
             pod.status = Some(status);
@@ -23,7 +24,7 @@ impl Pass<'_> {
                 self.node.taken.lock().release(self.pod.uid());
             }
         }
-        let known = self.engine.mirror_of(self.pod.uid());
+        let known = self.workers.mirror_of(self.pod.uid());
         let shown = self
             .mirror(known.object.clone())
             .and_then(|mirror| mirror.map_or(Ok(None), |mirror| self.show(mirror)));
@@ -34,7 +35,7 @@ impl Pass<'_> {
                 None
             }
         };
-        self.engine.keep_static(&self.pod, &known, mirror);
+        self.workers.keep_static(&self.pod, &known, mirror);
     }
 
     /// The pod's mirror: a new one when there is none or somebody has deleted it. None while the pod ends.
@@ -46,9 +47,9 @@ impl Pass<'_> {
             if mirror.metadata.deletion_timestamp.is_none() {
                 return Ok(Some(mirror));
             }
-            mirror::remove(&self.engine.api, &mirror)?;
+            mirror_pod::remove(&self.workers.context.api, &mirror)?;
         }
-        mirror::create(&self.engine.api, &self.pod, &self.node.config.name).map(Some)
+        mirror_pod::create(&self.workers.context.api, &self.pod, &self.node.config.name).map(Some)
     }
 
     /// Lets the mirror show the pod's status; none when it is gone by now.
@@ -57,7 +58,7 @@ impl Pass<'_> {
             return Ok(Some(mirror));
         }
         let (key, uid) = (mirror.key(), mirror.uid().to_string());
-        let written = self.engine.api.modify_status::<Pod>(&key, |pod| {
+        let written = self.workers.context.api.modify_status::<Pod>(&key, |pod| {
             if pod.metadata.uid.as_deref() != Some(&uid) {
                 return Err(ApiError::not_found(Kind::Pod, &key));
             }
@@ -73,8 +74,8 @@ impl Pass<'_> {
 
     /// The pod has ended for good: nothing is left to mirror. False when it must be tried again.
     pub(super) fn remove_mirror(&self) -> bool {
-        let Some(mirror) = self.engine.mirror_of(self.pod.uid()).object else { return true };
-        match mirror::remove(&self.engine.api, &mirror) {
+        let Some(mirror) = self.workers.mirror_of(self.pod.uid()).object else { return true };
+        match mirror_pod::remove(&self.workers.context.api, &mirror) {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(pod = %self.pod.key(), "the mirror of a static pod was not removed: {error}");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use super::{Inbox, Note, Taken};
+use super::{PendingUpdates, PodEvent, PodUpdate};
 use crate::object::{Revision, Shared};
 
 /// What a user does to the pod, in order.
@@ -93,8 +93,8 @@ struct World {
     acts: Vec<Act>,
     /// Changes that the watch has not delivered yet; none is the deletion.
     watch: Vec<Option<Object>>,
-    inbox: Option<Inbox>,
-    pass: Option<(Step, Taken)>,
+    pending: Option<PendingUpdates>,
+    pass: Option<(Step, PodUpdate)>,
     /// What the container on the node was made from.
     container: Option<u64>,
     /// What the volume shows.
@@ -118,7 +118,7 @@ impl World {
             revision: 1,
             acts: acts.iter().rev().copied().collect(),
             watch: vec![Some(object)],
-            inbox: None,
+            pending: None,
             pass: None,
             container: None,
             shown: None,
@@ -130,13 +130,13 @@ impl World {
     }
 
     fn key(&self) -> Key {
-        let inbox =
-            self.inbox.as_ref().map(|i| (Object::read(&i.pod), i.gone, i.news, format!("{:?}", i.notes)));
+        let pending =
+            self.pending.as_ref().map(|i| (Object::read(&i.pod), i.gone, i.news, format!("{:?}", i.events)));
         let pass = self.pass.as_ref().map(|(step, taken)| {
-            (format!("{step:?}"), Object::read(&taken.pod), taken.gone, format!("{:?}", taken.notes))
+            (format!("{step:?}"), Object::read(&taken.pod), taken.gone, format!("{:?}", taken.events))
         });
         let rest = format!(
-            "{inbox:?} {pass:?} {:?} {:?} {} {} {}",
+            "{pending:?} {pass:?} {:?} {:?} {} {} {}",
             self.container, self.shown, self.may_exit, self.told_exit, self.ended
         );
         (self.object, self.acts.len(), self.watch.clone(), rest)
@@ -184,15 +184,17 @@ impl World {
         }
         if !self.watch.is_empty() {
             step("watch", &|world| match world.watch.remove(0) {
-                Some(object) => match &mut world.inbox {
-                    Some(inbox) => inbox.see(&object.shared()),
-                    // As `Engine::see`: not what the API has no more.
-                    None if world.object.is_some() => world.inbox = Some(Inbox::new(object.shared())),
+                Some(object) => match &mut world.pending {
+                    Some(pending) => pending.see(&object.shared()),
+                    // As `PodWorkers::see`: not what the API has no more.
+                    None if world.object.is_some() => {
+                        world.pending = Some(PendingUpdates::new(object.shared()))
+                    }
                     None => {}
                 },
                 None => {
-                    if let Some(inbox) = &mut world.inbox {
-                        inbox.lose();
+                    if let Some(pending) = &mut world.pending {
+                        pending.lose();
                     }
                 }
             });
@@ -203,15 +205,15 @@ impl World {
                 (world.may_exit, world.told_exit) = (false, true);
             });
         }
-        if self.told_exit && self.inbox.is_some() {
+        if self.told_exit && self.pending.is_some() {
             step("host tells", &|world| {
                 world.told_exit = false;
-                world.inbox.as_mut().unwrap().note(Note::Look);
+                world.pending.as_mut().unwrap().push(PodEvent::Resync);
             });
         }
-        match (&self.inbox, &self.pass) {
-            (Some(inbox), None) if inbox.has_news() => step("pass", &|world| {
-                world.pass = Some((Step::Asked, world.inbox.as_mut().unwrap().take()));
+        match (&self.pending, &self.pass) {
+            (Some(pending), None) if pending.has_news() => step("pass", &|world| {
+                world.pass = Some((Step::Asked, world.pending.as_mut().unwrap().take()));
             }),
             (Some(_), Some(_)) => step("pass goes on", &World::go_on),
             _ => {}
@@ -227,7 +229,9 @@ impl World {
             Step::Asked => {
                 assert!(ends || !self.ended, "a pod that has ended runs again: {:#?}", self.trace);
                 self.container = (!ends).then_some(planned.image);
-                if !ends && (self.shown.is_none() || taken.notes.iter().any(|n| matches!(n, Note::Refresh))) {
+                if !ends
+                    && (self.shown.is_none() || taken.events.iter().any(|n| matches!(n, PodEvent::Refresh)))
+                {
                     self.shown = Some(planned.annotation);
                 }
                 self.pass = Some((Step::Answered, taken));
@@ -238,14 +242,14 @@ impl World {
                     let running = self.container.is_some();
                     self.write(|object| object.running = running && !object.failed);
                     let written = self.object.unwrap().shared();
-                    self.inbox.as_mut().unwrap().wrote(Revision(onto), &written);
+                    self.pending.as_mut().unwrap().wrote(Revision(onto), &written);
                 }
                 self.pass = Some((Step::Written, taken));
             }
-            Step::Written if taken.gone => self.inbox = None,
+            Step::Written if taken.gone => self.pending = None,
             Step::Written if planned.deleted => {
                 self.remove();
-                (self.inbox, self.ended) = (None, true);
+                (self.pending, self.ended) = (None, true);
             }
             Step::Written => {}
         }
@@ -256,11 +260,11 @@ impl World {
         let told = || format!("{:#?}", self.trace);
         let Some(object) = self.object else {
             assert!(self.container.is_none(), "the object is gone and its container runs: {}", told());
-            assert!(self.inbox.is_none(), "the object is gone and its slot is left: {}", told());
+            assert!(self.pending.is_none(), "the object is gone and its slot is left: {}", told());
             return;
         };
         assert!(!object.deleted, "it was deleted and nobody ends it: {}", told());
-        let known = Object::read(self.inbox.as_ref().expect("a pod that lives is in the table").pod());
+        let known = Object::read(self.pending.as_ref().expect("a pod that lives is in the table").pod());
         assert_eq!(known.asks(), object.asks(), "the newest version is not known: {}", told());
         let expected = (!object.failed).then_some(object.image);
         assert_eq!(self.container, expected, "the newest version was not planned for: {}", told());

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use super::plan::Action;
 use crate::base::backoff::BackoffPolicy;
-use crate::kubelet::plan::Action;
 
 /// The actions of a pod that failed and have not been done since.
 #[derive(Debug, Default)]
-pub(in crate::kubelet) struct Retry {
+pub(super) struct Retry {
     failed: Vec<Failed>,
 }
 
