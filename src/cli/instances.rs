@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::args::InstanceArgs;
+use super::flags::InstanceArgs;
 use super::output::say;
 use crate::cluster::{default_data_dir, running_instance};
 use crate::host::running::{RunningHost, process, running_hosts, wait_for_end};

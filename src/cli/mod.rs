@@ -3,10 +3,12 @@
 mod apply;
 mod args;
 mod bench;
+mod flags;
 mod image;
 mod instances;
 mod logging;
 mod output;
+mod runtime;
 mod serve;
 mod signals;
 mod up;

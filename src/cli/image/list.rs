@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::args::InstanceArgs;
+use crate::cli::flags::InstanceArgs;
 use crate::cli::output::{note, printable, say};
 use crate::cluster::{ConfigFile, image_catalogue};
 use crate::kubelet::images::{CatalogueImage, ImageOrigin};

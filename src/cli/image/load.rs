@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::cli::args::InstanceArgs;
+use crate::cli::flags::InstanceArgs;
 use crate::cli::output::{self, say};
 use crate::kubelet::images::ImageStore;
 use crate::kubelet::images::store::{Input, LoadOptions};

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 
-use super::args::InstanceArgs;
+use super::flags::InstanceArgs;
 use super::output::say;
 use crate::cluster::default_data_dir;
 use crate::host::containers_with_root;

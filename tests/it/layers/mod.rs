@@ -36,9 +36,6 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
         "api::validate",
         &["container", "ephemeral", "pod", "pod_resize", "pod_spec", "probe", "storage", "volumes"],
     ),
-    ("base::cron", &["field", "parse"]),
-    ("cli", &["apply", "args", "bench", "image", "serve"]),
-    ("cluster", &["actors", "config", "images", "network", "nodes", "start"]),
     (
         "console",
         &[
@@ -134,8 +131,6 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
             "view",
         ],
     ),
-    ("manifest", &["config_text", "document", "parse"]),
-    ("network::dns", &["forward", "server"]),
     ("object", &["any", "kind", "numbers", "versions"]),
     ("reconcile", &["correlator", "recorder"]),
     (
@@ -169,7 +164,6 @@ fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
     BTreeMap::from([
         ("base", &[] as &[&str]),
         ("object", &["base"]),
-        ("manifest", &["object", "base"]),
         ("programs", &["object", "base"]),
         ("host", &["programs", "base"]),
         ("store", &["object", "base"]),

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Node;
 
 use super::capacity;
-use super::settings::{Dealt, REGION, ZONE};
-use super::wanted::{ASKED, CAPACITY, Origin, Wanted};
+use super::desired::{ASKED, CAPACITY, DesiredNode, Origin};
+use super::settings::ZoneDefaults;
 use crate::api::{Api, ApiError};
 use crate::base::task::Tasks;
 use crate::cluster::addresses::AddressPlan;
 use crate::cluster::config::ClusterConfig;
 use crate::cluster::network::{self, PodNetwork};
+use crate::cluster::node_settings::{REGION, ZONE};
 use crate::cluster::static_pods;
 use crate::kubelet::images::Catalogue;
 use crate::kubelet::runtime::hollow::HollowRuntime;
@@ -24,12 +25,12 @@ use crate::object::low_ports::LowPorts;
 use crate::object::quantity::ResourceList;
 use crate::reconcile::Recorder;
 
-/// Zones that nodes are dealt to in turn, so that spreading can be seen.
+/// Zones that nodes are zone_defaults to in turn, so that spreading can be seen.
 const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
 const REGION_NAME: &str = "local";
 
 /// What all nodes share.
-pub(super) struct Ground {
+pub(super) struct NodeContext {
     pub(super) api: Api,
     pub(super) kubelets: Kubelets,
     pub(super) tasks: Tasks,
@@ -65,11 +66,11 @@ pub(super) enum Host {
 }
 
 /// The zone and region that a node of this index has unless somebody says otherwise.
-pub(super) fn dealt(index: usize) -> Dealt {
+pub(super) fn zone_defaults(index: usize) -> ZoneDefaults {
     [(ZONE, ZONES[index % ZONES.len()]), (REGION, REGION_NAME)]
 }
 
-impl Ground {
+impl NodeContext {
     pub(super) fn directory(&self, name: &str) -> PathBuf {
         self.nodes_dir.join(name)
     }
@@ -99,9 +100,9 @@ impl Ground {
         })
     }
 
-    pub(super) async fn host(&self, wanted: &Wanted, index: usize) -> Result<Host, RuntimeError> {
-        if !wanted.hollow {
-            return Ok(Host::Process(Arc::new(self.process(&wanted.name).await?)));
+    pub(super) async fn host(&self, desired: &DesiredNode, index: usize) -> Result<Host, RuntimeError> {
+        if !desired.hollow {
+            return Ok(Host::Process(Arc::new(self.process(&desired.name).await?)));
         }
         let clock = self.api.clock().clone();
         let runtime = self.config.file.hollow.runtime(index as u64);
@@ -110,27 +111,32 @@ impl Ground {
     }
 
     /// Starts the kubelet of a node. When that fails, what runs there goes on, and the next try finds it.
-    pub(super) async fn start(&self, wanted: &Wanted, index: usize, host: Host) -> Result<Running, String> {
+    pub(super) async fn start(
+        &self,
+        desired: &DesiredNode,
+        index: usize,
+        host: Host,
+    ) -> Result<Running, String> {
         let (runtime, process): (Arc<dyn Runtime>, _) = match host {
             Host::Process(runtime) => (runtime.clone(), Some(runtime)),
             Host::Hollow(runtime) => (runtime, None),
         };
-        let (kubelet, tasks, uid) = self.start_kubelet(wanted, index, runtime).await?;
-        Ok(Running { name: wanted.name.clone(), kubelet, process, tasks, uid })
+        let (kubelet, tasks, uid) = self.start_kubelet(desired, index, runtime).await?;
+        Ok(Running { name: desired.name.clone(), kubelet, process, tasks, uid })
     }
 
     async fn start_kubelet(
         &self,
-        wanted: &Wanted,
+        desired: &DesiredNode,
         index: usize,
         runtime: Arc<dyn Runtime>,
     ) -> Result<(Kubelet, Tasks, String), String> {
-        let (name, hollow) = (wanted.name.clone(), wanted.hollow);
-        if wanted.origin == Origin::Object {
-            self.keep_what_was_asked(wanted).map_err(|error| error.to_string())?;
+        let (name, hollow) = (desired.name.clone(), desired.hollow);
+        if desired.origin == Origin::Object {
+            self.keep_what_was_asked(desired).map_err(|error| error.to_string())?;
         }
         let mut capacity = if hollow { capacity::hollow() } else { self.machine.clone() };
-        capacity.extend(wanted.capacity.clone());
+        capacity.extend(desired.capacity.clone());
         let manifests = match &self.config.file.static_pod_path {
             Some(path) => path.clone(),
             None => self.directory(&name).join("manifests"),
@@ -147,7 +153,7 @@ impl Ground {
             region: Some(REGION_NAME.into()),
             labels: BTreeMap::new(),
             // From the first moment on: no pod may slip in. The rest is the follower's.
-            taints: wanted.taints.clone(),
+            taints: desired.taints.clone(),
             ip: ip.into(),
             pod_range,
             capacity,
@@ -174,13 +180,13 @@ impl Ground {
     }
 
     /// Notes in a Node object what it asked for, before its status becomes the kubelet's own.
-    fn keep_what_was_asked(&self, wanted: &Wanted) -> Result<(), ApiError> {
-        let written = self.api.modify::<Node>(&Key::new("", &wanted.name), |node| {
+    fn keep_what_was_asked(&self, desired: &DesiredNode) -> Result<(), ApiError> {
+        let written = self.api.modify::<Node>(&Key::new("", &desired.name), |node| {
             let annotations = node.metadata.annotations.get_or_insert_default();
-            let how = if wanted.hollow { "hollow" } else { "process" };
+            let how = if desired.hollow { "hollow" } else { "process" };
             annotations.insert(ASKED.into(), how.into());
-            if !wanted.capacity.is_empty() {
-                let text = serde_json::to_string(&wanted.capacity).expect("quantities have string keys");
+            if !desired.capacity.is_empty() {
+                let text = serde_json::to_string(&desired.capacity).expect("quantities have string keys");
                 annotations.entry(CAPACITY.into()).or_insert(text);
             }
             Ok(())

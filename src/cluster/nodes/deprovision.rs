@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::ground::{Ground, Running};
-use super::wanted::Cause;
+use super::context::{NodeContext, Running};
+use super::desired::Cause;
 use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{ApiError, DeleteOptions};
 use crate::base::backoff::BackoffPolicy;
@@ -23,19 +23,19 @@ const TRIES: u32 = 5;
 const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(10) };
 
 /// Ends a node; nothing of it is left when this returns, unless its processes cannot be killed: then its pods stay.
-pub(super) async fn retire(ground: &Ground, node: &Running, cause: Cause) {
+pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Cause) {
     let name = &node.name;
     tracing::info!(node = name, "the node is removed: {}", reason(cause));
     if cause == Cause::Dropped {
-        announce(ground, node);
+        announce(context, node);
     }
     // Asked through the API, so that they are replaced at once. While the Node object is there, a daemon set's
     // pods would come back; they end with the kubelet.
-    let asked: BTreeSet<String> = pods_of(ground, name)
+    let asked: BTreeSet<String> = pods_of(context, name)
         .into_iter()
         .filter(|pod| !is_mirror(pod) && (cause == Cause::Deleted || !is_of_daemon_set(pod)))
         .map(|pod| {
-            let _ = told(ground.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).map(drop));
+            let _ = told(context.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).map(drop));
             pod.uid().to_string()
         })
         .collect();
@@ -46,29 +46,29 @@ pub(super) async fn retire(ground: &Ground, node: &Running, cause: Cause) {
         node.kubelet.force();
     }
     node.kubelet.shutdown(|_| {}).await;
-    let object = ground.api.delete(Kind::Node, &Key::new("", name), &DeleteOptions::uid(node.uid.as_str()));
+    let object = context.api.delete(Kind::Node, &Key::new("", name), &DeleteOptions::uid(node.uid.as_str()));
     if let Err(error) = told(object.map(drop)) {
         tracing::warn!(node = name, "the Node object was not removed: {error}");
     }
     if let Some(process) = &node.process
-        && !end_for_certain(ground, name, process).await
+        && !end_for_certain(context, name, process).await
     {
         return;
     }
-    ground.api.release_node(name);
+    context.api.release_node(name);
     // Nothing of theirs runs any more, and nobody else could remove them.
-    for pod in pods_of(ground, name) {
+    for pod in pods_of(context, name) {
         let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
-        if let Err(error) = told(ground.api.delete(Kind::Pod, &pod.key(), &now).map(drop)) {
+        if let Err(error) = told(context.api.delete(Kind::Pod, &pod.key(), &now).map(drop)) {
             tracing::warn!(pod = %pod.key(), "the pod of a node that is gone was not removed: {error}");
         }
     }
-    let pods = ground.directory(name).join("pods");
+    let pods = context.directory(name).join("pods");
     let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(pods)).await;
 }
 
 /// Ends the node's host, by force where need be; false where something of it may still run.
-async fn end_for_certain(ground: &Ground, name: &str, process: &ProcessRuntime) -> bool {
+async fn end_for_certain(context: &NodeContext, name: &str, process: &ProcessRuntime) -> bool {
     for failures in 1..=TRIES {
         match process.shutdown().await {
             Ok(()) => return true,
@@ -76,7 +76,7 @@ async fn end_for_certain(ground: &Ground, name: &str, process: &ProcessRuntime) 
                 tracing::warn!(node = name, "the node's processes are not known to be dead: {error}");
             }
         }
-        ground.api.clock().sleep(AGAIN.delay(failures)).await;
+        context.api.clock().sleep(AGAIN.delay(failures)).await;
     }
     tracing::error!(node = name, "processes of the node may still run: its pods are not let go of");
     false
@@ -90,8 +90,8 @@ fn reason(cause: Cause) -> &'static str {
 }
 
 /// Says what happens, and keeps new pods away.
-fn announce(ground: &Ground, node: &Running) {
-    let cordoned = ground.api.modify::<Node>(&Key::new("", &node.name), |object| {
+fn announce(context: &NodeContext, node: &Running) {
+    let cordoned = context.api.modify::<Node>(&Key::new("", &node.name), |object| {
         object.spec.get_or_insert_default().unschedulable = Some(true);
         Ok(())
     });
@@ -100,12 +100,12 @@ fn announce(ground: &Ground, node: &Running) {
             "The configuration has node {} no more: its pods are ended within their grace, then it is removed",
             node.name
         );
-        ground.recorder.normal(object.object(), "NodeRemoved", message);
+        context.recorder.normal(object.object(), "NodeRemoved", message);
     }
 }
 
-fn pods_of(ground: &Ground, name: &str) -> Vec<Shared<Pod>> {
-    let mut pods = ground.api.list_as::<Pod>(None);
+fn pods_of(context: &NodeContext, name: &str) -> Vec<Shared<Pod>> {
+    let mut pods = context.api.list_as::<Pod>(None);
     pods.retain(|pod| node_of(pod) == Some(name));
     pods
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Taint};
 
-use super::settings::NodeSettings;
+use crate::cluster::node_settings::{NodeCounts, NodeSettings};
 use crate::object::owner::is_terminating;
 use crate::object::quantity::ResourceList;
 
@@ -13,15 +13,6 @@ use crate::object::quantity::ResourceList;
 pub(super) const ASKED: &str = "podium.dev/node";
 /// What the Node object's `status.capacity` said when its node was started for the first time.
 pub(super) const CAPACITY: &str = "podium.dev/capacity";
-
-/// How many nodes there are besides those with names of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
-    /// `node-1`, `node-2` …, which run processes.
-    pub nodes: usize,
-    /// `hollow-00001` …, which run none.
-    pub hollow: usize,
-}
 
 /// Who wants a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +27,7 @@ pub(super) enum Origin {
 
 /// A node that should run.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct DesiredNode {
     pub(super) name: String,
     pub(super) origin: Origin,
     /// It runs no processes.
@@ -53,11 +44,11 @@ pub(super) fn counted_name(hollow: bool, index: usize) -> String {
 }
 
 /// The nodes of flags and config file, each once.
-pub(super) fn declared(counts: Counts, settings: &[NodeSettings]) -> Vec<Wanted> {
+pub(super) fn declared(counts: NodeCounts, settings: &[NodeSettings]) -> Vec<DesiredNode> {
     let by_name: BTreeMap<&str, &NodeSettings> = settings.iter().map(|s| (s.name.as_str(), s)).collect();
-    let wanted = |name: String, origin: Origin, hollow: bool| {
+    let desired = |name: String, origin: Origin, hollow: bool| {
         let said = by_name.get(name.as_str());
-        Wanted {
+        DesiredNode {
             capacity: said.map(|s| s.capacity.clone()).unwrap_or_default(),
             taints: said.map(|s| s.taints.clone()).unwrap_or_default(),
             name,
@@ -68,18 +59,18 @@ pub(super) fn declared(counts: Counts, settings: &[NodeSettings]) -> Vec<Wanted>
     let counted = |hollow: bool, count: usize| {
         (0..count).map(move |index| (counted_name(hollow, index), Origin::Count(index), hollow))
     };
-    let mut all: Vec<Wanted> = counted(false, counts.nodes)
+    let mut all: Vec<DesiredNode> = counted(false, counts.nodes)
         .chain(counted(true, counts.hollow))
-        .map(|(name, origin, hollow)| wanted(name, origin, hollow))
+        .map(|(name, origin, hollow)| desired(name, origin, hollow))
         .collect();
     let known: BTreeSet<String> = all.iter().map(|w| w.name.clone()).collect();
     let named = settings.iter().filter(|s| !known.contains(&s.name));
-    all.extend(named.map(|s| wanted(s.name.clone(), Origin::File, s.hollow == Some(true))));
+    all.extend(named.map(|s| desired(s.name.clone(), Origin::File, s.hollow == Some(true))));
     all
 }
 
 /// What a Node object asks for.
-pub(super) fn asked(node: &Node) -> Option<Wanted> {
+pub(super) fn asked(node: &Node) -> Option<DesiredNode> {
     if is_terminating(&node.metadata) {
         return None;
     }
@@ -98,14 +89,14 @@ pub(super) fn asked(node: &Node) -> Option<Wanted> {
         None => ResourceList::new(),
     };
     let name = node.metadata.name.clone()?;
-    Some(Wanted { name, origin: Origin::Object, hollow, capacity, taints: Vec::new() })
+    Some(DesiredNode { name, origin: Origin::Object, hollow, capacity, taints: Vec::new() })
 }
 
 /// A Node object, as far as this matters.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) uid: String,
-    pub(super) asks: Option<Wanted>,
+    pub(super) asks: Option<DesiredNode>,
 }
 
 /// How far a node is.
@@ -138,7 +129,7 @@ pub(super) enum Cause {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     /// It should run.
-    Start(Wanted),
+    Start(DesiredNode),
     /// It should end.
     End(String, Cause),
 }
@@ -148,29 +139,29 @@ pub(super) enum Step {
 /// `given_up`: declared nodes whose objects were deleted. They stay away until the next start, like a machine
 /// whose kubelet is not restarted, unless an object asks for them again.
 pub(super) fn steps(
-    declared: &[Wanted],
+    declared: &[DesiredNode],
     given_up: &BTreeSet<String>,
     objects: &BTreeMap<String, Seen>,
     members: &BTreeMap<String, Member>,
 ) -> Vec<Step> {
     let asking = objects.values().filter_map(|seen| seen.asks.as_ref());
-    let mut wanted: BTreeMap<&str, &Wanted> = asking.map(|w| (w.name.as_str(), w)).collect();
-    wanted.extend(declared.iter().filter(|w| !given_up.contains(&w.name)).map(|w| (w.name.as_str(), w)));
+    let mut desired: BTreeMap<&str, &DesiredNode> = asking.map(|w| (w.name.as_str(), w)).collect();
+    desired.extend(declared.iter().filter(|w| !given_up.contains(&w.name)).map(|w| (w.name.as_str(), w)));
 
     let mut steps = Vec::new();
     for (name, member) in members {
         let Stage::Running { uid } = &member.stage else { continue };
         let here = objects.get(name).is_some_and(|seen| seen.uid == *uid);
-        let wanted = wanted.get(name.as_str());
+        let desired = desired.get(name.as_str());
         // An object that asks goes on asking for what it asked for first.
-        let another = |w: &Wanted| w.hollow != member.hollow && member.origin != Origin::Object;
+        let another = |w: &DesiredNode| w.hollow != member.hollow && member.origin != Origin::Object;
         if !here {
             steps.push(Step::End(name.clone(), Cause::Deleted));
-        } else if member.origin != Origin::Object && wanted.is_none_or(|w| another(w)) {
+        } else if member.origin != Origin::Object && desired.is_none_or(|w| another(w)) {
             steps.push(Step::End(name.clone(), Cause::Dropped));
         }
     }
-    let missing = wanted.values().filter(|w| !members.contains_key(&w.name));
+    let missing = desired.values().filter(|w| !members.contains_key(&w.name));
     steps.extend(missing.map(|w| Step::Start((*w).clone())));
     steps
 }
@@ -181,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    const NONE: Counts = Counts { nodes: 0, hollow: 0 };
+    const NONE: NodeCounts = NodeCounts { nodes: 0, hollow: 0 };
 
     fn settings(text: &str) -> Vec<NodeSettings> {
         let named = |name: &str| {
@@ -222,7 +213,7 @@ mod tests {
 
     #[test]
     fn counted_and_named_nodes_are_declared_once_node_6() {
-        let counts = Counts { nodes: 2, hollow: 1 };
+        let counts = NodeCounts { nodes: 2, hollow: 1 };
         let all = declared(counts, &settings("gpu node-2 pretend~ hollow-00001"));
         let told: Vec<String> = all
             .iter()
@@ -257,8 +248,8 @@ mod tests {
             let told: Vec<String> = steps
                 .iter()
                 .map(|step| match step {
-                    Step::Start(wanted) => {
-                        format!("+{}{}", wanted.name, if wanted.hollow { "~" } else { "" })
+                    Step::Start(desired) => {
+                        format!("+{}{}", desired.name, if desired.hollow { "~" } else { "" })
                     }
                     Step::End(name, cause) => format!("-{name} {cause:?}"),
                 })
