@@ -16,11 +16,11 @@ use rustix::thread::LinkNameSpaceType;
 use crate::host::Security;
 
 use super::capabilities;
-use super::image_root;
-use super::mounts::{self, View};
 use super::os;
 use super::program::{self, Found, os_text};
+use super::rootfs::{self, View};
 use super::signals;
+use super::user::User;
 use crate::host::Program;
 
 /// How the child gets its view of the files.
@@ -39,15 +39,6 @@ pub(super) enum Stdio {
     Pipes { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
     /// The slave side of a terminal, controlling it.
     Terminal(OwnedFd),
-}
-
-/// The user a child becomes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct User {
-    pub(super) uid: u32,
-    pub(super) gid: u32,
-    /// Further groups.
-    pub(super) groups: Vec<u32>,
 }
 
 /// Everything a child needs to know.
@@ -128,7 +119,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
             .map_err(|error| at("mount namespace")(error.into()))?;
     }
     if let Files::Own(view) = &plan.files {
-        mounts::enter(view)?;
+        rootfs::enter(view)?;
     }
     let seems = match &plan.files {
         Files::Own(view) => view.image.as_ref().and_then(|image| image.seems.as_ref()),
@@ -152,7 +143,7 @@ fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
     }
     // Last: what this process may do to the others' namespaces ends here.
     if let Some(user) = seems {
-        image_root::seem(user).map_err(at("user namespace"))?;
+        rootfs::seem(user).map_err(at("user namespace"))?;
         // Whoever enters a user namespace has all of its capabilities again.
         capabilities::bound(keep).map_err(at("capabilities"))?;
         die_with_host(plan.host);

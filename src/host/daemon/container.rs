@@ -13,10 +13,11 @@ use rustix::process::Pid;
 use tokio::sync::{oneshot, watch};
 
 use super::cgroup::Group;
+use super::init::Init;
 use super::io::Streams;
 use super::keeper::Keeper;
-use super::pod::{Init, remove_directory};
 use super::reaper::Ended;
+use super::rootfs::remove_directory;
 use super::{Host, os};
 use crate::host::journal::{Entry, JournaledContainer, container_dir, tmp_dir};
 use crate::host::protocol::Launch;
@@ -40,7 +41,7 @@ pub(super) struct Container {
     /// It has not become its program yet.
     pub(super) starting: Cell<bool>,
     pub(super) env: Vec<(String, String)>,
-    pub(super) account: Option<super::child::User>,
+    pub(super) account: Option<super::user::User>,
     pub(super) main: Cell<Option<Pid>>,
     /// What holds its processes; none once all are gone.
     pub(super) holder: RefCell<Option<Holder>>,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::child::User;
+use super::user::User;
 use crate::host::DEFAULT_PATH;
 use crate::host::RuntimeError;
 use crate::host::process_tree::MARKER;

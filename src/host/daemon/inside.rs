@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::Host;
-use super::mounts::Show;
+use super::rootfs::Show;
 use crate::host::Program;
 
 /// Where a container with a mount namespace has them.

@@ -91,7 +91,7 @@ pub(super) fn private_memory(place: &Path) -> io::Result<()> {
         mount("tmpfs", place, "tmpfs", MountFlags::NOSUID, c"mode=700,size=20%")?;
         io::Result::Ok(())
     };
-    super::pod::remove_directory(place)?;
+    super::rootfs::remove_directory(place)?;
     fs::create_dir(place)?;
     if let Err(error) = made() {
         eprintln!("{}: {error}: on disk instead", place.display());

@@ -9,26 +9,21 @@ use std::rc::Rc;
 use tokio::sync::watch;
 
 use super::cgroup::Limits;
-use super::child::User;
 use super::container::{Container, Holder, TERMINATION_LOG};
 use super::environment::Account;
-use super::image_root::{ImageRoot, UPPER};
+use super::error::os_error;
 use super::io::Streams;
-use super::layered::Layered;
-use super::mounts::View;
 use super::pod::Pod;
+use super::rootfs::{ImageRoot, Overlay, UPPER, View};
+use super::shown::{Own, target_variables};
 use super::spawn::{Place, Spawn};
-use super::view::{Own, target_variables};
+use super::user::User;
 use super::{Host, environment, os};
 use crate::base::root_dir::RootDir;
 use crate::host::journal::{container_dir, tmp_dir};
 use crate::host::protocol::Launch;
 use crate::host::{ContainerRecord, RuntimeError};
 use crate::programs::IMAGE_DIRECTORY;
-
-pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
-    move |error| RuntimeError::Os(format!("{what}: {error}"))
-}
 
 /// Whom a container runs as, by the accounts it sees; and whom it seems to be, where it cannot become anybody.
 fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
@@ -179,9 +174,9 @@ impl Host {
             of_machine: launch.host_view,
             read_only: launch.spec.security.read_only_root,
             image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),
-            layered: self.memory.clone().filter(|_| self.layered && !launch.host_view).map(|memory| {
+            overlay: self.memory.clone().filter(|_| self.overlays && !launch.host_view).map(|memory| {
                 let beside = beside.map(|target| target.private.join("layers").join(UPPER));
-                Layered { memory, beside }
+                Overlay { memory, beside }
             }),
         });
         if view.is_none() {

@@ -13,18 +13,17 @@ mod cgroup;
 mod child;
 mod container;
 mod environment;
+mod error;
 mod exec;
-mod image_root;
+mod init;
 mod inside;
 mod io;
 mod isolation;
 mod keeper;
 mod launch;
-mod layered;
 mod listeners;
 mod log_writer;
 mod memory_volumes;
-mod mounts;
 mod orphan;
 mod os;
 mod pause;
@@ -32,13 +31,14 @@ mod pod;
 mod program;
 mod reaper;
 mod resize;
+mod rootfs;
 mod server;
 mod session;
+mod shown;
 mod signals;
-mod skeleton;
 mod spawn;
 mod start;
-mod view;
+mod user;
 mod watched_memory;
 mod wire;
 
@@ -71,7 +71,7 @@ struct Host {
     /// Where private roots and pods' files lie, where there are namespaces.
     memory: Option<PathBuf>,
     /// What containers write over the machine's files goes into layers of theirs.
-    layered: bool,
+    overlays: bool,
     isolation: Isolation,
     /// This binary, for programs inside it; also after the file was replaced.
     own_program: OwnedFd,

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use jiff::Timestamp;
-use rustix::process::Pid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
-use super::child;
 use super::container::Container;
-use super::{Host, memory_volumes, os, pause};
+use super::init::{Init, open_namespace};
+use super::rootfs::remove_directory;
+use super::{Host, memory_volumes, os};
 use crate::host::journal::{self, Entry, JournaledPod};
 use crate::host::{SandboxRecord, SandboxSpec};
 
@@ -32,13 +32,6 @@ pub(super) struct Pod {
     pub(super) namespaces: RefCell<Vec<(OwnedFd, LinkNameSpaceType)>>,
     /// The init of a pod whose containers share processes.
     pub(super) init: RefCell<Option<Init>>,
-}
-
-/// Pid 1 of a PID namespace.
-pub(super) struct Init {
-    pub(super) pid: Pid,
-    pub(super) namespace: Rc<OwnedFd>,
-    pub(super) end: tokio::sync::oneshot::Receiver<super::reaper::Ended>,
 }
 
 impl Pod {
@@ -170,7 +163,7 @@ impl Host {
             ("ipc", LinkNameSpaceType::InterProcessCommunication, UnshareFlags::NEWIPC, spec.host.ipc),
         ];
         let kinds: Vec<_> = kinds.into_iter().filter(|(.., of_machine)| !of_machine).collect();
-        let here = || kinds.iter().map(|(name, kind, ..)| Ok((child::open_namespace(own, name)?, *kind)));
+        let here = || kinds.iter().map(|(name, kind, ..)| Ok((open_namespace(own, name)?, *kind)));
         let before = here().collect::<io::Result<Vec<_>>>()?;
         os::unshare(kinds.iter().fold(UnshareFlags::empty(), |all, (_, _, flag, _)| all | *flag))?;
         let named =
@@ -182,81 +175,4 @@ impl Host {
         named?;
         made
     }
-
-    /// Makes a PID namespace with its init.
-    pub(super) fn make_init(&self) -> io::Result<Init> {
-        let alive = self.alive.as_ref();
-        let started = self.pause.as_ref().and_then(|program| pause::start(program, alive).ok());
-        let pid = match started {
-            Some(pid) => pid,
-            None => match os::fork_init()? {
-                os::Forked::Child => child::be_init(alive),
-                os::Forked::Parent(pid) => pid,
-            },
-        };
-        let end = self.reaper.expect(pid);
-        Ok(Init { pid, namespace: Rc::new(child::open_namespace(pid, "pid")?), end })
-    }
-
-    /// Forks with the child in a PID namespace, or in the host's own.
-    pub(super) fn fork_into(&self, namespace: Option<&OwnedFd>) -> io::Result<os::Forked> {
-        let kind = Some(LinkNameSpaceType::ProcessID);
-        let Some(namespace) = namespace else { return os::fork() };
-        if let Some(own) = &self.own_pid_namespace {
-            rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)?;
-            let forked = os::fork();
-            if !matches!(forked, Ok(os::Forked::Child)) {
-                // Children are born in the host's own PID namespace again.
-                rustix::thread::move_into_link_name_space(own.as_fd(), kind)?;
-            }
-            return forked;
-        }
-        // In a user namespace there is no way back into the machine's PID namespace: a helper goes and
-        // makes us a child from there.
-        let (read, write) = super::wire::pipe()?;
-        match os::fork()? {
-            os::Forked::Child => {
-                if rustix::thread::move_into_link_name_space(namespace.as_fd(), kind).is_err() {
-                    os::exit_now(1);
-                }
-                match os::fork_sibling() {
-                    Ok(os::Forked::Child) => Ok(os::Forked::Child),
-                    Ok(os::Forked::Parent(pid)) => {
-                        let number = pid.as_raw_nonzero().get().to_ne_bytes();
-                        os::exit_now(i32::from(rustix::io::write(&write, &number).is_err()))
-                    }
-                    Err(_) => os::exit_now(1),
-                }
-            }
-            os::Forked::Parent(_) => {
-                drop(write);
-                let mut number = [0; 4];
-                // The sibling holds the pipe too, so this waits for the number or for both to be gone.
-                let count = rustix::io::read(&read, &mut number)?;
-                let pid = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
-                pid.map(os::Forked::Parent).ok_or_else(|| io::Error::other("no process in its PID namespace"))
-            }
-        }
-    }
-}
-
-/// Removes a directory with everything in it; layers leave directories behind that not even their owner
-/// may list.
-pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-        result => return result,
-    }
-    let mut next = vec![path.to_path_buf()];
-    while let Some(directory) = next.pop() {
-        let _ = fs::set_permissions(&directory, fs::Permissions::from_mode(0o700));
-        for entry in fs::read_dir(&directory)? {
-            let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                next.push(entry.path());
-            }
-        }
-    }
-    fs::remove_dir_all(path)
 }

@@ -6,7 +6,7 @@ use rustix::process::Pid;
 use super::Host;
 use super::cgroup::Limits;
 use super::container::Container;
-use super::launch::os_error;
+use super::error::os_error;
 use crate::host::{ContainerId, ResourceLimits, RuntimeError};
 
 /// A tree that forks faster than we move it is left alone after so many looks.

@@ -8,10 +8,11 @@ use rustix::process::Pid;
 use tokio::sync::oneshot;
 
 use super::cgroup::Group;
-use super::child::{self, Files, Plan, Stdio, User};
+use super::child::{self, Files, Plan, Stdio};
 use super::keeper::Keeper;
 use super::pod::Pod;
 use super::reaper::Ended;
+use super::user::User;
 use super::{Host, os};
 use crate::host::Program;
 use crate::host::Security;

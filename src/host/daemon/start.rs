@@ -21,9 +21,10 @@ use tokio::sync::{Notify, watch};
 use super::arguments::{Arguments, parse};
 use super::cgroup::Cgroups;
 use super::isolation::{self, Isolation};
-use super::pod::{Pod, remove_directory};
+use super::pod::Pod;
 use super::reaper::{self, Reaper};
-use super::{Host, child, layered, pause, signals, write_journal};
+use super::rootfs::{overlays_work, remove_directory};
+use super::{Host, child, pause, signals, write_journal};
 use crate::host::descendants::{Descendants, id_prefix};
 use crate::host::journal::{self, Journal};
 use crate::host::{PodUid, reachable};
@@ -91,7 +92,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let (pods, journal) = take_over(&dir, memory.as_deref()).map_err(at("journal"))?;
     let host = Rc::new(Host {
         dir,
-        layered: memory.as_deref().is_some_and(layered::works),
+        overlays: memory.as_deref().is_some_and(overlays_work),
         memory,
         isolation,
         own_program,

@@ -114,23 +114,6 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("controllers::stateful_set", &["identity", "roster", "rosters", "storage"]),
-    (
-        "host::daemon",
-        &[
-            "child",
-            "container",
-            "image_root",
-            "io",
-            "keeper",
-            "launch",
-            "layered",
-            "mounts",
-            "pause",
-            "pod",
-            "skeleton",
-            "view",
-        ],
-    ),
     ("object", &["any", "kind", "numbers", "versions"]),
     ("reconcile", &["correlator", "recorder"]),
     (

@@ -4,10 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use super::container::{Container, TERMINATION_LOG};
-use super::image_root::UPPER;
-use super::launch::os_error;
-use super::mounts::Show;
+use super::error::os_error;
 use super::pod::Pod;
+use super::rootfs::{Show, UPPER};
 use super::{Host, environment};
 use crate::host::RuntimeError;
 use crate::host::protocol::Launch;
@@ -49,7 +48,7 @@ impl Host {
         }
         for mount in &mounts {
             shows.push(Show {
-                beneath: mount.sub_path.clone(),
+                sub_path: mount.sub_path.clone(),
                 read_only: mount.read_only,
                 recursive: mount.recursive,
                 ..Show::new(mount.host_path.clone(), mount.container_path.clone())
@@ -90,7 +89,7 @@ impl Host {
         let path = launch.spec.termination_message_path.clone();
         shows.push(Show::new(termination_log, path));
         let hidden = |target: &&Container| {
-            self.layered || launch.image_root.is_some() || target.dir.starts_with("/tmp")
+            self.overlays || launch.image_root.is_some() || target.dir.starts_with("/tmp")
         };
         if let Some(target) = target.filter(hidden) {
             // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.

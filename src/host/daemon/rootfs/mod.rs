@@ -1,98 +1,36 @@
-//! A container's view of the files: its root (`skeleton`) with volumes and other things shown in it.
+//! A container's root file system: the machine's files (`layout`, over an `overlay` as root) or an `image`'s, with volumes
+//! and other things mounted in it.
 //!
 //! Runs in the forked child, in a mount namespace of its own. Nothing on the machine changes: mount points
 //! that do not exist are made in the container's private directory, or in a private layer over the machine's.
 
+mod dev;
+mod image;
+mod layout;
+mod mount;
+mod overlay;
+mod view;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
-    mount_remount, unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, unmount,
 };
 use rustix::thread::UnshareFlags;
 
-use super::image_root::{self, ImageRoot};
-use super::layered::{Bones, Layered};
 use super::os;
 use super::program::os_text;
-use super::skeleton::{self, make_directory};
-use crate::base::root_dir::RootDir;
-
-/// One thing to show at a path of the container's.
-#[derive(Clone, Debug)]
-pub(super) struct Show {
-    /// A directory or file of the machine's.
-    pub(super) source: PathBuf,
-    /// What of it: looked up in it as if it were the root, and made as a directory when it is not there.
-    pub(super) beneath: Option<PathBuf>,
-    /// Where the container sees it.
-    pub(super) target: PathBuf,
-    pub(super) read_only: bool,
-    /// Nor may what is mounted in it be written.
-    pub(super) recursive: bool,
-}
-
-impl Show {
-    /// A directory or file that may be written.
-    pub(super) fn new(source: PathBuf, target: PathBuf) -> Self {
-        Self { source, beneath: None, target, read_only: false, recursive: false }
-    }
-
-    /// The path of what is shown.
-    pub(super) fn path(&self) -> PathBuf {
-        self.beneath.as_ref().map_or_else(|| self.source.clone(), |inside| self.source.join(inside))
-    }
-
-    /// A descriptor of what is shown.
-    pub(super) fn hold(&self) -> io::Result<OwnedFd> {
-        match &self.beneath {
-            None => Ok(hold(&self.source)?),
-            Some(inside) => RootDir::new(&self.source)?.any(inside),
-        }
-    }
-
-    /// Makes what is mounted at a path as read only as it should be.
-    pub(super) fn lock(&self, place: &Path) -> io::Result<()> {
-        match (self.read_only, self.recursive) {
-            (false, _) => Ok(()),
-            (true, false) => lock_read_only(place),
-            (true, true) => lock_all_read_only(place),
-        }
-    }
-}
-
-/// What a container is to see.
-#[derive(Clone, Debug)]
-pub(super) struct View {
-    /// The container's private root directory, in memory.
-    pub(super) root: PathBuf,
-    /// Its /tmp, on disk.
-    pub(super) tmp: PathBuf,
-    /// Its own directory on disk, made when one is needed: a working directory that is not there is made below it.
-    /// Never shared between containers, and neither are the layers.
-    pub(super) dir: PathBuf,
-    /// Where private layers over the machine's directories go, in memory; made when one is needed.
-    pub(super) layers: PathBuf,
-    /// Beside the usual, in order of mounting.
-    pub(super) shows: Vec<Show>,
-    /// A directory that must exist, the working directory.
-    pub(super) working_dir: PathBuf,
-    /// The machine's own /tmp and /dev are shown.
-    pub(super) of_machine: bool,
-    /// Only what is shown may be written.
-    pub(super) read_only: bool,
-    /// An image's files are the root, instead of the machine's.
-    pub(super) image: Option<ImageRoot>,
-    /// What is written over the machine's files goes into a layer.
-    pub(super) layered: Option<Layered>,
-}
+pub(super) use image::seem;
+pub(super) use mount::remove_directory;
+use mount::{hold, link, lock_all_read_only, lock_read_only, make_directory};
+pub(super) use overlay::works as overlays_work;
+use view::RootLayout;
+pub(super) use view::{ImageRoot, Overlay, Show, UPPER, View};
 
 /// Gives this process the view, for good.
 pub(super) fn enter(view: &View) -> Result<(), String> {
@@ -104,10 +42,10 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(at("private mounts"))?;
     if let Some(image) = &view.image {
-        return image_root::enter(view, image);
+        return image::enter(view, image);
     }
     let root = &view.root;
-    let bones = skeleton::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
+    let built = layout::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
     // Sources and layers are held by descriptors: after the pivot their paths mean something else.
     let dir = Unmade::new(&view.dir).map_err(at("container directory"))?;
     let layers = Unmade::new(&view.layers).map_err(at("layers"))?;
@@ -121,7 +59,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
     rustix::process::pivot_root(".", ".").map_err(at("pivot_root"))?;
     mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
 
-    let mut own = Own::new(dir, layers, &bones);
+    let mut own = Own::new(dir, layers, &built);
     if view.read_only {
         // Mount points must be there before nothing can be made any more.
         for (show, source) in view.shows.iter().zip(&sources) {
@@ -131,7 +69,7 @@ pub(super) fn enter(view: &View) -> Result<(), String> {
             }
         }
         working_dir(view, &mut own)?;
-        own.close(&bones.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
+        own.close(&built.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
     }
     for (show, source) in view.shows.iter().zip(&sources) {
         place(show, source, |is_directory| {
@@ -207,9 +145,9 @@ impl Unmade {
 }
 
 impl Own {
-    fn new(dir: Unmade, layers: Unmade, bones: &Bones) -> Self {
-        let own = bones.own.iter().map(|path| (path.clone(), true));
-        let of_machine = bones.machine.iter().map(|path| (path.clone(), false));
+    fn new(dir: Unmade, layers: Unmade, layout: &RootLayout) -> Self {
+        let own = layout.own.iter().map(|path| (path.clone(), true));
+        let of_machine = layout.machine.iter().map(|path| (path.clone(), false));
         Self {
             places: [("/".into(), true)].into_iter().chain(own).chain(of_machine).collect(),
             dir,
@@ -310,78 +248,4 @@ fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Makes a mount read only, and everything that is mounted in it.
-pub(super) fn lock_all_read_only(target: &Path) -> io::Result<()> {
-    match os::lock_mounts_read_only(target) {
-        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {}
-        done => return done,
-    }
-    // A kernel before 5.12 wants them one by one.
-    let target = fs::canonicalize(target)?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
-    mount_points(&mounts)
-        .filter(|point| point.starts_with(&target))
-        .try_for_each(|point| lock_read_only(&point))
-}
-
-/// Where something is mounted, by `/proc/self/mountinfo`.
-pub(super) fn mount_points(mountinfo: &str) -> impl Iterator<Item = PathBuf> {
-    mountinfo.lines().filter_map(|line| {
-        let bytes = line.split(' ').nth(4)?.as_bytes();
-        let mut path = Vec::with_capacity(bytes.len());
-        let mut rest = bytes;
-        while let Some((first, after)) = rest.split_first() {
-            // Spaces and the like are octal numbers there.
-            let number = after.get(..3).filter(|_| *first == b'\\');
-            let number = number.and_then(|text| u8::from_str_radix(std::str::from_utf8(text).ok()?, 8).ok());
-            path.push(number.unwrap_or(*first));
-            rest = if number.is_some() { &after[3..] } else { after };
-        }
-        Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
-    })
-}
-
-/// Makes a mount read only.
-pub(super) fn lock_read_only(target: &Path) -> io::Result<()> {
-    // Flags that the machine locked must be repeated, or the change is refused.
-    let locked = rustix::fs::statvfs(target)?.f_flag;
-    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
-    for (set, flag) in [
-        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
-        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
-        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
-        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
-        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
-        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
-    ] {
-        if locked.contains(set) {
-            flags |= flag;
-        }
-    }
-    Ok(mount_remount(target, flags, c"")?)
-}
-
-/// A descriptor that only names a file.
-pub(super) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
-    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-}
-
-/// A path that means what the descriptor holds.
-pub(super) fn link(descriptor: &OwnedFd) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mount_points_are_read_with_their_spaces() {
-        let text =
-            "1 2 0:1 / / rw - ext4 a rw\n3 1 0:2 / /mnt/a\\040b\\134 rw shared:1 - tmpfs t rw\nshort\n";
-        let points: Vec<_> = mount_points(text).collect();
-        assert_eq!(points, [Path::new("/"), Path::new("/mnt/a b\\")]);
-    }
 }

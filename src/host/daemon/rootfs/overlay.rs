@@ -14,36 +14,17 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursi
 use rustix::process::WaitOptions;
 use rustix::thread::UnshareFlags;
 
-use super::image_root::UPPER;
-use super::mounts::{View, lock_all_read_only, mount_points};
-use super::os;
-use super::skeleton::make_directory;
+use super::mount::{lock_all_read_only, make_directory, mount_points, remove_directory};
+use super::view::{Overlay, RootLayout, UPPER, View};
+use crate::host::daemon::os;
 
 /// Directories that a container has of its own, or has no business in.
 const NOT_SHOWN: [&str; 3] = ["/proc", "/dev", "/tmp"];
 /// More mounts below one directory are shown with it as a whole.
 const FEW: usize = 8;
 
-/// What a layered root needs to know beside the view.
-#[derive(Clone, Debug)]
-pub(super) struct Layered {
-    /// The host's own files in memory, which are nobody else's to see.
-    pub(super) memory: PathBuf,
-    /// What the container that this one looks at has written over the machine's files.
-    pub(super) beside: Option<PathBuf>,
-}
-
-/// What a root was made of, as the container will see it.
-#[derive(Debug, Default)]
-pub(super) struct Bones {
-    /// The machine's: not to be written.
-    pub(super) machine: Vec<PathBuf>,
-    /// The container's own.
-    pub(super) own: Vec<PathBuf>,
-}
-
 /// Whether such a root can be made here: tried once, in a child.
-pub(super) fn works(memory: &Path) -> bool {
+pub(in crate::host::daemon) fn works(memory: &Path) -> bool {
     if !rustix::process::geteuid().is_root() {
         return false;
     }
@@ -64,35 +45,35 @@ pub(super) fn works(memory: &Path) -> bool {
         }
         Err(_) => false,
     };
-    let _ = super::pod::remove_directory(&place);
+    let _ = remove_directory(&place);
     worked
 }
 
 /// Puts the machine's files at the container's root, with a private layer over them.
-pub(super) fn build(view: &View, layered: &Layered) -> io::Result<Bones> {
+pub(in crate::host::daemon) fn build(view: &View, overlay: &Overlay) -> io::Result<RootLayout> {
     let root = &view.root;
-    cover(Path::new("/"), root, &view.layers, UPPER, layered.beside.as_deref())?;
+    cover(Path::new("/"), root, &view.layers, UPPER, overlay.beside.as_deref())?;
     // Unbindable: showing the directory that our own root lies in must not show the root in itself.
     mount_change(root, MountPropagationFlags::UNBINDABLE)?;
-    let mut bones = Bones::default();
+    let mut layout = RootLayout::default();
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     for (number, point) in
-        shown(mount_points(&mounts).collect(), &layered.memory, root).into_iter().enumerate()
+        shown(mount_points(&mounts).collect(), &overlay.memory, root).into_iter().enumerate()
     {
         let place = root.join(point.strip_prefix("/").unwrap_or(&point));
-        if bones.machine.iter().any(|bound| point.starts_with(bound)) {
+        if layout.machine.iter().any(|bound| point.starts_with(bound)) {
             continue;
         }
         let top = point.components().count() == 2 && point != Path::new("/sys");
         if top && cover(&point, &place, &view.layers, &format!("upper-mount-{number}"), None).is_ok() {
-            bones.own.push(point);
+            layout.own.push(point);
         } else if mount_bind_recursive(&point, &place).is_ok() {
             // What was covered by a later mount cannot be shown, and need not be.
             lock_all_read_only(&place)?;
-            bones.machine.push(point);
+            layout.machine.push(point);
         }
     }
-    Ok(bones)
+    Ok(layout)
 }
 
 /// Which mounts are shown, outer ones first.

@@ -18,27 +18,16 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
-use super::child::User;
-use super::mounts::{Show, View, hold, link, lock_read_only};
-use super::os;
-use super::program::os_text;
-use super::skeleton::build_dev;
+use super::dev::build_dev;
+use super::mount::{hold, link, lock_read_only};
+use super::view::{ImageRoot, Show, UPPER, View};
 use crate::base::root_dir::RootDir;
-
-/// An image with files of its own.
-#[derive(Clone, Debug)]
-pub(super) struct ImageRoot {
-    /// Its root file system in the store.
-    pub(super) files: PathBuf,
-    /// Whom the container believes to be, where only a user namespace can make it so.
-    pub(super) seems: Option<User>,
-}
-
-/// The writable layer's directory below a container's `layers`.
-pub(super) const UPPER: &str = "upper-root";
+use crate::host::daemon::os;
+use crate::host::daemon::program::os_text;
+use crate::host::daemon::user::User;
 
 /// Gives this process the view, for good; it has its mount namespace.
-pub(super) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
+pub(in crate::host::daemon) fn enter(view: &View, image: &ImageRoot) -> Result<(), String> {
     let at = |what: &'static str| move |error: io::Error| format!("{what}: {}", os_text(&error));
     layer(view, image).map_err(at("root file system"))?;
     let root = RootDir::new(&view.root).map_err(at("root file system"))?;
@@ -163,7 +152,7 @@ fn put(root: &RootDir, show: &Show) -> io::Result<()> {
 }
 
 /// Makes this process the user it should be, to itself: on the machine it stays who it is.
-pub(super) fn seem(user: &User) -> io::Result<()> {
+pub(in crate::host::daemon) fn seem(user: &User) -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     os::unshare(UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/setgroups", "deny")?;
