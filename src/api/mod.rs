@@ -23,7 +23,6 @@ mod room;
 mod rules;
 pub mod schema;
 mod select;
-pub mod session;
 mod subresource;
 pub mod usage;
 pub mod validate;

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::error::{ManifestError, Position};
 use super::node::{self, Content, Node};
-use super::parse;
 use crate::base::nearest::nearest;
 use crate::object::{Kind, Object, ServedKind};
 
@@ -111,7 +110,7 @@ pub(super) fn values(source: &Arc<str>, tree: &Arc<Node>) -> Vec<Result<Document
         Ok(value) => {
             Ok(Document { line: root.start.line, source: source.clone(), tree: root.clone(), value })
         }
-        Err(fault) => Err(parse::error(source, fault)),
+        Err(fault) => Err(ManifestError::of_fault(source, fault)),
     };
     roots.iter().map(read).collect()
 }
@@ -124,7 +123,7 @@ pub(super) fn from_tree(
 ) {
     let value = match node::to_value(tree) {
         Ok(value) => value,
-        Err(fault) => return results.push(Err(parse::error(source, fault))),
+        Err(fault) => return results.push(Err(ManifestError::of_fault(source, fault))),
     };
     let Value::Object(fields) = &value else {
         let found = match &value {

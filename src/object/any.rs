@@ -445,6 +445,11 @@ impl<T: Typed> Shared<T> {
     pub fn uid(&self) -> &str {
         self.object.uid()
     }
+
+    /// `metadata.resourceVersion`.
+    pub fn revision(&self) -> Revision {
+        self.object.revision()
+    }
 }
 
 impl<T> Clone for Shared<T> {

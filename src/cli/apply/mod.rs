@@ -12,9 +12,9 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use super::args::{InstanceArgs, ManifestRequest};
+use super::flags::{InstanceArgs, ManifestRequest};
 use super::output::say;
-use super::serve::runtime;
+use super::runtime::runtime;
 use crate::cluster::default_data_dir;
 use crate::manifest::{self, Document};
 use crate::object::ServedKind;

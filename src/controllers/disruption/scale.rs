@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::api::{Api, ApiError};
 use crate::object::owner::controller_of;
-use crate::object::{Key, Kind, Shared, Subresource, Uid};
+use crate::object::{Key, Kind, ServedKind, Shared, Uid};
 use crate::reconcile::found;
 
 /// What the owners ask for.

@@ -106,8 +106,8 @@ mod tests {
     use k8s_openapi::api::core::v1::Node;
     use serde_json::{Value, json};
 
-    use super::super::test_volumes::{claim, with_claim};
     use crate::object::Shared;
+    use crate::scheduler::plugins::test_volumes::{claim, with_claim};
     use crate::scheduler::test_cluster::Cluster;
     use crate::scheduler::test_objects::node;
 
