@@ -262,13 +262,13 @@ mod tests {
     use kube::api::Preconditions;
 
     use super::*;
-    use crate::console::resource::Watched;
+    use crate::console::builtin;
 
     /// CON-6: the grace period and the uid of an eviction are under the name the server reads.
     #[test]
     fn an_eviction_carries_its_delete_options() {
         let target = ObjectRef {
-            kind: Watched::Pods.kind(),
+            kind: builtin::kind::<k8s_openapi::api::core::v1::Pod>(),
             namespace: Some("default".to_owned()),
             name: "web-1".to_owned(),
             uid: None,

@@ -8,7 +8,7 @@ use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
 use super::links::Link;
-use super::resource::Watched;
+use super::resource::ResourceKey;
 use super::screen;
 use super::store::{Delta, Touched, Used};
 use super::toast::Toast;
@@ -66,7 +66,7 @@ pub enum ScreenMessage {
     /// The mouse, in screen coordinates.
     Mouse(MouseEvent),
     /// Objects changed. Only the top screen hears it; `Shown` makes up for what was missed.
-    Changed(Watched, Touched),
+    Changed(ResourceKey, Touched),
     /// The namespace scope changed.
     Scoped,
     /// What one of its tasks sent.
@@ -77,8 +77,6 @@ pub enum ScreenMessage {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum Data {
-    /// For the generic table of a kind that is not watched.
-    Table(screen::table::Loaded),
     /// For the YAML view.
     Yaml(screen::yaml::Loaded),
     /// For the editor.

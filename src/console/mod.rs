@@ -29,6 +29,7 @@
 //! the control plane it may share a process with, but what that serves over its API.
 
 pub mod action;
+pub mod builtin;
 pub mod catalogue;
 pub mod command;
 pub mod config;
@@ -42,6 +43,7 @@ pub mod feed;
 pub mod index;
 pub mod journal;
 pub mod keys;
+pub mod kind_view;
 pub mod links;
 pub mod logs;
 pub mod memory;
@@ -59,8 +61,10 @@ pub mod rollout;
 pub mod room;
 pub mod rows;
 pub mod screen;
+pub mod server_table;
 mod shell;
 pub mod store;
+pub mod template;
 pub mod terminal;
 pub mod text;
 pub mod theme;

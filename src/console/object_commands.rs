@@ -1,13 +1,16 @@
 //! What the commands on objects do, the same wherever objects are shown.
 
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 
+use super::catalogue::Catalogue;
 use super::command::Command;
 use super::context::Context;
 use super::dialog;
 use super::effect::{Effect, Scope};
+use super::kind_view::{self, Pods, Template};
 use super::pending::waits_for_a_node;
-use super::resource::{Kind, ObjectRef, Uid, Watched};
+use super::resource::{Kind, ObjectRef, Uid};
 use super::rows::Row;
 use super::screen::describe::Describe;
 use super::screen::drain::Drain;
@@ -48,7 +51,7 @@ pub fn run(
                 targets.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join("\n"),
             )]
         }
-        Command::Delete if targets.iter().all(|target| target.kind.watched == Some(Watched::Nodes)) => {
+        Command::Delete if targets.iter().all(|target| target.kind.is::<Node>()) => {
             vec![Effect::Ask(Box::new(dialog::node::remove(all(), hidden)))]
         }
         Command::Delete => vec![Effect::Ask(Box::new(dialog::delete::ask(all(), hidden)))],
@@ -66,7 +69,7 @@ pub fn run(
         Command::SetImage => dialog::workload::set_image(cx, &current),
         Command::Rollout | Command::Rollback => vec![Effect::open(Rollout::new(current))],
         Command::ReplicaSets => {
-            vec![Effect::open(Table::of(Watched::ReplicaSets.kind()).only(Only::OwnedBy(current)))]
+            vec![Effect::open(Table::of(cx.catalogue.kind::<ReplicaSet>()).only(Only::OwnedBy(current)))]
         }
         Command::Cordon => targets.iter().map(|node| dialog::node::cordon(node, true)).collect(),
         Command::Uncordon => targets.iter().map(|node| dialog::node::cordon(node, false)).collect(),
@@ -82,52 +85,95 @@ pub fn run(
     }
 }
 
-/// Why a command cannot work on objects of a kind, so many of them marked.
-pub fn refuses(kind: &Kind, command: Command, marked: usize) -> Option<String> {
+/// What a command asks the server for.
+enum Needs {
+    /// A verb of the object's own resource.
+    Verb(&'static str),
+    /// A subresource of the object's resource, with a verb.
+    Subresource(&'static str, &'static str),
+    /// A subresource of pods, with one of these verbs.
+    OfPods(&'static str, &'static [&'static str]),
+}
+
+fn needs(command: Command) -> Option<Needs> {
+    Some(match command {
+        Command::Describe | Command::Yaml => Needs::Verb("get"),
+        Command::Edit => Needs::Verb("update"),
+        Command::Delete | Command::Kill => Needs::Verb("delete"),
+        Command::Label
+        | Command::Taint
+        | Command::Cordon
+        | Command::Uncordon
+        | Command::Restart
+        | Command::SetImage => Needs::Verb("patch"),
+        Command::Scale => Needs::Subresource("scale", "patch"),
+        Command::Logs | Command::PreviousLogs | Command::WorkloadLogs => Needs::OfPods("log", &["get"]),
+        // kubectl opens these with either: GET for WebSockets, POST for SPDY.
+        Command::Shell => Needs::OfPods("exec", &["get", "create"]),
+        Command::Attach => Needs::OfPods("attach", &["get", "create"]),
+        Command::Debug => Needs::OfPods("ephemeralcontainers", &["patch"]),
+        Command::OpenDrain => Needs::OfPods("eviction", &["create"]),
+        _ => return None,
+    })
+}
+
+/// Why the server cannot do what a command on objects of a kind asks for, as discovery tells.
+fn server_refuses(catalogue: &Catalogue, kind: &Kind, command: Command) -> Option<String> {
     let heading = kind.heading();
+    match needs(command)? {
+        Needs::Verb(verb) if kind.has_verb(verb) => None,
+        Needs::Verb(verb) => Some(format!("this server cannot {verb} {heading}")),
+        Needs::Subresource(name, verb) if kind.has_subresource(name, verb) => None,
+        Needs::Subresource("scale", _) => Some(format!("{heading} have no count to scale")),
+        Needs::Subresource(name, verb) => Some(format!("this server cannot {verb} {name} of {heading}")),
+        Needs::OfPods(name, verbs) => {
+            let pods = catalogue.kind::<Pod>();
+            let has = verbs.iter().any(|verb| pods.has_subresource(name, verb));
+            (!has).then(|| format!("this server has no {name} of pods"))
+        }
+    }
+}
+
+/// Why a command cannot work on objects of a kind, so many of them marked.
+pub fn refuses(catalogue: &Catalogue, kind: &Kind, command: Command, marked: usize) -> Option<String> {
+    let kind = catalogue.current(kind);
+    let heading = kind.heading();
+    let view = kind_view::of(&kind.resource);
     match command {
-        Command::Scale if !kind.scalable => Some(format!("{heading} have no count to scale")),
         // As `kubectl rollout restart`; what owns a ReplicaSet's template is its Deployment.
-        Command::Restart
-            if !(kind.group == "apps"
-                && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet")) =>
-        {
+        Command::Restart if view.template != Template::Rolls => {
             Some(format!("{heading} cannot be restarted: nothing would replace their pods step by step"))
         }
-        Command::SetImage if !matches!(kind.watched, Some(Watched::Deployments | Watched::ReplicaSets)) => {
+        Command::SetImage if view.template == Template::None => {
             Some(format!("the images of {heading} are set by editing them"))
         }
         Command::SetImage if marked > 1 => Some(format!("images are set one by one; {marked} are marked")),
-        _ => None,
+        Command::WorkloadLogs if view.pods == Pods::None => {
+            Some(format!("which pods belong to {heading} is not known here"))
+        }
+        _ => server_refuses(catalogue, kind, command),
     }
 }
 
 /// Whether the object is a pod that waits for a node.
 pub fn is_unscheduled(cx: &Context<'_>, object: &ObjectRef) -> bool {
-    let uid = object.uid.as_ref().filter(|_| object.kind.watched == Some(Watched::Pods));
-    uid.and_then(|uid| cx.stores.pods.get(uid)).is_some_and(|pod| waits_for_a_node(pod))
+    let uid = object.uid.as_ref().filter(|_| object.kind.is::<Pod>());
+    uid.and_then(|uid| cx.stores.pods().get(uid)).is_some_and(waits_for_a_node)
 }
 
 /// Enter: one level down, or the description where there is none.
 fn enter(cx: &Context<'_>, object: ObjectRef) -> Vec<Effect> {
-    let pods = || Table::of(Watched::Pods.kind());
-    match object.kind.watched {
-        Some(Watched::Deployments | Watched::ReplicaSets) => {
-            vec![Effect::open(pods().only(Only::OwnedBy(object)))]
-        }
-        Some(Watched::Nodes) => vec![Effect::open(pods().only(Only::OnNode(object.name)))],
-        Some(Watched::Namespaces) => vec![Effect::open(pods().only(Only::In(object.name)))],
-        Some(Watched::Services | Watched::Budgets) => vec![Effect::open(pods().only(Only::Selected(object)))],
-        Some(Watched::Events) => event_object(cx, &object),
-        None if matches!(
-            object.kind.kind.as_str(),
-            "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job"
-        ) =>
-        {
-            vec![Effect::open(pods().only(Only::OwnedBy(object)))]
-        }
-        Some(Watched::Pods) | None => vec![Effect::open(Describe::new(object))],
+    if object.kind.is::<Event>() {
+        return event_object(cx, &object);
     }
+    let only = match kind_view::of(&object.kind.resource).pods {
+        Pods::Owned => Only::OwnedBy(object),
+        Pods::OnNode => Only::OnNode(object.name),
+        Pods::InNamespace => Only::In(object.name),
+        Pods::Selected => Only::Selected(object),
+        Pods::Itself | Pods::None => return vec![Effect::open(Describe::new(object))],
+    };
+    vec![Effect::open(Table::of(cx.catalogue.kind::<Pod>()).only(only))]
 }
 
 /// Whether a service or a budget selects a pod.
@@ -136,26 +182,20 @@ pub fn selects(cx: &Context<'_>, by: &ObjectRef, pod: &Row) -> bool {
         return false;
     }
     let Some(uid) = &by.uid else { return false };
-    if let Some(service) = cx.stores.services.get(uid) {
+    if let Some(service) = cx.stores.services().get(uid) {
         let labels = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
         return labels.is_some_and(|labels| {
             !labels.is_empty() && Selector::from_labels(labels).matches(Some(&pod.labels))
         });
     }
-    let Some(budget) = cx.stores.budgets.get(uid) else { return false };
+    let Some(budget) = cx.stores.budgets().get(uid) else { return false };
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
     selector.is_some_and(|selector| Selector::from_field(selector).matches(Some(&pod.labels)))
 }
 
 fn go_to_owner(cx: &Context<'_>, object: &ObjectRef) -> Vec<Effect> {
-    let owners = object.uid.as_ref().and_then(|uid| match object.kind.watched? {
-        Watched::Pods => cx.stores.pods.get(uid)?.metadata.owner_references.clone(),
-        Watched::ReplicaSets => cx.stores.replica_sets.get(uid)?.metadata.owner_references.clone(),
-        Watched::Deployments => cx.stores.deployments.get(uid)?.metadata.owner_references.clone(),
-        Watched::Services => cx.stores.services.get(uid)?.metadata.owner_references.clone(),
-        _ => None,
-    });
-    let owners = owners.unwrap_or_default();
+    let known = object.uid.as_ref().and_then(|uid| cx.stores.object(&object.kind.resource, uid));
+    let owners = known.and_then(|known| known.metadata().owner_references.clone()).unwrap_or_default();
     let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)).or(owners.first()) else {
         return vec![Effect::Toast(super::toast::Toast::note(format!("{} has no owner", object.describe())))];
     };
@@ -166,7 +206,7 @@ fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
     let node = pod
         .uid
         .as_ref()
-        .and_then(|uid| cx.stores.pods.get(uid))
+        .and_then(|uid| cx.stores.pods().get(uid))
         .and_then(|pod| pod.spec.as_ref()?.node_name.clone());
     match node {
         Some(node) => go_to(cx, "v1", "Node", None, &node, None),
@@ -175,7 +215,9 @@ fn go_to_node(cx: &Context<'_>, pod: &ObjectRef) -> Vec<Effect> {
 }
 
 fn event_object(cx: &Context<'_>, event: &ObjectRef) -> Vec<Effect> {
-    let Some(event) = event.uid.as_ref().and_then(|uid| cx.stores.events.get(uid)) else { return Vec::new() };
+    let Some(event) = event.uid.as_ref().and_then(|uid| cx.stores.events().get(uid)) else {
+        return Vec::new();
+    };
     let about = &event.involved_object;
     let (Some(kind), Some(name)) = (&about.kind, &about.name) else { return Vec::new() };
     let version = about.api_version.as_deref().unwrap_or("v1");
@@ -209,14 +251,8 @@ pub fn go_to(
 
 fn find(cx: &Context<'_>, kind: &Kind, namespace: Option<&str>, name: &str) -> Option<Uid> {
     let namespace = namespace.unwrap_or_default();
-    let uid = match kind.watched? {
-        Watched::Nodes => cx.stores.nodes.by_name("", name)?.metadata.uid.clone(),
-        Watched::Pods => cx.stores.pods.by_name(namespace, name)?.metadata.uid.clone(),
-        Watched::Deployments => cx.stores.deployments.by_name(namespace, name)?.metadata.uid.clone(),
-        Watched::ReplicaSets => cx.stores.replica_sets.by_name(namespace, name)?.metadata.uid.clone(),
-        _ => None,
-    };
-    uid.as_deref().map(Uid::from)
+    let object = cx.stores.get(&kind.resource)?.by_name(namespace, name)?;
+    object.metadata().uid.as_deref().map(Uid::from)
 }
 
 /// The events about an object, the newest first.
@@ -231,7 +267,7 @@ pub fn events_about<'a>(cx: &Context<'a>, object: &ObjectRef) -> Vec<&'a Event> 
                 && (uid.is_none() || involved.uid.as_deref().unwrap_or_default() == object.name)
                 && involved.namespace.as_deref().filter(|ns| !ns.is_empty()) == object.namespace.as_deref())
     };
-    let mut events: Vec<&Event> = cx.stores.events.iter().map(|(_, event)| &**event).filter(about).collect();
+    let mut events: Vec<&Event> = cx.stores.events().iter().map(|(_, event)| event).filter(about).collect();
     events.sort_by_key(|event| std::cmp::Reverse(super::rows::event::last_seen(event)));
     events
 }

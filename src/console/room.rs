@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Node, Pod, PodSpec};
 
-use super::resource::{ObjectRef, Uid, Watched};
+use super::resource::{ObjectRef, Uid};
 use super::rows::node::{is_cordoned, is_over, is_ready};
 use super::store::{Stores, controller_of, uid_of};
+use super::template;
 use crate::object::quantity::Amount;
 use crate::object::resources::spec_requests;
 
@@ -15,12 +16,12 @@ use crate::object::resources::spec_requests;
 /// `None` where there is nothing to count by: no node is known.
 pub fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
     let nodes: Vec<&Node> = stores
-        .nodes
+        .nodes()
         .iter()
-        .map(|(_, node)| &**node)
+        .map(|(_, node)| node)
         .filter(|node| is_ready(node) && !is_cordoned(node))
         .collect();
-    if !stores.nodes.synced() || !stores.pods.synced() || stores.nodes.is_empty() {
+    if !stores.nodes().synced() || !stores.pods().synced() || stores.nodes().is_empty() {
         return None;
     }
     let own = owners(stores, target);
@@ -32,18 +33,16 @@ pub fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
 /// The workload and what it makes its pods by.
 fn owners(stores: &Stores, target: &ObjectRef) -> BTreeSet<Uid> {
     let Some(uid) = &target.uid else { return BTreeSet::new() };
-    let sets = stores.replica_sets.owned_by(uid).filter_map(|set| uid_of(&**set));
+    let sets = stores.replica_sets().owned_by(uid).filter_map(|set| uid_of(set));
     sets.chain([uid.clone()]).collect()
 }
 
 /// What its pods are to be, where the console follows the kind; else what one of them is.
 fn template(stores: &Stores, target: &ObjectRef) -> Option<PodSpec> {
     let uid = target.uid.as_ref()?;
-    match target.kind.watched {
-        Some(Watched::Deployments) => stores.deployments.get(uid)?.spec.template.spec.clone(),
-        Some(Watched::ReplicaSets) => stores.replica_sets.get(uid)?.spec.template.as_ref()?.spec.clone(),
-        _ => stores.pods.owned_by(uid).next()?.spec.clone(),
-    }
+    let object = stores.object(&target.kind.resource, uid);
+    let spec = object.and_then(|object| template::pod_spec(&object.to_json()));
+    spec.or_else(|| stores.pods().owned_by(uid).next()?.spec.clone())
 }
 
 /// What a pod of this template asks for, the place that it takes among the node's pods included.
@@ -60,8 +59,7 @@ fn room_on(
 ) -> u64 {
     let name = node.metadata.name.as_deref().unwrap_or_default();
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let others: Vec<&Pod> =
-        stores.pods_on(name).map(|pod| &**pod).filter(|pod| !is_over(pod) && !is_own(pod)).collect();
+    let others: Vec<&Pod> = stores.pods_on(name).filter(|pod| !is_over(pod) && !is_own(pod)).collect();
     let places =
         Amount::in_list(allocatable, "pods").units() - i64::try_from(others.len()).unwrap_or(i64::MAX);
     let by_resource = wanted.iter().map(|(resource, each)| {
@@ -78,11 +76,12 @@ fn room_on(
 mod tests {
     use std::sync::Arc;
 
-    use k8s_openapi::api::apps::v1::Deployment;
+    use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
     use serde::de::DeserializeOwned;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::console::builtin;
     use crate::console::store::{Change, Delta};
 
     fn reset<K: DeserializeOwned>(list: impl IntoIterator<Item = Value>) -> Vec<Change<K>> {
@@ -116,12 +115,12 @@ mod tests {
                     {"name": "c", "resources": {"requests": {"cpu": "500m"}}}]}}}});
             let web: Vec<Change<Deployment>> = reset([web]);
             let Change::Reset(objects) = &web[0] else { unreachable!("made so") };
-            let target = ObjectRef::of(Watched::Deployments, &*objects[0]);
-            stores.apply(Delta::Deployments(web));
+            let target = ObjectRef::of(builtin::kind::<Deployment>(), &*objects[0]);
+            stores.apply(Delta::of(web));
             assert_eq!(fits(&stores, &target), None, "nothing is known of nodes");
-            stores.apply(Delta::ReplicaSets(reset([set])));
-            stores.apply(Delta::Pods(reset([pod("own", "set", "500m"), pod("other", "x", "1")])));
-            stores.apply(Delta::Nodes(reset([json!({"metadata": {"name": "a", "uid": "a"}, "status": {
+            stores.apply(Delta::of::<ReplicaSet>(reset([set])));
+            stores.apply(Delta::of::<Pod>(reset([pod("own", "set", "500m"), pod("other", "x", "1")])));
+            stores.apply(Delta::of::<Node>(reset([json!({"metadata": {"name": "a", "uid": "a"}, "status": {
                 "allocatable": {"cpu": cpu, "pods": places}, "conditions": [{"type": "Ready", "status": ready}]}})])));
             assert_eq!(fits(&stores, &target), expected, "{cpu} {places} {ready}");
         }

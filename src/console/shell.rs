@@ -290,6 +290,16 @@ impl Shell {
             Job::Editor(screen, text) => self.editor(screen, text).await?,
             Job::Mouse(capture) => self.guard.mouse(capture)?,
             Job::Remember(memory) => self.remember(memory).await,
+            Job::Watch(kind, namespace) => {
+                if let Some(feed) = &mut self.feed {
+                    feed.watch(kind, namespace);
+                }
+            }
+            Job::Unwatch(resource) => {
+                if let Some(feed) = &mut self.feed {
+                    feed.unwatch(&resource);
+                }
+            }
             Job::Redraw => {
                 self.screen = terminal::fresh_screen()?;
                 self.model.dirty = true;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
+use podium::console::builtin;
 use podium::console::drain::driver::{self, Told};
 use podium::console::drain::{Fate, Options};
 use podium::console::effect::Outbox;
 use podium::console::message::{Data, Message, ScreenId};
-use podium::console::resource::{ObjectRef, Watched};
+use podium::console::resource::ObjectRef;
 
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::needs;
@@ -76,7 +77,7 @@ fn settled(instance: &Instance) {
 async fn console_drain(instance: &Instance, node: &str, options: Options) -> (Vec<Fate>, Result<(), String>) {
     let client = instance.client().await;
     let object = Api::<Node>::all(client.clone()).get(node).await.unwrap();
-    let target = ObjectRef::of(Watched::Nodes, &object);
+    let target = ObjectRef::of(builtin::kind::<Node>(), &object);
     let (sender, mut messages) = tokio::sync::mpsc::channel(16);
     let out = Outbox::new(client, sender, ScreenId(1));
     tokio::spawn(driver::run(out, vec![target], 0, options, BTreeSet::new()));

@@ -5,14 +5,20 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use podium::console::builtin;
 use podium::console::pending::verdict::{Advice, Answer, Verdict, ask};
-use podium::console::resource::{ObjectRef, Watched};
+use podium::console::resource::ObjectRef;
 use serde_json::json;
 
 use crate::instance::Home;
 
 fn reference(name: &str) -> ObjectRef {
-    ObjectRef { kind: Watched::Pods.kind(), namespace: Some("default".into()), name: name.into(), uid: None }
+    ObjectRef {
+        kind: builtin::kind::<Pod>(),
+        namespace: Some("default".into()),
+        name: name.into(),
+        uid: None,
+    }
 }
 
 /// The verdict on a pod, once the scheduler has tried it.

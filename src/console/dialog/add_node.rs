@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::json;
 
 use super::words::{TaintChange, labels, taints};
 use super::{Dialog, Field, Fields};
 use crate::console::action::{Action, Mutation};
+use crate::console::builtin;
 use crate::console::catalogue::Catalogue;
 use crate::console::effect::Effect;
-use crate::console::resource::{ObjectRef, Watched};
+use crate::console::resource::ObjectRef;
 
 /// Where only Podium's API has something, a node that asks is run.
 const OURS: &str = "schedulingverdicts";
@@ -99,7 +100,7 @@ impl NewNode {
             body["status"] = json!({"capacity": self.capacity});
         }
         let target =
-            ObjectRef { kind: Watched::Nodes.kind(), namespace: None, name: self.name.clone(), uid: None };
+            ObjectRef { kind: builtin::kind::<Node>(), namespace: None, name: self.name.clone(), uid: None };
         Action {
             title: format!("add {}", target.describe()),
             // Quoted for a shell: a single quote ends, is written, and begins again.

@@ -1,17 +1,20 @@
 //! Delete and kill: what goes, how, and what a force delete risks.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 
 use super::{Dialog, Field, Fields, Note};
 use crate::console::action::{Action, Mutation};
+use crate::console::catalogue::Catalogue;
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::object_commands::selects;
-use crate::console::resource::{ObjectRef, Watched};
-use crate::console::rows;
-use crate::console::store::controller_of;
+use crate::console::resource::{ObjectRef, ResourceKey, Uid};
+use crate::console::rows::pod;
+use crate::console::store::{Stores, controller_of};
 
 const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
                     a StatefulSet may then start a second pod of the same identity.";
@@ -21,7 +24,7 @@ const NOTES: usize = 5;
 
 /// Asks before deleting; `hidden` of the marked objects are not shown by the filter.
 pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
-    let pods = targets.iter().all(|target| target.kind.watched == Some(Watched::Pods));
+    let pods = targets.iter().all(|target| target.kind.is::<Pod>());
     let title = match targets.as_slice() {
         [one] => format!("Delete {}", one.describe()),
         many => format!("Delete {} objects", many.len()),
@@ -99,66 +102,88 @@ fn listing(targets: &[ObjectRef]) -> Vec<String> {
 /// What goes with an object.
 fn consequence(cx: &Context<'_>, target: &ObjectRef) -> Option<Note> {
     let uid = target.uid.as_ref()?;
-    let kind = target.kind.watched?;
-    if rows::synced(cx.stores, kind) && rows::row(cx.stores, kind, uid).is_none() {
+    let store = cx.stores.get(&target.kind.resource)?;
+    if store.synced() && store.get(uid).is_none() {
         return Some(Note::Plain(format!("{}: is already gone", target.name)));
     }
-    match kind {
-        Watched::Deployments => {
-            let sets: Vec<_> = cx.stores.replica_sets.owned_by(uid).collect();
-            let pods: usize = sets
-                .iter()
-                .filter_map(|set| crate::console::store::uid_of(&***set))
-                .map(|set| cx.stores.pods.owned_by(&set).count())
-                .sum();
-            Some(Note::Plain(format!(
-                "{}: {} replica sets and {pods} pods go with it",
-                target.name,
-                sets.len()
-            )))
+    match () {
+        () if target.kind.is::<Pod>() => pod_consequence(cx, target, uid),
+        () if target.kind.is::<Namespace>() => {
+            let inside = |pod: &&Pod| pod.metadata.namespace.as_deref() == Some(&target.name);
+            let pods = cx.stores.pods().iter().map(|(_, pod)| pod).filter(inside).count();
+            Some(Note::Warning(format!("everything in {} goes with it, {pods} pods among it", target.name)))
         }
-        Watched::ReplicaSets => {
-            let pods = cx.stores.pods.owned_by(uid).count();
-            Some(Note::Plain(format!("{}: {pods} pods go with it", target.name)))
-        }
-        Watched::Pods => {
-            let pod = cx.stores.pods.get(uid)?;
-            if controller_of(&**pod).is_none() {
-                return Some(Note::Warning(format!(
-                    "{}: no controller; nothing will replace it",
-                    target.name
-                )));
-            }
-            let row = crate::console::rows::pod::row(pod)?;
-            let services: Vec<&str> = cx
-                .stores
-                .services
-                .iter()
-                .filter(|(_, service)| selects(cx, &ObjectRef::of(Watched::Services, &***service), &row))
-                .filter_map(|(_, service)| service.metadata.name.as_deref())
-                .collect();
-            (!services.is_empty()).then(|| {
-                Note::Plain(format!("{}: loses its endpoint in {}", target.name, services.join(", ")))
-            })
-        }
-        Watched::Namespaces => {
-            let pods = cx
-                .stores
-                .pods
-                .iter()
-                .filter(|(_, pod)| pod.metadata.namespace.as_deref() == Some(&target.name));
-            Some(Note::Warning(format!(
-                "everything in {} goes with it, {} pods among it",
-                target.name,
-                pods.count()
-            )))
-        }
-        Watched::Nodes => {
+        () if target.kind.is::<Node>() => {
             let pods = cx.stores.pod_count_on(&target.name);
             Some(Note::Warning(format!("{}: gone for good, its {pods} pods are removed", target.name)))
         }
-        _ => None,
+        () => {
+            let mut counts = BTreeMap::new();
+            dependants(cx.stores, uid, 0, &mut counts);
+            let words: Vec<String> = counts
+                .iter()
+                .map(|((_, resource), count)| format!("{count} {}", in_words(cx.catalogue, resource)))
+                .collect();
+            (!words.is_empty())
+                .then(|| Note::Plain(format!("{}: {} go with it", target.name, words.join(" and "))))
+        }
     }
+}
+
+fn pod_consequence(cx: &Context<'_>, target: &ObjectRef, uid: &Uid) -> Option<Note> {
+    let pod = cx.stores.pods().get(uid)?;
+    if controller_of(pod).is_none() {
+        return Some(Note::Warning(format!("{}: no controller; nothing will replace it", target.name)));
+    }
+    let row = pod::row(pod)?;
+    let kind = cx.catalogue.kind::<Service>();
+    let services: Vec<&str> = cx
+        .stores
+        .services()
+        .iter()
+        .filter(|(_, service)| selects(cx, &ObjectRef::of(kind.clone(), *service), &row))
+        .filter_map(|(_, service)| service.metadata.name.as_deref())
+        .collect();
+    (!services.is_empty())
+        .then(|| Note::Plain(format!("{}: loses its endpoint in {}", target.name, services.join(", "))))
+}
+
+/// Owners of owners that are followed; a circle of owners must not be followed forever.
+const DEPTH: usize = 4;
+
+/// Counts what an object controls, and what that controls, as far as the console has it; the nearest first.
+fn dependants(
+    stores: &Stores,
+    owner: &Uid,
+    depth: usize,
+    counts: &mut BTreeMap<(usize, ResourceKey), usize>,
+) {
+    if depth == DEPTH {
+        return;
+    }
+    for (resource, store) in stores.all() {
+        for object in store.owned_by(owner) {
+            *counts.entry((depth, resource.clone())).or_default() += 1;
+            if let Some(uid) = object.metadata().uid.as_deref() {
+                dependants(stores, &Uid::from(uid), depth + 1, counts);
+            }
+        }
+    }
+}
+
+/// `replica sets`: the kind of a resource as one would write it in a sentence.
+fn in_words(catalogue: &Catalogue, resource: &ResourceKey) -> String {
+    let Some(kind) = catalogue.kinds().iter().find(|kind| kind.resource == *resource) else {
+        return resource.plural.to_string();
+    };
+    let mut words = String::new();
+    for letter in kind.heading().chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push(' ');
+        }
+        words.extend(letter.to_lowercase());
+    }
+    words
 }
 
 /// A deletion. There is no way back.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Taint;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use serde_json::{Map, Value, json};
 
 use super::words::{LabelChange, labels, tainted, taints};
@@ -10,8 +10,7 @@ use super::{Dialog, Field, Fields, Note};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
-use crate::console::resource::{ObjectRef, Watched};
-use crate::console::rows;
+use crate::console::resource::ObjectRef;
 use crate::object::taint;
 
 /// Asks for changes of labels.
@@ -55,8 +54,8 @@ fn or_none(words: &[String]) -> String {
 
 /// The labels of an object that the console follows.
 fn known(cx: &Context<'_>, target: &ObjectRef) -> Option<BTreeMap<String, String>> {
-    let row = rows::row(cx.stores, target.kind.watched?, target.uid.as_ref()?)?;
-    Some(row.labels)
+    let object = cx.stores.object(&target.kind.resource, target.uid.as_ref()?)?;
+    Some(object.metadata().labels.clone().unwrap_or_default())
 }
 
 /// The change, with the way back when it is known what was there.
@@ -142,8 +141,8 @@ pub fn ask_taints(targets: Vec<ObjectRef>) -> Dialog {
 }
 
 fn of_node(cx: &Context<'_>, target: &ObjectRef) -> Option<Vec<Taint>> {
-    target.uid.as_ref().filter(|_| target.kind.watched == Some(Watched::Nodes))?;
-    let node = cx.stores.nodes.by_name("", &target.name)?;
+    target.uid.as_ref().filter(|_| target.kind.is::<Node>())?;
+    let node = cx.stores.nodes().by_name("", &target.name)?;
     Some(node.spec.as_ref().and_then(|spec| spec.taints.clone()).unwrap_or_default())
 }
 

@@ -78,7 +78,7 @@ const NOTES: usize = 5;
 /// What a drain would still have to do.
 fn left(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     let options = Options { disable_eviction: true, ..Options::default() };
-    let pods = cx.stores.pods_on(&node.name).map(|pod| &**pod);
+    let pods = cx.stores.pods_on(&node.name);
     let rows = plan(pods, &mut Ledger::new([]), &options, &BTreeSet::new(), None);
     let count = |of: fn(Verdict) -> bool| rows.iter().filter(|row| of(row.verdict)).count();
     let there = count(|verdict| verdict.refuses() || matches!(verdict, Verdict::Evict));

@@ -6,8 +6,9 @@ use super::{Dialog, Field, FieldId, Fields, Value};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
-use crate::console::resource::{ObjectRef, Watched};
+use crate::console::resource::ObjectRef;
 use crate::console::room;
+use crate::console::template;
 use crate::console::text::grouped;
 use crate::console::toast::Toast;
 
@@ -159,9 +160,5 @@ pub fn action(target: &ObjectRef, before: Option<i32>, wanted: i32) -> Action {
 
 fn count(cx: &Context<'_>, target: &ObjectRef) -> Option<i32> {
     let uid = target.uid.as_ref()?;
-    match target.kind.watched? {
-        Watched::Deployments => cx.stores.deployments.get(uid)?.spec.replicas,
-        Watched::ReplicaSets => cx.stores.replica_sets.get(uid)?.spec.replicas,
-        _ => None,
-    }
+    template::replicas(&cx.stores.object(&target.kind.resource, uid)?.to_json())
 }

@@ -1,5 +1,6 @@
 //! Restart and set image.
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Container;
 use serde_json::{Value, json};
 
@@ -7,19 +8,18 @@ use super::{Dialog, Field, FieldId, Fields};
 use crate::console::action::{Action, Mutation, PatchKind};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
-use crate::console::resource::{ObjectRef, Watched};
+use crate::console::resource::ObjectRef;
 use crate::console::rollout::actions;
+use crate::console::template;
 
 /// Asks before restarting; where one of them cannot be restarted, says why and asks nothing.
 pub fn restart(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
-    let deployment = |target: &ObjectRef| match (target.kind.watched, &target.namespace) {
-        (Some(Watched::Deployments), Some(namespace)) => {
-            cx.stores.deployments.by_name(namespace, &target.name)
-        }
-        _ => None,
+    let deployment = |target: &ObjectRef| {
+        let namespace = target.namespace.as_deref().filter(|_| target.kind.is::<Deployment>())?;
+        cx.stores.deployments().by_name(namespace, &target.name)
     };
     for target in targets {
-        if deployment(target).is_some_and(|deployment| actions::is_paused(deployment)) {
+        if deployment(target).is_some_and(actions::is_paused) {
             return vec![Effect::failed(format!("{}: {}", target.describe(), actions::PAUSED))];
         }
     }
@@ -38,7 +38,7 @@ pub fn restart(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
         }
     }
     let pods = match targets {
-        [one] => deployment(one).and_then(|deployment| deployment.spec.replicas),
+        [one] => object(cx, one).as_ref().and_then(template::replicas),
         _ => None,
     };
     let pods = pods.map_or_else(|| "pods".to_owned(), |pods| format!("{pods} pods"));
@@ -120,10 +120,11 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
 }
 
 fn containers(cx: &Context<'_>, target: &ObjectRef) -> Vec<Container> {
-    let template = target.uid.as_ref().and_then(|uid| match target.kind.watched? {
-        Watched::Deployments => cx.stores.deployments.get(uid)?.spec.template.spec.clone(),
-        Watched::ReplicaSets => cx.stores.replica_sets.get(uid)?.spec.template.as_ref()?.spec.clone(),
-        _ => None,
-    });
-    template.map(|spec| spec.containers).unwrap_or_default()
+    let spec = object(cx, target).as_ref().and_then(template::pod_spec);
+    spec.map(|spec| spec.containers).unwrap_or_default()
+}
+
+/// The object as the console has it, where it has all of it.
+fn object(cx: &Context<'_>, target: &ObjectRef) -> Option<Value> {
+    Some(cx.stores.object(&target.kind.resource, target.uid.as_ref()?)?.to_json())
 }

@@ -10,10 +10,11 @@ use super::machine::{Answer, Fate, Machine};
 use super::plan::{Options, Row, Verdict, plan};
 use crate::base::clock::{self, Clock};
 use crate::console::action::{Action, Mutation, carry_out, error_text, eviction};
+use crate::console::builtin;
 use crate::console::dialog::node;
 use crate::console::effect::Outbox;
 use crate::console::message::Data;
-use crate::console::resource::{ObjectRef, Uid, Watched};
+use crate::console::resource::{ObjectRef, Uid};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
@@ -238,7 +239,7 @@ fn answer(result: &Result<(), kube::Error>) -> Answer {
 /// What removing a pod is, for the journal.
 fn removal(row: &Row, options: &Options) -> Action {
     let target = ObjectRef {
-        kind: Watched::Pods.kind(),
+        kind: builtin::kind::<Pod>(),
         namespace: Some(row.namespace.clone()),
         name: row.name.clone(),
         uid: Some(row.uid.clone()),

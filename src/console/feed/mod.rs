@@ -4,15 +4,21 @@
 //! watch is read later.
 
 mod opened;
+mod table;
 mod usage;
 
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use kube::runtime::watcher::{self, Event, watcher};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::{ClusterResourceScope, NamespaceResourceScope};
+use kube::runtime::watcher::{self, watcher};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};
@@ -22,8 +28,8 @@ use super::action::error_text;
 use super::catalogue;
 use super::links::{Link, Refusal};
 use super::message::Message;
-use super::resource::Watched;
-use super::store::{Change, Delta};
+use super::resource::{Kind, ResourceKey};
+use super::store::{Change, Delta, Object};
 use crate::base::backoff::BackoffPolicy;
 use crate::base::clock::{Clock, saturating_after};
 
@@ -50,6 +56,8 @@ pub fn pace(origin: &str) -> BackoffPolicy {
 pub struct Feed {
     line: Line,
     _watches: JoinSet<()>,
+    /// Of the resources that a table is open of.
+    tables: HashMap<ResourceKey, JoinSet<()>>,
     discovery: JoinSet<()>,
 }
 
@@ -82,33 +90,32 @@ impl Feed {
             retry: Arc::new(Notify::new()),
         };
         let mut watches = JoinSet::new();
-        macro_rules! follow {
-            ($kind:ident, namespaced) => {{
-                let fallback = fallback.to_owned();
-                let one: Reach<_> = Box::new(move |client| Api::namespaced(client, &fallback));
-                watches.spawn(follow(
-                    line.clone(),
-                    Watched::$kind,
-                    vec![Box::new(Api::all), one],
-                    Delta::$kind,
-                ));
-            }};
-            ($kind:ident) => {
-                watches.spawn(follow(line.clone(), Watched::$kind, vec![Box::new(Api::all)], Delta::$kind));
-            };
-        }
-        follow!(Namespaces);
-        follow!(Nodes);
-        follow!(Pods, namespaced);
-        follow!(Deployments, namespaced);
-        follow!(ReplicaSets, namespaced);
-        follow!(Events, namespaced);
-        follow!(Services, namespaced);
-        follow!(Budgets, namespaced);
+        everywhere::<Namespace>(&line, &mut watches);
+        everywhere::<Node>(&line, &mut watches);
+        by_namespace::<Pod>(&line, fallback, &mut watches);
+        by_namespace::<Deployment>(&line, fallback, &mut watches);
+        by_namespace::<ReplicaSet>(&line, fallback, &mut watches);
+        by_namespace::<Event>(&line, fallback, &mut watches);
+        by_namespace::<Service>(&line, fallback, &mut watches);
+        by_namespace::<PodDisruptionBudget>(&line, fallback, &mut watches);
         watches.spawn(usage::follow(line.clone()));
-        let mut feed = Self { line, _watches: watches, discovery: JoinSet::new() };
+        let mut feed = Self { line, _watches: watches, tables: HashMap::new(), discovery: JoinSet::new() };
         feed.discover();
         feed
+    }
+
+    /// Watches a resource as the server's Table, in one namespace or in all, until it is let go.
+    pub fn watch(&mut self, kind: Kind, namespace: Option<String>) {
+        let mut watch = JoinSet::new();
+        let resource = kind.resource.clone();
+        watch.spawn(table::follow(self.line.clone(), kind, namespace));
+        // The old watch ends with its set.
+        self.tables.insert(resource, watch);
+    }
+
+    /// Ends the watch of a resource.
+    pub fn unwatch(&mut self, resource: &ResourceKey) {
+        self.tables.remove(resource);
     }
 
     /// Asks for the server's kinds again, and for all that waits for its next try at once.
@@ -156,23 +163,39 @@ impl Line {
 /// A way to the objects of a kind: all of them, or those of one namespace.
 type Reach<K> = Box<dyn Fn(Client) -> Api<K> + Send + Sync>;
 
+/// What the feed can watch.
+trait Watched: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug {}
+
+impl<K: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug> Watched for K {}
+
+fn everywhere<K: Watched<Scope = ClusterResourceScope>>(line: &Line, watches: &mut JoinSet<()>) {
+    watches.spawn(follow::<K>(line.clone(), vec![Box::new(Api::all)]));
+}
+
+fn by_namespace<K: Watched<Scope = NamespaceResourceScope>>(
+    line: &Line,
+    fallback: &str,
+    watches: &mut JoinSet<()>,
+) {
+    let fallback = fallback.to_owned();
+    let one: Reach<K> = Box::new(move |client| Api::namespaced(client, &fallback));
+    watches.spawn(follow::<K>(line.clone(), vec![Box::new(Api::all), one]));
+}
+
 /// Watches a kind by the first way the server allows. What it refuses is asked for again only when the user
 /// wants that.
-async fn follow<K>(line: Line, kind: Watched, ways: Vec<Reach<K>>, wrap: fn(Vec<Change<K>>) -> Delta)
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
+async fn follow<K: Watched>(line: Line, ways: Vec<Reach<K>>) {
     loop {
         let mut refusal = None;
         for way in &ways {
-            match watch(&line, kind, way, wrap).await {
+            match watch(&line, way).await {
                 End::Refused(why) => refusal = Some(why),
                 End::LoopGone => return,
             }
         }
         let Some(refusal) = refusal else { return };
         let asked_again = line.retry.notified();
-        if line.tell(Link::Refused(kind, refusal)).await.is_err() {
+        if line.tell(Link::Refused(ResourceKey::of::<K>(), refusal)).await.is_err() {
             return;
         }
         asked_again.await;
@@ -184,10 +207,8 @@ enum End {
     LoopGone,
 }
 
-async fn watch<K>(line: &Line, kind: Watched, way: &Reach<K>, wrap: fn(Vec<Change<K>>) -> Delta) -> End
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
+async fn watch<K: Watched>(line: &Line, way: &Reach<K>) -> End {
+    let resource = ResourceKey::of::<K>();
     let opened = Arc::new(Notify::new());
     let api = way(opened::client(line.client.clone(), opened.clone()));
     let mut stream = std::pin::pin!(watcher(api, watcher::Config::default()));
@@ -196,7 +217,7 @@ where
     loop {
         let first = tokio::select! {
             () = opened.notified() => {
-                if std::mem::take(&mut failures) > 0 && let Err(end) = line.tell(Link::Up(kind)).await {
+                if std::mem::take(&mut failures) > 0 && let Err(end) = line.tell(Link::Up(resource.clone())).await {
                     return end;
                 }
                 continue;
@@ -210,11 +231,11 @@ where
         // What is there already goes in one message; an error ends it, for what follows it has to wait.
         while let Some(event) = next.take() {
             match event {
-                Ok(Event::Init) => listing = Some(Vec::new()),
-                Ok(Event::InitApply(object)) => listing.get_or_insert_default().push(slim(object)),
-                Ok(Event::InitDone) => batch.push(Change::Reset(listing.take().unwrap_or_default())),
-                Ok(Event::Apply(object)) => batch.push(Change::Applied(slim(object))),
-                Ok(Event::Delete(object)) => batch.push(Change::Deleted(slim(object))),
+                Ok(watcher::Event::Init) => listing = Some(Vec::new()),
+                Ok(watcher::Event::InitApply(object)) => listing.get_or_insert_default().push(slim(object)),
+                Ok(watcher::Event::InitDone) => batch.push(Change::Reset(listing.take().unwrap_or_default())),
+                Ok(watcher::Event::Apply(object)) => batch.push(Change::Applied(slim(object))),
+                Ok(watcher::Event::Delete(object)) => batch.push(Change::Deleted(slim(object))),
                 Err(error) => {
                     failed = Some(error);
                     break;
@@ -227,11 +248,11 @@ where
         if !batch.is_empty() {
             // Whatever came, the server has spoken.
             if std::mem::take(&mut failures) > 0
-                && let Err(end) = line.tell(Link::Up(kind)).await
+                && let Err(end) = line.tell(Link::Up(resource.clone())).await
             {
                 return end;
             }
-            if line.messages.send(Message::Feed(wrap(batch))).await.is_err() {
+            if line.messages.send(Message::Feed(Delta::of(batch))).await.is_err() {
                 return End::LoopGone;
             }
         }
@@ -243,7 +264,7 @@ where
         failures += 1;
         let delay = line.pace.delay(failures);
         let retry_at = saturating_after(line.clock.now(), delay);
-        if let Err(end) = line.tell(Link::Down { kind, why, retry_at }).await {
+        if let Err(end) = line.tell(Link::Down { resource: resource.clone(), why, retry_at }).await {
             return end;
         }
         line.wait(delay).await;
@@ -265,10 +286,14 @@ fn explain(error: &watcher::Error) -> Result<String, Refusal> {
         | watcher::Error::WatchFailed(error) => error,
         other => return Ok(other.to_string()),
     };
-    match inner {
-        kube::Error::Api(status) if status.code == 403 => Err(Refusal::NotAllowed(error_text(inner))),
+    explain_one(inner)
+}
+
+fn explain_one(error: &kube::Error) -> Result<String, Refusal> {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => Err(Refusal::NotAllowed(error_text(error))),
         kube::Error::Api(status) if status.code == 404 => Err(Refusal::Absent),
-        _ => Ok(error_text(inner)),
+        _ => Ok(error_text(error)),
     }
 }
 

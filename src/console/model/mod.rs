@@ -6,11 +6,14 @@ mod input;
 mod stack;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Namespace, Node};
 
 use super::action::Action;
+use super::builtin;
 use super::catalogue::Catalogue;
 use super::command::{Bindings, Command, Touches, Where};
 use super::context::Context;
@@ -21,8 +24,8 @@ use super::links::Links;
 use super::memory::Memory;
 use super::message::{Message, ScreenId, ScreenMessage};
 use super::prompt::Prompt;
-use super::resource::Watched;
-use super::screen::{Screen, View, overview::Overview};
+use super::resource::{Kind, ResourceKey};
+use super::screen::{Follows, Screen, View, overview::Overview};
 use super::store::{Stores, Touched};
 use super::theme::Theme;
 use super::theme::depth::Depth;
@@ -50,6 +53,10 @@ pub enum Job {
     Mouse(Capture),
     /// Keep something for the next run.
     Remember(Memory),
+    /// Watch a resource as the server's Table, in one namespace or in all.
+    Watch(Kind, Option<String>),
+    /// Nothing shows that resource any more.
+    Unwatch(ResourceKey),
     /// Draw everything anew, discover anew.
     Redraw,
     /// The user wants to leave.
@@ -157,6 +164,8 @@ pub struct Model {
     /// The commands that led to the view now shown, and to the one before.
     current_view: Option<String>,
     last_view: Option<String>,
+    /// The resources that are watched for tables on the stack, and in which namespace.
+    watched: BTreeMap<ResourceKey, Option<String>>,
     next_id: u64,
 }
 
@@ -173,7 +182,7 @@ impl Model {
                 theme: setup.theme.clone().in_depth(setup.depth),
                 catalogue: Catalogue::default(),
                 bindings: setup.bindings.clone(),
-                links: Links::default(),
+                links: Links::new(builtin::resources()),
                 journal: Journal::default(),
                 scope: setup.scope.clone(),
                 favourites,
@@ -195,6 +204,7 @@ impl Model {
             history_at: 0,
             current_view: None,
             last_view: None,
+            watched: BTreeMap::new(),
             next_id: 1,
         };
         let jobs = model.tell_top(now, ScreenMessage::Opened);
@@ -238,15 +248,57 @@ impl Model {
 
     /// Takes a message.
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
+        let mut jobs = self.take(message, now);
+        jobs.extend(self.watch_what_is_shown());
+        jobs
+    }
+
+    /// Asks for the resources of the tables on the stack, and lets go of those no table shows any more.
+    fn watch_what_is_shown(&mut self) -> Vec<Job> {
+        let mut shown: BTreeMap<ResourceKey, (Kind, Option<String>)> = BTreeMap::new();
+        for (_, screen) in &self.screens {
+            let Some(Follows::Kind(kind)) = screen.follows() else { continue };
+            if !builtin::contains(&kind.resource) {
+                let namespace = match &self.shared.scope {
+                    Scope::One(name) if kind.namespaced => Some(name.clone()),
+                    _ => None,
+                };
+                shown.insert(kind.resource.clone(), (kind, namespace));
+            }
+        }
+        let mut jobs = Vec::new();
+        let over: Vec<ResourceKey> =
+            self.watched.keys().filter(|resource| !shown.contains_key(*resource)).cloned().collect();
+        for resource in over {
+            self.watched.remove(&resource);
+            self.shared.stores.forget(&resource);
+            self.shared.links.forget(&resource);
+            jobs.push(Job::Unwatch(resource));
+        }
+        for (resource, (kind, namespace)) in shown {
+            if self.watched.get(&resource) != Some(&namespace) {
+                self.shared.stores.forget(&resource);
+                self.watched.insert(resource, namespace.clone());
+                jobs.push(Job::Watch(kind, namespace));
+            }
+        }
+        jobs
+    }
+
+    fn take(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         match message {
             Message::Feed(delta) => {
-                let (kind, touched) = self.shared.stores.apply(delta);
-                self.shared.links.is_up(kind);
-                if kind == Watched::Namespaces {
+                // A watch that was just ended may have sent something before.
+                if !builtin::contains(&delta.resource) && !self.watched.contains_key(&delta.resource) {
+                    return Vec::new();
+                }
+                let (resource, touched) = self.shared.stores.apply(delta);
+                self.shared.links.is_up(&resource);
+                if resource == ResourceKey::of::<Namespace>() {
                     self.learn_namespaces();
                 }
                 self.dirty = true;
-                return self.tell_top(now, ScreenMessage::Changed(kind, touched));
+                return self.tell_top(now, ScreenMessage::Changed(resource, touched));
             }
             Message::Key(key) => return self.key(key, now),
             Message::Paste(text) => return self.paste(&text, now),
@@ -261,7 +313,8 @@ impl Model {
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;
-                    return self.tell_top(now, ScreenMessage::Changed(Watched::Nodes, Touched::All));
+                    return self
+                        .tell_top(now, ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All));
                 }
             }
             Message::Catalogue(catalogue) => {
@@ -299,7 +352,7 @@ impl Model {
     }
 
     fn learn_namespaces(&mut self) {
-        let names = self.shared.stores.namespaces.iter();
+        let names = self.shared.stores.namespaces().iter();
         let mut names: Vec<String> = names.filter_map(|(_, object)| object.metadata.name.clone()).collect();
         // The system's own come last: few people look there often.
         names.sort_by(|a, b| (a.starts_with("kube-"), a).cmp(&(b.starts_with("kube-"), b)));

@@ -4,6 +4,7 @@
 mod named;
 mod table;
 
+use k8s_openapi::api::core::v1::Namespace;
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher};
 
@@ -14,7 +15,6 @@ use crate::console::dialog::{self, Dialog, Field, Fields};
 use crate::console::effect::{Effect, Scope};
 use crate::console::message::ScreenId;
 use crate::console::model::Model;
-use crate::console::resource::Watched;
 use crate::console::screen::View;
 use crate::console::screen::table::Table;
 use crate::console::theme::library;
@@ -75,7 +75,7 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             return Ok(match rest.first() {
                 Some(&"all") => vec![Effect::Scope(Scope::All)],
                 Some(name) => vec![Effect::Scope(table::namespace(name, model)?)],
-                None => vec![Effect::open(Table::of(Watched::Namespaces.kind()))],
+                None => vec![Effect::open(Table::of(model.shared.catalogue.kind::<Namespace>()))],
             });
         }
         Some("add-node") => {
@@ -135,7 +135,7 @@ fn existing_theme(name: &str, model: &Model) -> Result<String, String> {
 
 fn candidates(model: &Model) -> Vec<String> {
     let mut all: Vec<String> =
-        model.shared.catalogue.kinds().iter().map(|kind| kind.plural.clone()).collect();
+        model.shared.catalogue.kinds().iter().map(|kind| kind.resource.plural.to_string()).collect();
     all.extend(WORDS.iter().map(|known| known.word.to_owned()));
     // Commands that need no screen of their own are better known by their keys.
     let (id, screen) = model.top();
@@ -176,7 +176,7 @@ pub fn suggest(text: &str, model: &Model) -> Vec<String> {
         }
         Some(first) if !takes_namespace(first, model) => Vec::new(),
         Some(_) => {
-            let namespaces = model.shared.stores.namespaces.iter();
+            let namespaces = model.shared.stores.namespaces().iter();
             let mut names: Vec<String> = namespaces.filter_map(|(_, ns)| ns.metadata.name.clone()).collect();
             names.sort();
             names.push("all".into());
@@ -193,7 +193,7 @@ pub fn suggest(text: &str, model: &Model) -> Vec<String> {
         .catalogue
         .find(last)
         .filter(|_| head.is_none() && !last.is_empty())
-        .map(|kind| kind.plural.clone());
+        .map(|kind| kind.resource.plural.to_string());
     let mut found: Vec<String> = exact.iter().map(&whole).collect();
     for word in rank(last, words) {
         let word = whole(&word);

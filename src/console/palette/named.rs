@@ -1,13 +1,15 @@
 //! `:COMMAND` on what is selected, and `:COMMAND NAME` on an object of the kind the command is for.
 
-use kube::Resource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::console::builtin;
 use crate::console::command::{Command, Touches, Where};
 use crate::console::dialog;
 use crate::console::effect::{Effect, Scope};
+use crate::console::kind_view;
 use crate::console::model::Model;
 use crate::console::object_commands;
-use crate::console::resource::{ObjectRef, Watched};
+use crate::console::resource::{Kind, ObjectRef};
 use crate::console::screen::View;
 use crate::console::store::Store;
 
@@ -20,13 +22,16 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     if model.shared.read_only && entry.touches == Touches::Cluster {
         return Err(format!("read-only: {} changes the cluster", entry.name));
     }
-    let kinds: &[Watched] = match entry.place {
-        Where::Nodes => &[Watched::Nodes],
-        Where::Pods | Where::Unscheduled => &[Watched::Pods],
-        Where::Deployments => &[Watched::Deployments],
-        Where::Workloads => &[Watched::Deployments, Watched::ReplicaSets],
-        place => return Err(format!("{} takes no name; it is a key in {:?}", entry.name, place.title())),
-    };
+    if !takes_a_name(entry.place) {
+        return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.place.title()));
+    }
+    let place = if entry.place == Where::Unscheduled { Where::Pods } else { entry.place };
+    // Those that the console has all objects of; others are found in their tables.
+    let kinds: Vec<Kind> = builtin::kinds()
+        .into_iter()
+        .map(|kind| model.shared.catalogue.current(&kind).clone())
+        .filter(|kind| kind_view::places(kind).contains(&place))
+        .collect();
     let (name, count) = match (command, words) {
         (Command::Scale, [name, count]) => {
             let count: i32 = count
@@ -39,8 +44,8 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
         (_, [name]) => (*name, None),
         (_, words) => return Err(format!("{}: {:?} is more than a name", entry.name, words[1..].join(" "))),
     };
-    let object = find(kinds, name, model)?;
-    if let Some(why) = object_commands::refuses(&object.kind, command, 0) {
+    let object = find(&kinds, name, model)?;
+    if let Some(why) = object_commands::refuses(&model.shared.catalogue, &object.kind, command, 0) {
         return Err(why);
     }
     let cx = model.shared.context(model.top().0, jiff::Timestamp::UNIX_EPOCH);
@@ -59,30 +64,34 @@ fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, Strin
     if here || command == Command::AddNode {
         return Ok(vec![Effect::Command(command)]);
     }
-    let with_name = matches!(
-        entry.place,
-        Where::Nodes | Where::Pods | Where::Unscheduled | Where::Deployments | Where::Workloads
-    );
-    let hint = if with_name { format!("; :{} NAME works everywhere", entry.name) } else { String::new() };
+    let hint = if takes_a_name(entry.place) {
+        format!("; :{} NAME works everywhere", entry.name)
+    } else {
+        String::new()
+    };
     Err(format!("{} works in {:?}{hint}", entry.name, entry.place.title()))
 }
 
+fn takes_a_name(place: Where) -> bool {
+    matches!(place, Where::Nodes | Where::Pods | Where::Unscheduled | Where::Deployments | Where::Workloads)
+}
+
 /// The object of this name, or of `NAMESPACE/NAME`, among the namespaces that are shown.
-fn find(kinds: &[Watched], name: &str, model: &Model) -> Result<ObjectRef, String> {
+fn find(kinds: &[Kind], name: &str, model: &Model) -> Result<ObjectRef, String> {
     let (namespace, name) = match (name.split_once('/'), &model.shared.scope) {
         (Some((namespace, name)), _) => (Some(namespace), name),
         (None, Scope::One(namespace)) => (Some(namespace.as_str()), name),
         (None, Scope::All) => (None, name),
     };
-    let stores = &model.shared.stores;
     for kind in kinds {
-        let found = match kind {
-            Watched::Nodes => called(*kind, &stores.nodes, None, name),
-            Watched::Pods => called(*kind, &stores.pods, namespace, name),
-            Watched::Deployments => called(*kind, &stores.deployments, namespace, name),
-            Watched::ReplicaSets => called(*kind, &stores.replica_sets, namespace, name),
-            Watched::Events | Watched::Services | Watched::Namespaces | Watched::Budgets => Vec::new(),
+        let is = |meta: &&ObjectMeta| {
+            let inside =
+                !kind.namespaced || namespace.is_none_or(|wanted| meta.namespace.as_deref() == Some(wanted));
+            meta.name.as_deref() == Some(name) && inside
         };
+        let store = model.shared.stores.get(&kind.resource).into_iter();
+        let objects = store.flat_map(Store::iter).map(|(_, object)| object.metadata()).filter(is);
+        let found: Vec<ObjectRef> = objects.map(|meta| ObjectRef::named(kind.clone(), meta)).collect();
         match found.as_slice() {
             [] => {}
             [one] => return Ok(one.clone()),
@@ -93,21 +102,7 @@ fn find(kinds: &[Watched], name: &str, model: &Model) -> Result<ObjectRef, Strin
             }
         }
     }
-    let kinds: Vec<String> = kinds.iter().map(|kind| kind.kind().singular.clone()).collect();
+    let kinds: Vec<&str> = kinds.iter().map(|kind| kind.singular.as_str()).collect();
     let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
     Err(format!("no {} {name:?}{place}", kinds.join(" or ")))
-}
-
-fn called<K: Resource<DynamicType = ()>>(
-    kind: Watched,
-    store: &Store<K>,
-    namespace: Option<&str>,
-    name: &str,
-) -> Vec<ObjectRef> {
-    let is = |object: &&std::sync::Arc<K>| {
-        let meta = object.meta();
-        meta.name.as_deref() == Some(name)
-            && namespace.is_none_or(|wanted| meta.namespace.as_deref() == Some(wanted))
-    };
-    store.iter().map(|(_, object)| object).filter(is).map(|object| ObjectRef::of(kind, &**object)).collect()
 }

@@ -62,7 +62,7 @@ pub(super) fn open(kind: &Kind, words: &[&str], model: &Model) -> Result<Vec<Eff
 
 /// The namespace of this name.
 pub(super) fn namespace(name: &str, model: &Model) -> Result<Scope, String> {
-    let namespaces = &model.shared.stores.namespaces;
+    let namespaces = &model.shared.stores.namespaces();
     // Where namespaces cannot be listed, any name may exist.
     if namespaces.is_empty() || namespaces.by_name("", name).is_some() {
         return Ok(Scope::One(name.to_owned()));

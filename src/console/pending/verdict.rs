@@ -1,11 +1,13 @@
 //! The scheduler's verdict as `podium.dev/v1alpha1` serves it, and how it is asked for.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Client;
+use kube::api::DynamicObject;
+use kube::core::ApiResource;
+use kube::{Api, Client};
 use serde::Deserialize;
 
 use crate::console::action::error_text;
-use crate::console::resource::{Kind, KindFacts, ObjectRef};
+use crate::console::resource::ObjectRef;
 
 const PLURAL: &str = "schedulingverdicts";
 
@@ -97,18 +99,16 @@ pub enum Answer {
 
 /// Asks for the verdict on a pod.
 pub async fn ask(client: Client, pod: &ObjectRef) -> Answer {
-    let kind = Kind::new(KindFacts {
+    let resource = ApiResource {
         group: "podium.dev".into(),
         version: "v1alpha1".into(),
+        api_version: "podium.dev/v1alpha1".into(),
         kind: "SchedulingVerdict".into(),
         plural: PLURAL.into(),
-        singular: "schedulingverdict".into(),
-        namespaced: true,
-        short_names: Vec::new(),
-        scalable: false,
-        watched: None,
-    });
-    match kind.api(client, pod.namespace.as_deref()).get(&pod.name).await {
+    };
+    let namespace = pod.namespace.as_deref().unwrap_or("default");
+    let verdicts: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
+    match verdicts.get(&pod.name).await {
         Ok(object) => read(serde_json::to_value(object).unwrap_or_default()),
         Err(error) => refused(&error),
     }

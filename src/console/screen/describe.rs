@@ -95,17 +95,17 @@ impl Describe {
             same_kind && same_name && same_uid
         };
         let events =
-            cx.stores.events.iter().map(|(_, event)| &**event).filter(|event| concerns(event)).collect();
+            cx.stores.events().iter().map(|(_, event)| event).filter(|event| concerns(event)).collect();
         let value = |object: serde_json::Result<Value>| object.unwrap_or(Value::Null);
         let others: Vec<Value> = match self.target.kind.kind.as_str() {
             "Deployment" => {
                 let uid = Uid::from(uid);
-                let sets = cx.stores.replica_sets.owned_by(&uid);
-                sets.map(|set| value(serde_json::to_value(&**set))).collect()
+                let sets = cx.stores.replica_sets().owned_by(&uid);
+                sets.map(|set| value(serde_json::to_value(set))).collect()
             }
             "Node" => {
                 let pods = cx.stores.pods_on(&self.target.name);
-                pods.map(|pod| value(serde_json::to_value(&**pod))).collect()
+                pods.map(|pod| value(serde_json::to_value(pod))).collect()
             }
             _ => Vec::new(),
         };

@@ -74,7 +74,7 @@ impl NodeState {
 
     /// What is still on the node although it was to be empty.
     pub(super) fn left(&self, cx: &Context<'_>) -> Left {
-        let there = |row: &&Row| !cx.stores.pods.synced() || cx.stores.pods.get(&row.uid).is_some();
+        let there = |row: &&Row| !cx.stores.pods().synced() || cx.stores.pods().get(&row.uid).is_some();
         let failed = |row: &Row| matches!(self.fates.get(&row.uid), Some(Fate::Failed(_)));
         let mut left = Left::default();
         for row in self.rows.iter().flatten().filter(there) {
@@ -143,9 +143,9 @@ impl Drain {
 
     /// What would happen with the pods that are there now.
     fn planned(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
-        let mut ledger = Ledger::new(cx.stores.budgets.iter().map(|(_, budget)| &**budget));
+        let mut ledger = Ledger::new(cx.stores.budgets().iter().map(|(_, budget)| budget));
         let plan = |node: &ObjectRef| {
-            let pods = cx.stores.pods_on(&node.name).map(|pod| &**pod);
+            let pods = cx.stores.pods_on(&node.name);
             plan(pods, &mut ledger, &self.options, &self.exceptions, None)
         };
         self.nodes.iter().map(plan).collect()

@@ -171,7 +171,7 @@ fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<U
         rows.iter()
             .filter(|row| matches!(state.fates.get(&row.uid), Some(Fate::Gone { .. } | Fate::Ending { .. })))
     });
-    replacements(left, since, |owner| cx.stores.pods.owned_by(owner).map(|pod| &**pod).collect())
+    replacements(left, since, |owner| cx.stores.pods().owned_by(owner).collect())
 }
 
 fn parts<'a>(

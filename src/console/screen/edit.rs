@@ -406,7 +406,7 @@ impl View for Edit {
                 }
                 Vec::new()
             }
-            ScreenMessage::Changed(kind, touched) if self.target.kind.watched == Some(kind) => {
+            ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
                 let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
                 let seen = matches!(&touched, Touched::Some(uids) if ours(uids));
                 if seen { self.seen_again() } else { Vec::new() }

@@ -28,8 +28,8 @@ impl Kinds {
         let wanted = query::pattern(&self.query).ok();
         let hit = |kind: &&Kind| {
             wanted.as_ref().is_none_or(|regex| {
-                regex.is_match(&kind.plural)
-                    || regex.is_match(&kind.group)
+                regex.is_match(&kind.resource.plural)
+                    || regex.is_match(&kind.resource.group)
                     || kind.short_names.iter().any(|s| regex.is_match(s))
             })
         };
@@ -86,7 +86,7 @@ impl View for Kinds {
             let lead = if at == cursor { "▸ " } else { "  " };
             let text = format!(
                 "{lead}{:<34}{:<12}{:<34}{}",
-                clean(&kind.plural),
+                clean(&kind.resource.plural),
                 clean(&kind.short_names.join(",")),
                 clean(&kind.api_version()),
                 if kind.namespaced { "yes" } else { "no" }

@@ -121,7 +121,7 @@ impl Logs {
 
     fn pod<'a>(&self, cx: &'a Context<'_>) -> Option<&'a Pod> {
         let namespace = self.target.namespace.as_deref().unwrap_or_default();
-        cx.stores.pods.by_name(namespace, &self.target.name).map(|pod| &**pod)
+        cx.stores.pods().by_name(namespace, &self.target.name)
     }
 
     /// Starts reading anew, with an empty buffer.

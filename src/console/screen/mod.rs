@@ -30,7 +30,7 @@ use super::command::{Command, Where};
 use super::context::Context;
 use super::effect::Effect;
 use super::message::ScreenMessage;
-use super::resource::Watched;
+use super::resource::Kind;
 
 /// What every screen can do. `update` decides, `view` draws; neither does I/O.
 pub trait View {
@@ -89,10 +89,10 @@ pub trait View {
 }
 
 /// What of the cluster a screen shows live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// Objects of this kind.
-    Kind(Watched),
+    Kind(Kind),
     /// This and that, or by asking the server itself.
     Cluster,
 }
@@ -202,7 +202,7 @@ impl Screen {
     /// What goes stale on it while the server does not answer; nothing where one types, or reads what stays true.
     pub fn follows(&self) -> Option<Follows> {
         match self {
-            Self::Table(table) => Some(table.kind.watched.map_or(Follows::Cluster, Follows::Kind)),
+            Self::Table(table) => Some(Follows::Kind(table.kind.clone())),
             Self::Overview(_)
             | Self::Yaml(_)
             | Self::Describe(_)

@@ -6,10 +6,9 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crossterm::event::MouseEventKind;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use regex::Regex;
@@ -26,7 +25,7 @@ use crate::console::object_commands::go_to;
 use crate::console::pending::groups::{Group, Name, Row, groups, rows};
 use crate::console::pending::verdict::{Answer, Verdict, ask};
 use crate::console::query;
-use crate::console::resource::{ObjectRef, Watched};
+use crate::console::resource::{ObjectRef, ResourceKey};
 use crate::console::store::Touched;
 use crate::console::toast::Toast;
 
@@ -71,11 +70,11 @@ impl Pending {
     }
 
     /// The pod as it is now.
-    pub(super) fn pod<'a>(&self, cx: &Context<'a>) -> Option<&'a Arc<Pod>> {
+    pub(super) fn pod<'a>(&self, cx: &Context<'a>) -> Option<&'a Pod> {
         let stores = cx.stores;
         match &self.target.uid {
-            Some(uid) => stores.pods.get(uid),
-            None => stores.pods.by_name(self.target.namespace.as_deref()?, &self.target.name),
+            Some(uid) => stores.pods().get(uid),
+            None => stores.pods().by_name(self.target.namespace.as_deref()?, &self.target.name),
         }
     }
 
@@ -170,18 +169,20 @@ impl Pending {
     }
 
     /// Whether a change may come with another attempt at the pod.
-    fn concerns(&self, cx: &Context<'_>, kind: Watched, touched: &Touched) -> bool {
-        let Touched::Some(uids) = touched else { return matches!(kind, Watched::Pods | Watched::Events) };
+    fn concerns(&self, cx: &Context<'_>, resource: &ResourceKey, touched: &Touched) -> bool {
+        let is_pods = *resource == ResourceKey::of::<Pod>();
+        let is_events = *resource == ResourceKey::of::<Event>();
+        let Touched::Some(uids) = touched else { return is_pods || is_events };
         let ours = |name: Option<&str>, namespace: Option<&str>| {
             name == Some(self.target.name.as_str()) && namespace == self.target.namespace.as_deref()
         };
-        match kind {
-            Watched::Pods => uids.iter().any(|uid| self.target.uid.as_ref() == Some(uid)),
-            Watched::Events => uids.iter().filter_map(|uid| cx.stores.events.get(uid)).any(|event| {
+        match () {
+            () if is_pods => uids.iter().any(|uid| self.target.uid.as_ref() == Some(uid)),
+            () if is_events => uids.iter().filter_map(|uid| cx.stores.events().get(uid)).any(|event| {
                 let about = &event.involved_object;
                 ours(about.name.as_deref(), about.namespace.as_deref())
             }),
-            _ => false,
+            () => false,
         }
     }
 }
@@ -198,7 +199,7 @@ impl View for Pending {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => return vec![self.load()],
-            ScreenMessage::Changed(kind, touched) if self.concerns(cx, kind, &touched) => {
+            ScreenMessage::Changed(resource, touched) if self.concerns(cx, &resource, &touched) => {
                 return vec![self.load()];
             }
             ScreenMessage::Data(Data::Pending(Loaded::Answer(answer))) => self.take(answer),

@@ -65,7 +65,7 @@ pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, a
 fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
     let theme = cx.theme;
     let Some(pod) = pending.pod(cx) else {
-        let (text, style) = if cx.stores.pods.synced() {
+        let (text, style) = if cx.stores.pods().synced() {
             ("✖ the pod is gone".to_owned(), theme.status.failed)
         } else {
             ("loading …".to_owned(), theme.body.dim)

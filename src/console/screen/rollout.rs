@@ -18,7 +18,7 @@ use crate::console::context::Context;
 use crate::console::dialog::{Dialog, scale, workload};
 use crate::console::effect::Effect;
 use crate::console::message::{Data, ScreenMessage};
-use crate::console::resource::{ObjectRef, Uid, Watched};
+use crate::console::resource::{ObjectRef, Uid};
 use crate::console::rollout::history::{Sign, revision_of};
 use crate::console::rollout::{Revision, actions, revisions, template_diff};
 use crate::console::store::uid_of;
@@ -58,15 +58,15 @@ impl Rollout {
 
     pub(super) fn objects<'a>(&self, cx: &'a Context<'_>) -> Option<Objects<'a>> {
         let namespace = self.target.namespace.as_deref().unwrap_or_default();
-        let deployment = cx.stores.deployments.by_name(namespace, &self.target.name)?;
-        let uid = uid_of(&**deployment)?;
+        let deployment = cx.stores.deployments().by_name(namespace, &self.target.name)?;
+        let uid = uid_of(deployment)?;
         let mut sets: Vec<(&ReplicaSet, Vec<&Pod>)> = cx
             .stores
-            .replica_sets
+            .replica_sets()
             .owned_by(&uid)
             .map(|set| {
-                let uid = uid_of(&**set).unwrap_or_else(|| Uid::from(""));
-                (&**set, cx.stores.pods.owned_by(&uid).map(|pod| &**pod).collect())
+                let uid = uid_of(set).unwrap_or_else(|| Uid::from(""));
+                (set, cx.stores.pods().owned_by(&uid).collect())
             })
             .collect();
         sets.sort_by_key(|(set, _)| std::cmp::Reverse(revision_of(set)));
@@ -136,8 +136,8 @@ impl Rollout {
         vec![Effect::Act(Box::new(actions::pause(&self.target, !paused)))]
     }
 
-    fn pods(&self) -> Vec<Effect> {
-        let pods = Table::of(Watched::Pods.kind()).only(Only::OwnedBy(self.target.clone()));
+    fn pods(&self, cx: &Context<'_>) -> Vec<Effect> {
+        let pods = Table::of(cx.catalogue.kind::<Pod>()).only(Only::OwnedBy(self.target.clone()));
         vec![Effect::open(pods)]
     }
 }
@@ -161,7 +161,7 @@ impl View for Rollout {
                     return vec![Effect::Ask(Box::new(scale::ask(cx, vec![self.target.clone()])))];
                 }
                 Command::RolloutSetImage => return workload::set_image(cx, &self.target),
-                Command::RolloutPods => return self.pods(),
+                Command::RolloutPods => return self.pods(cx),
                 Command::Back | Command::Leave => return vec![Effect::Back],
                 Command::Up => self.step(cx, -1),
                 Command::Down => self.step(cx, 1),

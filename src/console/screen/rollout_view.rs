@@ -20,7 +20,7 @@ const CLOCK: usize = 16;
 pub(super) fn draw(rollout: &Rollout, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let Some(objects) = rollout.objects(cx) else {
         let block = cx.theme.block_focused(format!("Deployment {}", clean(&rollout.target.name)));
-        let (text, style) = if cx.stores.deployments.synced() {
+        let (text, style) = if cx.stores.deployments().synced() {
             (format!("✖ {} is gone", rollout.target.describe()), cx.theme.status.failed)
         } else {
             ("loading …".to_owned(), cx.theme.body.dim)

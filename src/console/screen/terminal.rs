@@ -127,7 +127,7 @@ impl Terminal {
             return self.start(plan);
         }
         let namespace = self.pod.namespace.as_deref().unwrap_or_default();
-        let Some(pod) = cx.stores.pods.by_name(namespace, &self.pod.name).cloned() else {
+        let Some(pod) = cx.stores.pods().by_name(namespace, &self.pod.name).cloned() else {
             return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
         };
         match self.purpose {

@@ -116,7 +116,7 @@ impl View for Yaml {
     fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => return vec![self.load()],
-            ScreenMessage::Changed(kind, touched) if self.target.kind.watched == Some(kind) => {
+            ScreenMessage::Changed(resource, touched) if self.target.kind.resource == resource => {
                 let ours = |uids: &Vec<Uid>| self.target.uid.as_ref().is_some_and(|uid| uids.contains(uid));
                 if matches!(&touched, Touched::Some(uids) if ours(uids)) {
                     return vec![self.load()];

@@ -94,7 +94,7 @@ pub fn draw(model: &Model, now: Timestamp, frame: &mut Frame<'_>) {
 fn stale_since(model: &Model, screen: &Screen) -> Option<Timestamp> {
     let links = &model.shared.links;
     match screen.follows()? {
-        Follows::Kind(kind) => links.down(kind),
+        Follows::Kind(kind) => links.down(&kind.resource),
         Follows::Cluster => links.silent_since(),
     }
 }

@@ -46,7 +46,7 @@ fn end_of(why: &str, columns: usize) -> Cow<'_, str> {
 /// What matters most first; of the reason its end, which says what happened, as far as there is room.
 fn words(outage: &Outage, model: &Model, cx: &Context<'_>, room: usize) -> String {
     let elapsed = age(seconds_until(outage.since, cx.now));
-    let kinds: Vec<String> = outage.kinds.iter().map(|kind| kind.kind().plural.clone()).collect();
+    let kinds: Vec<String> = outage.resources.iter().map(|resource| resource.plural.to_string()).collect();
     let of = if kinds.is_empty() { String::new() } else { format!("{}: ", kinds.join(", ")) };
     let wait = match seconds_until(cx.now, outage.retry_at) {
         0 => "trying again".to_owned(),

@@ -1,14 +1,15 @@
 //! The journal: every kind of change is remembered with its kubectl command and taken back with one key (CON-15).
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use podium::console::action::{Mutation, Outcome};
+use podium::console::builtin;
 use podium::console::dialog::scale;
 use podium::console::edit;
 use podium::console::effect::Outbox;
 use podium::console::journal::{Journal, Look, look};
 use podium::console::message::{Data, Message, ScreenId};
 use podium::console::model::Job;
-use podium::console::resource::{ObjectRef, Watched};
+use podium::console::resource::ObjectRef;
 use podium::console::screen::journal::Loaded;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
@@ -48,7 +49,7 @@ fn something() -> (Value, Value) {
 fn shop() -> Stage {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
-    stage.feed(vec![Delta::ReplicaSets(vec![Change::Reset(objects([
+    stage.feed(vec![Delta::of::<ReplicaSet>(vec![Change::Reset(objects([
         revision("web-new", "2", 2, "nginx:1.27", None),
         revision("web-old", "1", 3, "nginx:1.25", Some("first try")),
     ]))])]);
@@ -176,7 +177,7 @@ fn an_edit_is_taken_back_without_touching_what_others_did_since_con_15() {
         "spec": { "replicas": 3, "paused": true } });
     let typed = json!({ "metadata": { "name": "web" }, "spec": { "replicas": 5 } });
     let target = podium::console::resource::ObjectRef {
-        kind: podium::console::resource::Watched::Deployments.kind(),
+        kind: builtin::kind::<Deployment>(),
         namespace: Some("default".to_owned()),
         name: "web".to_owned(),
         uid: None,
@@ -257,7 +258,7 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     apply();
     let client = server.impatient_client().await;
     let api: kube::Api<Deployment> = kube::Api::default_namespaced(client.clone());
-    let target = ObjectRef::of(Watched::Deployments, &api.get("web").await.unwrap());
+    let target = ObjectRef::of(builtin::kind::<Deployment>(), &api.get("web").await.unwrap());
     let (sender, mut inbox) = tokio::sync::mpsc::channel(16);
     let out = Outbox::new(client, sender, ScreenId(1));
     out.act(scale::action(&target, Some(1), 3)).await.unwrap();

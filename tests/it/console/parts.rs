@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::console::drain::{Fate, Ledger, Options, plan};
 use podium::console::logs::LogLine;
 use podium::console::message::{Data, Message};
@@ -26,7 +29,7 @@ fn shows(screen: &str, wanted: &[&str]) {
 }
 
 fn budget(name: &str, app: &str, allowed: i32, healthy: i32, desired: i32) -> Delta {
-    Delta::Budgets(vec![Change::Reset(objects([json!({
+    Delta::of::<PodDisruptionBudget>(vec![Change::Reset(objects([json!({
         "metadata": { "name": name, "namespace": "default", "uid": name, "generation": 1 },
         "spec": { "minAvailable": desired, "selector": { "matchLabels": { "app": app } } },
         "status": { "disruptionsAllowed": allowed, "currentHealthy": healthy, "desiredHealthy": desired,
@@ -58,7 +61,7 @@ pub(super) fn revision(
 fn rollout(width: u16, height: u16) -> Stage {
     let mut stage = Stage::new(width, height);
     stage.feed(cluster());
-    stage.feed(vec![Delta::ReplicaSets(vec![Change::Reset(objects([
+    stage.feed(vec![Delta::of::<ReplicaSet>(vec![Change::Reset(objects([
         revision("web-new", "2", 2, "nginx:1.27", None),
         revision("web-old", "1", 3, "nginx:1.25", Some("first try")),
     ]))])]);
@@ -121,7 +124,7 @@ fn drain(width: u16, height: u16) -> Stage {
     stage.feed(cluster());
     stage.feed(vec![
         budget("web-pdb", "web", 0, 3, 3),
-        Delta::Pods(["web-old-b", "scratch"].map(ready).to_vec()),
+        Delta::of::<Pod>(["web-old-b", "scratch"].map(ready).to_vec()),
     ]);
     stage.press("n \"/node-2\" enter r");
     stage
@@ -150,8 +153,8 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let screen = stage.model.top().0;
     let context = stage.model.shared.context(screen, now());
     let rows = plan(
-        context.stores.pods_on("node-2").map(|pod| &**pod),
-        &mut Ledger::new(context.stores.budgets.iter().map(|(_, budget)| &**budget)),
+        context.stores.pods_on("node-2"),
+        &mut Ledger::new(context.stores.budgets().iter().map(|(_, budget)| budget)),
         &Options::default(),
         &std::collections::BTreeSet::new(),
         None,
@@ -194,7 +197,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
 fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     let mut stage = Stage::new(120, 36);
     stage.feed(cluster());
-    stage.feed(vec![Delta::Pods(vec![ready("scratch")])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![ready("scratch")])]);
     stage.press("n space space r D");
     let screen = stage.model.top().0;
     let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::Drain(told)));
@@ -202,8 +205,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
         let context = stage.model.shared.context(screen, now());
         let pods: Vec<_> = context.stores.pods_on(name).cloned().collect();
         let none = std::collections::BTreeSet::new();
-        let rows =
-            plan(pods.iter().map(|pod| &**pod), &mut Ledger::new([]), &Options::default(), &none, None);
+        let rows = plan(pods.iter(), &mut Ledger::new([]), &Options::default(), &none, None);
         let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
         let leave = rows.iter().filter(|row| row.verdict.leaves());
         let fates: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
@@ -213,7 +215,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
             .into_iter()
             .filter(|pod| fates.iter().any(|(uid, _)| Some(uid.as_str()) == pod.metadata.uid.as_deref()))
         {
-            stage.feed(vec![Delta::Pods(vec![Change::Deleted(pod)])]);
+            stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(Arc::new(pod))])]);
         }
         tell(&mut stage, Drained::Ended { node, result: Ok(()) });
     }
@@ -232,7 +234,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     // What was refused went by itself: now it is done.
     let crash = pod("shop", "crash", None, Some("node-1"), "CrashLoopBackOff", 300);
     let scratch = pod("default", "scratch", None, Some("node-2"), "Running", 50);
-    stage.feed(vec![Delta::Pods(objects([crash, scratch]).into_iter().map(Change::Deleted).collect())]);
+    stage.feed(vec![Delta::of::<Pod>(objects([crash, scratch]).into_iter().map(Change::Deleted).collect())]);
     shows(&stage.screen(), &["── done, ", "✔ node-1", "✔ node-2"]);
 }
 
@@ -241,7 +243,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
 fn a_drain_with_nothing_to_evict_says_so_con_6() {
     let mut stage = Stage::new(80, 24);
     stage.feed(cluster());
-    stage.feed(vec![Delta::Pods(vec![Change::Reset(objects([
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Reset(objects([
         pod("shop", "one", None, Some("node-1"), "Running", 300),
         pod("shop", "two", None, Some("node-1"), "Running", 300),
     ]))])]);
@@ -259,8 +261,8 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::Drain(told)));
     let plan_now = |stage: &Stage| {
         let context = stage.model.shared.context(screen, now());
-        let budgets = context.stores.budgets.iter().map(|(_, budget)| &**budget);
-        let pods = context.stores.pods_on("node-2").map(|pod| &**pod);
+        let budgets = context.stores.budgets().iter().map(|(_, budget)| budget);
+        let pods = context.stores.pods_on("node-2");
         plan(pods, &mut Ledger::new(budgets), &Options::default(), &std::collections::BTreeSet::new(), None)
     };
     let rows = plan_now(&stage);
@@ -274,7 +276,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     old["spec"]["nodeName"] = json!("node-2");
     let made = pod("default", "api-1-c", Some("api-1"), Some("node-1"), "ContainerCreating", 0);
     let one = |value| objects([value]).remove(0);
-    stage.feed(vec![Delta::Pods(vec![Change::Deleted(one(old)), Change::Applied(one(made))])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(one(old)), Change::Applied(one(made))])]);
     shows(&stage.screen(), &["api-1-c starts on node-1"]);
 
     stage.press("x");
@@ -393,7 +395,7 @@ fn an_attach_offers_the_debugger_that_was_left_con_8() {
         state("debugger-b", json!({ "running": {} })),
         state("debugger-c", json!({ "terminated": { "exitCode": 0 } })),
     ]);
-    stage.feed(vec![Delta::Pods(vec![Change::Applied(objects([value]).remove(0))])]);
+    stage.feed(vec![Delta::of::<Pod>(vec![Change::Applied(objects([value]).remove(0))])]);
     stage.press("p \"/web-new-a\" enter a");
     shows(&stage.screen(), &["Attach to web-new-a", "‹ debugger-b ›"]);
     // A shell is meant for the application.

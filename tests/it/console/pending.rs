@@ -1,5 +1,6 @@
 //! Why a pod waits for a node: the verdict of Podium's scheduler, and what other clusters tell.
 
+use k8s_openapi::api::core::v1::{Event, Pod};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::pending::verdict::Answer;
@@ -11,7 +12,7 @@ use super::shows;
 use super::stage::{Stage, ago, cluster, event, objects, pod};
 
 fn applied(pod: Value) -> Vec<Delta> {
-    vec![Delta::Pods(vec![Change::Applied(objects([pod]).remove(0))])]
+    vec![Delta::of::<Pod>(vec![Change::Applied(objects([pod]).remove(0))])]
 }
 
 /// The pod `shop/waiting` under the cursor.
@@ -155,7 +156,7 @@ fn another_attempt_is_seen_at_once_con_9() {
     let mut told = event(9, "Warning", "Pod/waiting", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
     told["involvedObject"]["namespace"] = json!("shop");
     let delta =
-        |event: Value| Message::Feed(Delta::Events(vec![Change::Applied(objects([event]).remove(0))]));
+        |event: Value| Message::Feed(Delta::of::<Event>(vec![Change::Applied(objects([event]).remove(0))]));
     assert_eq!(asks(&stage.send(delta(told))), 1);
     let other = event(10, "Warning", "Pod/other", "FailedScheduling", "0/3 nodes are available: …", 1, 2);
     assert_eq!(asks(&stage.send(delta(other))), 0, "another pod's attempt");
@@ -194,7 +195,7 @@ fn another_cluster_tells_what_its_event_says_and_the_console_says_so_con_14() {
         7,
     );
     told["involvedObject"]["namespace"] = json!("shop");
-    stage.feed(vec![Delta::Events(vec![Change::Applied(objects([told]).remove(0))])]);
+    stage.feed(vec![Delta::of::<Event>(vec![Change::Applied(objects([told]).remove(0))])]);
     stage.press("W");
     answer(&mut stage, Answer::NotServed);
     shows(

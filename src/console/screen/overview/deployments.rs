@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use super::view::{draw_row, framed, more, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
-use crate::console::resource::{Uid, Watched};
+use crate::console::resource::Uid;
 use crate::console::rollout::view::{Progress, RolloutView, Side};
 use crate::console::rows::cell::natural;
 use crate::console::rows::pod_status::Look;
@@ -29,7 +29,7 @@ pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<(Uid, Look)> {
         Look::Unknown | Look::Terminating => 2,
         Look::Running | Look::Succeeded => 3,
     };
-    let shown = cx.stores.deployments.iter().filter(|(uid, _)| overview.lets(cx, Watched::Deployments, uid));
+    let shown = cx.stores.deployments().iter().filter(|(uid, _)| overview.lets::<Deployment>(cx, uid));
     let mut all: Vec<_> =
         shown.map(|(uid, deployment)| (deployment_state(deployment).1, deployment, uid)).collect();
     all.sort_by(|(a, x, _), (b, y, _)| rank(*a).cmp(&rank(*b)).then_with(|| by_name(x, y)));
@@ -53,15 +53,15 @@ struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     fn of(cx: &Context<'a>, uid: &Uid) -> Option<Self> {
-        let deployment = cx.stores.deployments.get(uid)?;
+        let deployment = cx.stores.deployments().get(uid)?;
         let sets: Vec<_> = cx
             .stores
-            .replica_sets
+            .replica_sets()
             .owned_by(uid)
             .map(|set| {
                 let owner = set.metadata.uid.as_deref().map(Uid::from);
-                let pods = owner.iter().flat_map(|owner| cx.stores.pods.owned_by(owner));
-                (&**set, pods.map(|pod| &**pod).collect())
+                let pods = owner.iter().flat_map(|owner| cx.stores.pods().owned_by(owner));
+                (set, pods.collect())
             })
             .collect();
         let (word, look) = deployment_state(deployment);
@@ -106,8 +106,8 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     let block = framed(overview, Part::Deployments, cx, "Deployments", note(cx, &all));
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    if !cx.stores.deployments.synced() {
-        waiting(cx, Watched::Deployments, frame, inner);
+    if !cx.stores.deployments().synced() {
+        waiting::<Deployment>(cx, frame, inner);
         return 0;
     }
     if all.is_empty() {

@@ -1,5 +1,7 @@
 //! Draws the overview: the layout, the pods by phase, and what its three lists share.
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Resource;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -10,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{Overview, Part, deployments, events, nodes};
 use crate::console::context::Context;
 use crate::console::links::Refusal;
-use crate::console::resource::Watched;
+use crate::console::resource::ResourceKey;
 use crate::console::rows::pod_status::Look;
 use crate::console::text::{clean, fit, grouped};
 use crate::console::widget::gauge::bar;
@@ -22,7 +24,7 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     // Five rows hold the looks there usually are, so that the frame does not move when one comes or goes.
     let top_height = (looks.max(if tall { 7 } else { 5 }) + 2).min(area.height / 2);
     let left = area.height.saturating_sub(top_height + least_events);
-    let node_height = (cx.stores.nodes.len() as u16).clamp(1, left.saturating_sub(2).max(1)) + 2;
+    let node_height = (cx.stores.nodes().len() as u16).clamp(1, left.saturating_sub(2).max(1)) + 2;
     let [top, nodes_area, events_area] = Layout::vertical([
         Constraint::Length(top_height),
         Constraint::Length(node_height),
@@ -48,14 +50,14 @@ fn is_listed(cx: &Context<'_>, look: Look) -> bool {
 
 fn draw_phases(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let theme = cx.theme;
-    let total = cx.stores.pods.len();
-    let synced = cx.stores.pods.synced();
+    let total = cx.stores.pods().len();
+    let synced = cx.stores.pods().synced();
     let note = if synced { format!(" {} ", grouped(total as u64)) } else { String::new() };
     let block = theme.block("Pods").title_top(Line::styled(note, theme.body.dim).right_aligned());
     let inner = block.inner(area);
     frame.render_widget(block, area);
     if !synced {
-        waiting(cx, Watched::Pods, frame, inner);
+        waiting::<Pod>(cx, frame, inner);
         return;
     }
     let digits = grouped(total as u64).width().max(2);
@@ -95,8 +97,9 @@ pub(super) fn framed<'a>(
 }
 
 /// Where a kind's objects would be: that they are waited for, or that the server will not give them.
-pub(super) fn waiting(cx: &Context<'_>, kind: Watched, frame: &mut Frame<'_>, inner: Rect) {
-    let text = cx.links.refused(kind).map_or("waiting for the first list…", Refusal::words);
+pub(super) fn waiting<K: Resource<DynamicType = ()>>(cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
+    let text =
+        cx.links.refused(&ResourceKey::of::<K>()).map_or("waiting for the first list…", Refusal::words);
     frame.render_widget(Line::styled(text, cx.theme.body.dim), inner);
 }
 

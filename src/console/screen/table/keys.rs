@@ -69,7 +69,7 @@ impl Table {
             text.push_str(&std::iter::once(namespace).chain(cells).collect::<Vec<_>>().join(","));
             text.push('\n');
         }
-        Effect::Save { name: format!("{}.csv", self.kind.plural), text }
+        Effect::Save { name: format!("{}.csv", self.kind.resource.plural), text }
     }
 
     pub(super) fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
@@ -127,7 +127,7 @@ impl Table {
                 self.warnings = !self.warnings;
                 self.rebuild(cx);
             }
-            Command::Refresh => return self.open(cx),
+            Command::Refresh => self.rebuild(cx),
             _ => {
                 let targets = self.targets();
                 let current = self.selected();

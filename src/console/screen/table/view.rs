@@ -1,5 +1,6 @@
 //! Draws a table: only the rows that are seen are put into words.
 
+use k8s_openapi::api::core::v1::Event;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -12,7 +13,6 @@ use super::{Only, Table};
 use crate::console::context::Context;
 use crate::console::index::Direction;
 use crate::console::links::Refusal;
-use crate::console::resource::Watched;
 use crate::console::rows::cell::Align;
 use crate::console::rows::{Cell, Row};
 use crate::console::text::{clean, fit, grouped};
@@ -111,13 +111,10 @@ fn title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
 
 fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
     let theme = cx.theme;
-    if let Some(why) = &table.failed {
-        return Line::styled(format!(" ✖ {} ", fit(&clean(why), 60)), theme.status.failed);
-    }
-    if let Some(refusal) = table.kind.watched.and_then(|kind| cx.links.refused(kind)) {
+    if let Some(refusal) = cx.links.refused(&table.kind.resource) {
         return Line::styled(format!(" {} ", refusal.words()), theme.body.dim);
     }
-    if table.kind.watched == Some(Watched::Events) {
+    if table.kind.is::<Event>() {
         return if table.held {
             Line::styled(" ‖ held ", theme.status.pending)
         } else {
@@ -141,16 +138,14 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
 }
 
 fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
-    let refusal = table.kind.watched.and_then(|kind| cx.links.refused(kind));
+    let refusal = cx.links.refused(&table.kind.resource);
     let text = if let Some(refusal) = refusal {
         match refusal {
             Refusal::NotAllowed(why) => format!("{}: {}", refusal.words(), clean(why)),
             Refusal::Absent => refusal.words().to_owned(),
         }
-    } else if !table.loaded && table.failed.is_none() {
+    } else if !table.loaded {
         "loading…".to_owned()
-    } else if let Some(why) = &table.failed {
-        clean(why).into_owned()
     } else if table.index.total() > 0 {
         format!("none of {} match; <esc> clears the filter", grouped(table.index.total() as u64))
     } else {
@@ -161,7 +156,7 @@ fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
             },
             _ => String::new(),
         };
-        format!("no {}{place}", table.kind.plural)
+        format!("no {}{place}", table.kind.resource.plural)
     };
     let place = Rect { y: inner.y + inner.height / 3, height: 1, ..inner };
     frame.render_widget(Line::styled(text, cx.theme.body.dim).centered(), place);
