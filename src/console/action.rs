@@ -7,9 +7,12 @@ use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::edit::editable;
-use super::journal::EntryId;
+use super::changes::editable;
 use super::resource::ObjectRef;
+
+/// Names a line of the journal for as long as the console runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryId(pub(super) usize);
 
 /// How a patch is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

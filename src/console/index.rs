@@ -40,8 +40,7 @@ pub struct Filter {
 
 impl Filter {
     fn lets(&self, row: &Row) -> bool {
-        (!self.faults
-            || row.look.is_some_and(|look| look.is_fault() || look == super::rows::pod_status::Look::Pending))
+        (!self.faults || row.look.is_some_and(|look| look.is_fault() || look == super::health::Look::Pending))
             && self.query.lets(row)
     }
 }

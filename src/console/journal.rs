@@ -4,16 +4,12 @@
 //! takes back, so that two entries of one title are never mistaken for each other.
 
 use jiff::Timestamp;
+use kube::Client;
 use serde_json::Value;
 
-use super::action::{Action, Mutation, Outcome, error_text, try_out};
-use super::edit::editable;
-use super::edit::merge::{Change, changes};
-use super::effect::Outbox;
-
-/// Names a line of the journal for as long as the console runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EntryId(usize);
+use super::action::{Action, EntryId, Mutation, Outcome, error_text, try_out};
+use super::changes::editable;
+use super::changes::merge::{Change, changes};
 
 /// Whether an entry still stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,12 +131,12 @@ fn overlap(a: &str, b: &str) -> bool {
 }
 
 /// Asks the server what taking an entry back would change, changing nothing; why it cannot be taken back.
-pub async fn look(out: &Outbox, inverse: &Action, after: Option<&Value>) -> Result<Look, String> {
+pub async fn look(client: &Client, inverse: &Action, after: Option<&Value>) -> Result<Look, String> {
     let gone = |error: kube::Error| match &error {
         kube::Error::Api(status) if status.code == 404 => format!("{} is gone", inverse.target.describe()),
         _ => error_text(&error),
     };
-    let api = inverse.target.api(out.client());
+    let api = inverse.target.api(client.clone());
     let name = &inverse.target.name;
     let now = match &inverse.mutation {
         Mutation::Patch { subresource: Some(subresource), .. } => {
@@ -153,7 +149,7 @@ pub async fn look(out: &Outbox, inverse: &Action, after: Option<&Value>) -> Resu
     if inverse.target.uid.as_ref().is_some_and(|known| uid.is_some_and(|uid| uid != known.as_str())) {
         return Err(format!("{} is another object by now", inverse.target.describe()));
     }
-    let then = try_out(&out.client(), &inverse.mutation).await.map_err(gone)?;
+    let then = try_out(client, &inverse.mutation).await.map_err(gone)?;
     Ok(Look::of(&now, then.as_ref(), after))
 }
 

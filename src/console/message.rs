@@ -1,21 +1,19 @@
 //! Everything that can happen to the console: one closed enum, and what of it a screen hears.
 
+use std::any::Any;
 use std::collections::HashMap;
+use std::fmt;
 
 use crossterm::event::{KeyEvent, MouseEvent};
 
 use super::action::Outcome;
 use super::catalogue::Catalogue;
 use super::command::Command;
+use super::context::ScreenId;
 use super::links::Link;
 use super::resource::ResourceKey;
-use super::screen;
 use super::store::{Delta, Touched, Used};
 use super::toast::Toast;
-
-/// Names one screen for as long as it lives; never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ScreenId(pub u64);
 
 /// What the loop feeds to `Model::update`.
 #[derive(Debug)]
@@ -73,26 +71,25 @@ pub enum ScreenMessage {
     Data(Data),
 }
 
-/// What the tasks of screens send them: one variant a screen, each with its own enum.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
-pub enum Data {
-    /// For the YAML view.
-    Yaml(screen::yaml::Loaded),
-    /// For the editor.
-    Edit(super::edit::Loaded),
-    /// For describe.
-    Describe(screen::describe::Loaded),
-    /// For logs.
-    Logs(screen::logs::Loaded),
-    /// For the rollout view.
-    Rollout(screen::rollout::Loaded),
-    /// For a drain.
-    Drain(screen::drain::Loaded),
-    /// For the reasons of a waiting pod.
-    Pending(screen::pending::Loaded),
-    /// For the journal.
-    Journal(screen::journal::Loaded),
-    /// For a terminal pane.
-    Terminal(screen::terminal::Loaded),
+/// What a task of a screen sends it; only the screen knows what that is.
+pub struct Data(Box<dyn Any + Send>);
+
+impl Data {
+    /// Something for a screen.
+    pub fn new<T: Any + Send>(data: T) -> Self {
+        Self(Box::new(data))
+    }
+
+    /// What it is, where it is of this type.
+    pub fn take<T: Any>(self) -> Option<T> {
+        let data = self.0.downcast::<T>().ok();
+        debug_assert!(data.is_some(), "a screen hears only what its own tasks send");
+        data.map(|data| *data)
+    }
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Data").finish_non_exhaustive()
+    }
 }

@@ -40,8 +40,7 @@ fn owners(stores: &Stores, target: &ObjectRef) -> BTreeSet<Uid> {
 /// What its pods are to be, where the console follows the kind; else what one of them is.
 fn template(stores: &Stores, target: &ObjectRef) -> Option<PodSpec> {
     let uid = target.uid.as_ref()?;
-    let object = stores.object(&target.kind.resource, uid);
-    let spec = object.and_then(|object| template::pod_spec(&object.to_json()));
+    let spec = template::object(stores, target).as_ref().and_then(template::pod_spec);
     spec.or_else(|| stores.pods().owned_by(uid).next()?.spec.clone())
 }
 

@@ -15,13 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::command::Bindings;
 use super::config;
-use super::edit;
-use super::effect::{Capture, Runner, Scope};
+use super::context::ScreenId;
+use super::effect::{Capture, Runner};
 use super::feed::{self, Feed};
 use super::memory::Memory;
-use super::message::{Data, Message, ScreenId};
+use super::message::{Data, Message};
 use super::model::{Job, Model, Setup};
 use super::read_only;
+use super::scope::Scope;
+use super::screen::edit;
 use super::terminal::{self, Guard};
 use super::theme::depth::Depth;
 use super::theme::{Theme, library};
@@ -356,7 +358,7 @@ impl Shell {
         self.screen = terminal::fresh_screen()?;
         self.model.dirty = true;
         let message = match edited {
-            Ok(text) => Message::Data(screen, Data::Edit(edit::Loaded::External(text))),
+            Ok(text) => Message::Data(screen, Data::new(edit::Loaded::External(text))),
             Err(error) => Message::Toast(Toast::failed(error)),
         };
         let now = self.clock.now();

@@ -19,8 +19,8 @@ use kube::Resource;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::health::{self, Look};
 use super::resource::{ResourceKey, Uid};
-use super::rows::pod_status::{self, Look};
 use super::server_table::{ColumnDefinition, TableRow};
 
 /// An object of any kind.
@@ -466,14 +466,14 @@ impl Stores {
 }
 
 fn count_pod(by_node: &mut HashMap<String, BTreeSet<Uid>>, looks: &mut BTreeMap<Look, usize>, pod: &Pod) {
-    *looks.entry(pod_status::of(pod).look).or_default() += 1;
+    *looks.entry(health::of(pod).look).or_default() += 1;
     if let (Some(uid), Some(node)) = (uid_of(pod), node_of(pod)) {
         by_node.entry(node.to_owned()).or_default().insert(uid);
     }
 }
 
 fn forget_pod(by_node: &mut HashMap<String, BTreeSet<Uid>>, looks: &mut BTreeMap<Look, usize>, pod: &Pod) {
-    let look = pod_status::of(pod).look;
+    let look = health::of(pod).look;
     if let Some(count) = looks.get_mut(&look) {
         *count = count.saturating_sub(1);
     }

@@ -15,9 +15,9 @@ mod words;
 
 use k8s_openapi::api::core::v1::Pod;
 use podium::console::action::Outcome;
-use podium::console::effect::Scope;
 use podium::console::message::Message;
 use podium::console::model::Job;
+use podium::console::scope::Scope;
 use podium::console::store::{Change, Delta};
 use podium::console::toast::Toast;
 use serde_json::json;

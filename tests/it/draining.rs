@@ -6,11 +6,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use podium::console::builtin;
-use podium::console::drain::driver::{self, Told};
-use podium::console::drain::{Fate, Options};
+use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
-use podium::console::message::{Data, Message, ScreenId};
+use podium::console::message::Message;
 use podium::console::resource::ObjectRef;
+use podium::console::screen::drain::{Fate, Options, Progress, driver};
 
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::needs;
@@ -83,11 +83,12 @@ async fn console_drain(instance: &Instance, node: &str, options: Options) -> (Ve
     tokio::spawn(driver::run(out, vec![target], 0, options, BTreeSet::new()));
     let (mut fates, mut ended) = (std::collections::BTreeMap::new(), Ok(()));
     while let Some(message) = messages.recv().await {
-        match message {
-            Message::Data(_, Data::Drain(Told::Fates { fates: news, .. })) => fates.extend(news),
-            Message::Data(_, Data::Drain(Told::Ended { result, .. })) => ended = result,
-            Message::Data(_, Data::Drain(Told::Over)) => break,
-            _ => {}
+        let Message::Data(_, data) = message else { continue };
+        match data.take() {
+            Some(Progress::Fates { fates: news, .. }) => fates.extend(news),
+            Some(Progress::Ended { result, .. }) => ended = result,
+            Some(Progress::Over) => break,
+            Some(Progress::Began { .. }) | None => {}
         }
     }
     (fates.into_values().collect(), ended)

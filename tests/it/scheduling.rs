@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use podium::console::builtin;
-use podium::console::pending::verdict::{Advice, Answer, Verdict, ask};
 use podium::console::resource::ObjectRef;
+use podium::console::screen::pending::verdict::{Advice, Answer, Verdict, ask};
 use serde_json::json;
 
 use crate::instance::Home;

@@ -2,13 +2,14 @@
 
 use jiff::Timestamp;
 
-use super::{Job, Model};
+use super::{Job, Model, palette};
 use crate::console::command::{Command, TABLE, Touches};
-use crate::console::dialog::{Dialog, Focus, Interrupt};
-use crate::console::effect::{Effect, Scope};
-use crate::console::message::{ScreenId, ScreenMessage};
-use crate::console::palette;
+use crate::console::context::ScreenId;
+use crate::console::dialog::{Focus, Interrupt};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::message::ScreenMessage;
 use crate::console::prompt::Ask;
+use crate::console::scope::Scope;
 use crate::console::screen::{Screen, View, help::Help, journal::JournalScreen, kinds::Kinds};
 use crate::console::toast::Toast;
 

@@ -3,12 +3,11 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Job, Model};
+use super::{Job, Model, palette};
 use crate::console::command::Command;
-use crate::console::dialog::{Answer, Interrupt};
+use crate::console::dialog::{self, Interrupt};
 use crate::console::keys::Key;
 use crate::console::message::ScreenMessage;
-use crate::console::palette;
 use crate::console::prompt::{Ask, Prompt, Reply};
 use crate::console::screen::View;
 use crate::console::toast::Toast;
@@ -93,11 +92,11 @@ impl Model {
         if let Some((id, mut dialog)) = self.dialog.take() {
             let cx = self.shared.context(id, now);
             return match dialog.key(&cx, key) {
-                Answer::Open(effects) => {
+                dialog::Reply::Open(effects) => {
                     self.dialog = Some((id, dialog));
                     self.apply(id, effects, now)
                 }
-                Answer::Closed(effects) => {
+                dialog::Reply::Closed(effects) => {
                     self.settling = Some(Settling::from(now));
                     self.apply(id, effects, now)
                 }

@@ -3,6 +3,7 @@
 
 mod commands;
 mod input;
+pub mod palette;
 mod stack;
 
 use std::cell::Cell;
@@ -16,15 +17,15 @@ use super::action::Action;
 use super::builtin;
 use super::catalogue::Catalogue;
 use super::command::{Bindings, Command, Touches, Where};
-use super::context::Context;
-use super::dialog::Dialog;
-use super::effect::{Capture, Scope, Task};
+use super::context::{Context, ScreenId};
+use super::effect::{Capture, Dialog, Task};
 use super::journal::Journal;
 use super::links::Links;
 use super::memory::Memory;
-use super::message::{Message, ScreenId, ScreenMessage};
+use super::message::{Message, ScreenMessage};
 use super::prompt::Prompt;
 use super::resource::{Kind, ResourceKey};
+use super::scope::Scope;
 use super::screen::{Follows, Screen, View, overview::Overview};
 use super::store::{Stores, Touched};
 use super::theme::Theme;

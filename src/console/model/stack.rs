@@ -3,10 +3,12 @@
 use jiff::Timestamp;
 
 use super::{Job, Model};
-use crate::console::effect::{Effect, Scope};
+use crate::console::context::ScreenId;
+use crate::console::effect::Effect;
 use crate::console::memory::Memory;
-use crate::console::message::{ScreenId, ScreenMessage};
+use crate::console::message::ScreenMessage;
 use crate::console::prompt::Ask;
+use crate::console::scope::Scope;
 use crate::console::screen::{Screen, View};
 use crate::console::toast::Toast;
 
@@ -33,7 +35,8 @@ impl Model {
         for effect in effects {
             self.dirty = true;
             match effect {
-                Effect::Open(screen) => jobs.extend(self.open(*screen, now)),
+                Effect::Open(route) => jobs.extend(self.open(route.into(), now)),
+                Effect::Tell(data) => jobs.extend(self.tell(id, now, ScreenMessage::Data(data))),
                 Effect::Back => jobs.extend(self.back(now)),
                 Effect::Ask(dialog) => self.dialog = Some((id, dialog)),
                 Effect::Toast(toast) => self.toast(toast, now),

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 
-use super::pod_status::Look;
 use crate::console::context::Context;
+use crate::console::health::Look;
 use crate::console::text::clean;
 
 /// Where a column's text stands.

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Event;
 
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Look;
 use crate::console::text::clean;
 
 /// LAST SEEN, TYPE, REASON, OBJECT, MESSAGE of kubectl, and COUNT.

@@ -8,7 +8,6 @@ pub mod event;
 pub mod network;
 pub mod node;
 pub mod pod;
-pub mod pod_status;
 pub mod server_table;
 pub mod workload;
 
@@ -18,8 +17,8 @@ use kube::Resource;
 
 pub use cell::{Cell, Column};
 
+use super::health::Look;
 use super::resource::Uid;
-use pod_status::Look;
 
 /// One line of a table.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Look;
 
 /// As kubectl has them.
 pub fn service_columns() -> Vec<Column> {

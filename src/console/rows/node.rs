@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Look;
 use crate::console::store::Stores;
 use crate::object::node::condition_status;
 pub use crate::object::node::is_ready;

@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::cell::{Align, Shown};
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Look;
 use crate::console::resource::Uid;
 use crate::console::server_table::{ColumnDefinition, TableRow};
 use crate::console::text::clean;

@@ -4,8 +4,8 @@ use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::pod_status::Look;
 use super::{Cell, Column, Row};
+use crate::console::health::Look;
 
 /// As kubectl has them, with a STATUS in words.
 pub fn deployment_columns() -> Vec<Column> {

@@ -10,11 +10,10 @@ use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
 use super::View;
-use crate::console::command::{Command, TABLE, Touches, Where};
+use crate::console::command::{Command, TABLE, Touches, WORDS, Where};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::message::ScreenMessage;
-use crate::console::palette::WORDS;
 use crate::console::query;
 use crate::console::widget::scroll::Scroll;
 

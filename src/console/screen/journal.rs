@@ -10,13 +10,13 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::View;
+use crate::console::action::EntryId;
+use crate::console::changes::merge::{Change, plain};
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::dialog::Dialog;
-use crate::console::edit::merge::{Change, plain};
-use crate::console::effect::Effect;
-use crate::console::journal::{Entry, EntryId, Look, Standing, look};
-use crate::console::message::{Data, ScreenMessage};
+use crate::console::effect::{Dialog, Effect};
+use crate::console::journal::{Entry, Look, Standing, look};
+use crate::console::message::ScreenMessage;
 use crate::console::text::{clean, fit};
 use crate::console::toast::Toast;
 
@@ -71,8 +71,8 @@ impl JournalScreen {
         self.asking = Some(entry.id);
         let (id, after) = (entry.id, entry.outcome.after.clone());
         Effect::task("look", move |out| async move {
-            let seen = look(&out, &inverse, after.as_ref()).await;
-            out.data(Data::Journal(Loaded::Looked(id, seen))).await;
+            let seen = look(&out.client(), &inverse, after.as_ref()).await;
+            out.data(Loaded::Looked(id, seen)).await;
         })
     }
 
@@ -153,7 +153,10 @@ impl View for JournalScreen {
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Command(command) => self.command(cx, command),
-            ScreenMessage::Data(Data::Journal(Loaded::Looked(id, seen))) => self.looked(cx, id, seen),
+            ScreenMessage::Data(data) => match data.take() {
+                Some(Loaded::Looked(id, seen)) => self.looked(cx, id, seen),
+                None => Vec::new(),
+            },
             _ => Vec::new(),
         }
     }

@@ -7,10 +7,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
 use super::View;
-use super::table::Table;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::effect::Effect;
+use crate::console::effect::{Effect, TableRoute};
 use crate::console::message::ScreenMessage;
 use crate::console::query;
 use crate::console::resource::Kind;
@@ -59,7 +58,7 @@ impl View for Kinds {
             Command::Bottom => last,
             Command::Enter => {
                 let kind = shown.get(self.cursor.min(last));
-                return kind.map(|kind| Effect::open(Table::of((*kind).clone()))).into_iter().collect();
+                return kind.map(|kind| Effect::open(TableRoute::of((*kind).clone()))).into_iter().collect();
             }
             _ => self.cursor,
         };

@@ -2,25 +2,17 @@
 
 pub mod describe;
 pub mod drain;
-mod drain_view;
 pub mod edit;
-mod edit_view;
 pub mod help;
 pub mod journal;
 pub mod kinds;
 pub mod logs;
-mod logs_view;
+pub mod object_commands;
 pub mod overview;
 pub mod pending;
-mod pending_told;
-mod pending_view;
 pub mod rollout;
-mod rollout_panels;
-mod rollout_view;
 pub mod table;
 pub mod terminal;
-mod terminal_ask;
-mod terminal_view;
 pub mod yaml;
 
 use ratatui::Frame;
@@ -28,7 +20,7 @@ use ratatui::layout::Rect;
 
 use super::command::{Command, Where};
 use super::context::Context;
-use super::effect::Effect;
+use super::effect::{Effect, Route};
 use super::message::ScreenMessage;
 use super::resource::Kind;
 
@@ -230,9 +222,18 @@ impl Screen {
     }
 }
 
-impl Effect {
-    /// Opens a screen.
-    pub fn open(screen: impl Into<Screen>) -> Self {
-        Self::Open(Box::new(screen.into()))
+impl From<Route> for Screen {
+    fn from(route: Route) -> Self {
+        match route {
+            Route::Table(table) => table::Table::new(table).into(),
+            Route::Describe(object) => describe::Describe::new(object).into(),
+            Route::Yaml(object) => yaml::Yaml::new(object).into(),
+            Route::Edit(object) => edit::Edit::new(object).into(),
+            Route::Logs(object, run) => logs::Logs::new(object, run).into(),
+            Route::Rollout(object) => rollout::Rollout::new(object).into(),
+            Route::Drain(nodes) => drain::Drain::new(nodes).into(),
+            Route::Pending(pod) => pending::Pending::new(pod).into(),
+            Route::Terminal(pod, purpose) => terminal::Terminal::new(pod, purpose).into(),
+        }
     }
 }

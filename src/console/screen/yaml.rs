@@ -9,11 +9,11 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::View;
-use super::edit::Edit;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::effect::Effect;
-use crate::console::message::{Data, ScreenMessage};
+use crate::console::effect::{Effect, Route};
+use crate::console::message::ScreenMessage;
+use crate::console::offers;
 use crate::console::query;
 use crate::console::resource::{ObjectRef, Uid};
 use crate::console::store::Touched;
@@ -71,7 +71,7 @@ impl Yaml {
                 Ok(object) => Loaded::Object(Box::new(object)),
                 Err(error) => Loaded::Failed(error),
             };
-            out.data(Data::Yaml(loaded)).await;
+            out.data(loaded).await;
         })
     }
 
@@ -113,6 +113,10 @@ impl View for Yaml {
         self.full
     }
 
+    fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
+        offers::refuses(cx.catalogue, &self.target.kind, command, 0)
+    }
+
     fn update(&mut self, _cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         match message {
             ScreenMessage::Opened | ScreenMessage::Shown => return vec![self.load()],
@@ -122,12 +126,15 @@ impl View for Yaml {
                     return vec![self.load()];
                 }
             }
-            ScreenMessage::Data(Data::Yaml(Loaded::Object(object))) => {
-                self.object = Some(*object);
-                self.failed = None;
-                self.write();
-            }
-            ScreenMessage::Data(Data::Yaml(Loaded::Failed(why))) => self.failed = Some(why),
+            ScreenMessage::Data(data) => match data.take() {
+                Some(Loaded::Object(object)) => {
+                    self.object = Some(*object);
+                    self.failed = None;
+                    self.write();
+                }
+                Some(Loaded::Failed(why)) => self.failed = Some(why),
+                None => {}
+            },
             ScreenMessage::Mouse(event) => self.scroll.mouse(event),
             ScreenMessage::Command(command) => {
                 if self.scroll.command(command) {
@@ -138,7 +145,7 @@ impl View for Yaml {
                         self.managed = !self.managed;
                         self.write();
                     }
-                    Command::YamlEdit => return vec![Effect::open(Edit::new(self.target.clone()))],
+                    Command::YamlEdit => return vec![Effect::open(Route::Edit(self.target.clone()))],
                     Command::Wrap => self.wrap = !self.wrap,
                     Command::FullScreen => self.full = !self.full,
                     Command::Copy => return vec![Effect::Copy(self.lines.join("\n"))],

@@ -57,7 +57,7 @@ pub fn all(config_dir: Option<&Path>) -> Vec<(String, Result<Theme, ThemeError>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::rows::pod_status::Look;
+    use crate::console::health::Look;
     use crate::console::theme::depth::{Depth, contrast, rgb};
     use ratatui::style::{Color, Modifier, Style};
 
@@ -94,7 +94,7 @@ mod tests {
 
     fn check_all(name: &str, mut theme: Theme, factor: f64) {
         let body = theme.body.text;
-        for (section, keys) in super::super::KEYS {
+        for (section, keys) in crate::console::theme::KEYS {
             let ground = ground(&theme, section);
             for key in *keys {
                 let Some(least) = least(section, key) else { continue };

@@ -13,7 +13,7 @@ use ratatui::widgets::{Block, BorderType, Borders, Padding};
 
 pub use parse::ThemeError;
 
-use super::rows::pod_status::Look;
+use super::health::Look;
 use depth::Depth;
 
 macro_rules! theme {

@@ -7,10 +7,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
 use crate::console::context::Context;
+use crate::console::health::Look;
 use crate::console::model::Model;
 use crate::console::resource::ResourceKey;
 use crate::console::rows::node;
-use crate::console::rows::pod_status::Look;
 use crate::console::screen::View;
 use crate::console::text::{clean, fit, grouped};
 

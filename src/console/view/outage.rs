@@ -10,10 +10,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::console::command::Command;
 use crate::console::context::Context;
-use crate::console::drain::driver::seconds_until;
 use crate::console::links::Outage;
 use crate::console::model::Model;
-use crate::console::text::{age, clean, tail};
+use crate::console::text::{age, clean, seconds_until, tail};
 
 /// The outage to tell of, if there is one; the loop is woken when there will be.
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {

@@ -7,11 +7,11 @@ use kube::Client;
 use kube::client::Body;
 use podium::base::clock::Clock;
 use podium::console::catalogue;
-use podium::console::edit;
 use podium::console::effect::Runner;
 use podium::console::feed::{Feed, pace};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
+use podium::console::screen::edit;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -198,7 +198,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     for (key, why) in [
         ("r", "Widgets cannot be restarted"),
         ("i", "the images of Widgets are set by editing them"),
-        ("l", "which pods belong to Widgets is not known here"),
+        ("l", "no pods with logs are known to belong to Widgets"),
     ] {
         assert!(!footer.contains(&format!("<{key}>")), "{key}: {footer}");
         console.press(key);
@@ -207,7 +207,9 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
 
     console.press("d");
     console.until("Colour").await;
-    shows(&console.stage.screen(), &["describe · Widget default/round"]);
+    let screen = console.stage.screen();
+    shows(&screen, &["describe · Widget default/round"]);
+    assert!(!screen.lines().last().unwrap_or_default().contains("logs"), "{screen}");
     console.press("esc s");
     shows(&console.stage.screen(), &["Scale Widget default/round", "replicas 3▏ now 3"]);
     console.press("5 enter");
@@ -225,7 +227,7 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     let screen = console.stage.model.top().0;
     let text = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: round\n  namespace: default\nspec:\n  \
                 replicas: 5\n  colour: blue\n";
-    let jobs = console.stage.send(Message::Data(screen, Data::Edit(edit::Loaded::External(text.to_owned()))));
+    let jobs = console.stage.send(Message::Data(screen, Data::new(edit::Loaded::External(text.to_owned()))));
     console.work(jobs);
     console.press("ctrl-s");
     console.until("the server would take this").await;

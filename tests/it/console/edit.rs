@@ -1,8 +1,8 @@
 //! The editor: complaints at their lines, the difference before it is saved, and two changes made one (CON-11).
 
-use podium::console::edit::{Answer, Loaded, Problem};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
+use podium::console::screen::edit::{Answer, Loaded, Problem};
 use serde_json::{Value, json};
 
 use super::stage::{Stage, cluster};
@@ -26,7 +26,7 @@ fn web(version: &str, replicas: i32, image: &str) -> Value {
 
 fn tell(stage: &mut Stage, loaded: Loaded) -> Vec<Job> {
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Edit(loaded)))
+    stage.send(Message::Data(screen, Data::new(loaded)))
 }
 
 /// The editor of `web` with `spec.replicas: 3`; the cursor is at `spec:`.

@@ -2,14 +2,16 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use podium::console::action::{Mutation, Outcome};
+use podium::console::ask::scale;
 use podium::console::builtin;
-use podium::console::dialog::scale;
-use podium::console::edit;
+use podium::console::changes::merge;
+use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
 use podium::console::journal::{Journal, Look, look};
-use podium::console::message::{Data, Message, ScreenId};
+use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::resource::ObjectRef;
+use podium::console::screen::edit;
 use podium::console::screen::journal::Loaded;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
@@ -29,7 +31,7 @@ fn ask_back(stage: &mut Stage, now: &Value, then: &Value) {
     let entry = stage.model.shared.journal.entries().last().expect("a change").clone();
     let look = Look::of(now, Some(then), entry.outcome.after.as_ref());
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Journal(Loaded::Looked(entry.id, Ok(look)))));
+    stage.send(Message::Data(screen, Data::new(Loaded::Looked(entry.id, Ok(look)))));
 }
 
 /// The same, and says yes.
@@ -137,7 +139,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
     let id = stage.model.shared.journal.entries().last().expect("a change").id;
     let gone = Loaded::Looked(id, Err("Deployment default/web is gone".to_owned()));
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Journal(gone)));
+    stage.send(Message::Data(screen, Data::new(gone)));
     assert!(stage.model.dialog.is_none());
     shows(&stage.screen(), &["✖ not taken back: Deployment default/web is gone"]);
 }
@@ -157,7 +159,7 @@ fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     let older = stage.model.shared.journal.entries()[0].id;
     let screen = stage.model.top().0;
     let look = Look::of(&now, Some(&then), None);
-    stage.send(Message::Data(screen, Data::Journal(Loaded::Looked(older, Ok(look)))));
+    stage.send(Message::Data(screen, Data::new(Loaded::Looked(older, Ok(look)))));
     let back = stage.press("right enter");
     // Meanwhile somebody uncordons by hand: the same title, another matter.
     let jobs = stage.press("~ n u");
@@ -267,9 +269,10 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     journal.record(jiff::Timestamp::UNIX_EPOCH, *outcome);
     let entry = journal.entries()[0].clone();
     let inverse = entry.inverse().unwrap();
-    let asked = || look(&out, &inverse, entry.outcome.after.as_ref());
-    let told = |changes: &[edit::merge::Change]| -> Vec<String> {
-        let plain = |value: &Option<Value>| value.as_ref().map(edit::merge::plain).unwrap_or_default();
+    let client = out.client();
+    let asked = || look(&client, &inverse, entry.outcome.after.as_ref());
+    let told = |changes: &[merge::Change]| -> Vec<String> {
+        let plain = |value: &Option<Value>| value.as_ref().map(merge::plain).unwrap_or_default();
         changes.iter().map(|c| format!("{} {} → {}", c.path, plain(&c.from), plain(&c.to))).collect()
     };
 

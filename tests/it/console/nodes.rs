@@ -3,9 +3,9 @@
 use podium::console::action::Mutation;
 use podium::console::builtin;
 use podium::console::catalogue::Catalogue;
-use podium::console::effect::Scope;
 use podium::console::message::Message;
 use podium::console::model::Job;
+use podium::console::scope::Scope;
 use serde_json::{Value, json};
 
 use super::acted;

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use podium::console::drain::{Fate, Ledger, Options, plan};
-use podium::console::logs::LogLine;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::pane::{Outcome, PaneEvent, StartProgress};
 use podium::console::resource::Uid;
 use podium::console::screen::describe::Loaded as Described;
-use podium::console::screen::drain::Loaded as Drained;
+use podium::console::screen::drain::{Fate, Ledger, Options, Progress, plan};
 use podium::console::screen::logs::Loaded as Logged;
+use podium::console::screen::logs::LogLine;
 use podium::console::screen::terminal::Loaded as Opened;
+use podium::console::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
 use podium::console::store::{Change, Delta};
 use serde_json::json;
 
@@ -160,9 +159,9 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
         None,
     );
     let tell = |stage: &mut Stage, told| {
-        stage.send(Message::Data(screen, Data::Drain(told)));
+        stage.send(Message::Data(screen, Data::new(told)));
     };
-    tell(&mut stage, Drained::Began { node: 0, rows });
+    tell(&mut stage, Progress::Began { node: 0, rows });
     let blocked = Fate::Waiting {
         since: super::stage::ago(12).parse().expect("a time"),
         retry_at: now().saturating_add(jiff::SignedDuration::from_secs(5)).expect("in range"),
@@ -171,7 +170,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
     tell(
         &mut stage,
-        Drained::Fates {
+        Progress::Fates {
             node: 0,
             fates: vec![(Uid::from("pod-web-old-b"), blocked), (Uid::from("pod-api-1-b"), gone.clone())],
         },
@@ -179,9 +178,9 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let text = stage.screen();
     shows(&text, &["Drain node-2 ── 1 of 3 gone", "api-1-b", "✔ evicted in 4s"]);
     shows(&text, &["web-pdb needs 3 healthy pods", "◐ waiting 12s, retry in 5s"]);
-    tell(&mut stage, Drained::Fates { node: 0, fates: vec![(Uid::from("pod-web-old-b"), gone)] });
-    tell(&mut stage, Drained::Ended { node: 0, result: Ok(()) });
-    tell(&mut stage, Drained::Over);
+    tell(&mut stage, Progress::Fates { node: 0, fates: vec![(Uid::from("pod-web-old-b"), gone)] });
+    tell(&mut stage, Progress::Ended { node: 0, result: Ok(()) });
+    tell(&mut stage, Progress::Over);
     shows(&stage.screen(), &["Drain node-2 ── ◐ not empty: 1 refused, 2 of 3 gone"]);
     // Left and come back to: the result is still there, and is no work that quitting would stop.
     stage.press("esc");
@@ -200,7 +199,7 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
     stage.feed(vec![Delta::of::<Pod>(vec![ready("scratch")])]);
     stage.press("n space space r D");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::Drain(told)));
+    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::new(told)));
     for (node, name) in ["node-1", "node-2"].into_iter().enumerate() {
         let context = stage.model.shared.context(screen, now());
         let pods: Vec<_> = context.stores.pods_on(name).cloned().collect();
@@ -209,18 +208,18 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
         let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
         let leave = rows.iter().filter(|row| row.verdict.leaves());
         let fates: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
-        tell(&mut stage, Drained::Began { node, rows: rows.clone() });
-        tell(&mut stage, Drained::Fates { node, fates: fates.clone() });
+        tell(&mut stage, Progress::Began { node, rows: rows.clone() });
+        tell(&mut stage, Progress::Fates { node, fates: fates.clone() });
         for pod in pods
             .into_iter()
             .filter(|pod| fates.iter().any(|(uid, _)| Some(uid.as_str()) == pod.metadata.uid.as_deref()))
         {
             stage.feed(vec![Delta::of::<Pod>(vec![Change::Deleted(Arc::new(pod))])]);
         }
-        tell(&mut stage, Drained::Ended { node, result: Ok(()) });
+        tell(&mut stage, Progress::Ended { node, result: Ok(()) });
     }
     stage.press("esc");
-    tell(&mut stage, Drained::Over);
+    tell(&mut stage, Progress::Over);
     shows(&stage.screen(), &["⚠ 2 nodes not empty: 2 refused"]);
     stage.press("esc : \"background\" enter");
     let screen = stage.screen();
@@ -258,7 +257,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let mut stage = drain(120, 36);
     stage.press("D");
     let screen = stage.model.top().0;
-    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::Drain(told)));
+    let tell = |stage: &mut Stage, told| stage.send(Message::Data(screen, Data::new(told)));
     let plan_now = |stage: &Stage| {
         let context = stage.model.shared.context(screen, now());
         let budgets = context.stores.budgets().iter().map(|(_, budget)| budget);
@@ -266,9 +265,9 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
         plan(pods, &mut Ledger::new(budgets), &Options::default(), &std::collections::BTreeSet::new(), None)
     };
     let rows = plan_now(&stage);
-    tell(&mut stage, Drained::Began { node: 0, rows });
+    tell(&mut stage, Progress::Began { node: 0, rows });
     let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
-    tell(&mut stage, Drained::Fates { node: 0, fates: vec![(Uid::from("pod-api-1-b"), gone)] });
+    tell(&mut stage, Progress::Fates { node: 0, fates: vec![(Uid::from("pod-api-1-b"), gone)] });
     shows(&stage.screen(), &["api-1-b", "not replaced yet"]);
 
     // The pod is gone from the node, and its controller made another one.
@@ -284,7 +283,7 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
     let jobs = stage.press("D");
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "it goes on");
     let rows = plan_now(&stage);
-    tell(&mut stage, Drained::Began { node: 0, rows });
+    tell(&mut stage, Progress::Began { node: 0, rows });
     shows(&stage.screen(), &["Drain node-2 ── 1 of 3 gone", "api-1-b", "✔ evicted in 4s"]);
 }
 
@@ -300,7 +299,7 @@ fn say(stage: &mut Stage, lines: &[&str]) {
     let source: Arc<str> = Arc::from("web-new-a/main");
     let lines = lines.iter().map(|line| LogLine::parse(&source, line.as_bytes())).collect();
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, lines))));
+    stage.send(Message::Data(screen, Data::new(Logged::Lines(1, lines))));
 }
 
 #[test]
@@ -329,7 +328,7 @@ fn where_there_are_no_lines_the_events_tell_more_con_10() {
     stage.press("p \"/cart-1-a\" enter l");
     let note = LogLine::note(&Arc::from("cart-1-a/main"), "main waits: ImagePullBackOff");
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, vec![note]))));
+    stage.send(Message::Data(screen, Data::new(Logged::Lines(1, vec![note]))));
     shows(
         &stage.screen(),
         &[
@@ -376,7 +375,7 @@ fn what_is_looked_at_stays_while_lines_flood_in_con_10() {
     stage.press("1");
     let screen = stage.model.top().0;
     let late = LogLine::parse(&Arc::from("p/c"), b"too late");
-    stage.send(Message::Data(screen, Data::Logs(Logged::Lines(1, vec![late]))));
+    stage.send(Message::Data(screen, Data::new(Logged::Lines(1, vec![late]))));
     assert!(!stage.screen().contains("too late"));
 }
 
@@ -413,7 +412,7 @@ fn a_debugger_is_asked_for_shown_coming_and_typed_into_con_8() {
     stage.press("enter enter enter");
     let screen = stage.model.top().0;
     let tell = |stage: &mut Stage, event| {
-        stage.send(Message::Data(screen, Data::Terminal(Opened::Event(event))));
+        stage.send(Message::Data(screen, Data::new(Opened::Event(event))));
     };
     shows(&stage.screen(), &["debug · web-new-a · debugger-", "adding container debugger-"]);
     tell(
@@ -446,7 +445,7 @@ fn describe_tells_what_kubectl_would_and_searches_con_3() {
         pod["kind"] = json!("Pod");
         pod
     });
-    stage.send(Message::Data(screen, Data::Describe(Described::Object(object))));
+    stage.send(Message::Data(screen, Data::new(Described::Object(object))));
     let text = stage.screen();
     shows(
         &text,

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::{Event, Pod};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
-use podium::console::pending::verdict::Answer;
 use podium::console::screen::pending::Loaded;
+use podium::console::screen::pending::verdict::Answer;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn stage(width: u16, height: u16) -> Stage {
 fn answer(stage: &mut Stage, answer: Answer) {
     let (screen, _) = stage.model.top();
     let screen = *screen;
-    stage.send(Message::Data(screen, Data::Pending(Loaded::Answer(answer))));
+    stage.send(Message::Data(screen, Data::new(Loaded::Answer(answer))));
 }
 
 fn verdict(value: Value) -> Answer {

@@ -1,10 +1,10 @@
 //! The whole window: keys before anything is there, windows too small, news, themes, help, read-only mode.
 
 use podium::console::command::{Command, TABLE, Touches};
-use podium::console::effect::Scope;
 use podium::console::memory::Memory;
 use podium::console::message::Message;
 use podium::console::model::Job;
+use podium::console::scope::Scope;
 use podium::console::toast::Toast;
 
 use super::stage::{Stage, cluster, now};

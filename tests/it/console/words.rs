@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use podium::console::builtin;
 use podium::console::catalogue::Catalogue;
-use podium::console::effect::Scope;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
+use podium::console::scope::Scope;
 use podium::console::screen::Follows;
-use podium::console::screen::drain::Loaded as Drained;
+use podium::console::screen::drain::Progress;
 use podium::console::server_table::ServerTable;
 use podium::console::store::{Change, Delta, Used};
 use serde_json::json;
@@ -208,7 +208,7 @@ fn a_drain_below_what_is_looked_at_is_found_again_con_6() {
     let mut stage = shop();
     stage.press("n j r D");
     let drain = stage.model.top().0;
-    stage.send(Message::Data(drain, Data::Drain(Drained::Began { node: 0, rows: Vec::new() })));
+    stage.send(Message::Data(drain, Data::new(Progress::Began { node: 0, rows: Vec::new() })));
     assert!(!stage.screen().contains("⧗"), "it is looked at");
     stage.press(": \"deploy\" enter");
     shows(&stage.screen(), &["⧗ drain node-2 0/0"]);

@@ -9,14 +9,14 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::view::{draw_row, framed, more, nothing, top_of, waiting};
+use super::list::{draw_row, framed, more, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
+use crate::console::health::Look;
 use crate::console::resource::Uid;
-use crate::console::rollout::view::{Progress, RolloutView, Side};
 use crate::console::rows::cell::natural;
-use crate::console::rows::pod_status::Look;
 use crate::console::rows::workload::deployment_state;
+use crate::console::screen::rollout::progress::{Progress, RolloutView, Side};
 use crate::console::text::{age, clean, pad};
 use crate::console::widget::gauge::bar;
 

@@ -8,7 +8,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::view::{draw_row, framed, nothing, top_of, waiting};
+use super::list::{draw_row, framed, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
 use crate::console::rows::event;

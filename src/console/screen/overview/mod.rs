@@ -10,6 +10,7 @@
 
 mod deployments;
 mod events;
+mod list;
 mod nodes;
 mod view;
 
@@ -23,15 +24,13 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use super::rollout::Rollout;
-use super::table::{Only, Table};
+use super::object_commands;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::effect::Effect;
+use crate::console::effect::{Effect, Only, Route, TableRoute};
 use crate::console::index::{Direction, Filter, Index, Sort};
 use crate::console::kind_view;
 use crate::console::message::ScreenMessage;
-use crate::console::object_commands;
 use crate::console::query::Query;
 use crate::console::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::console::store::{Object, Touched};
@@ -132,9 +131,9 @@ impl Overview {
     fn enter(&mut self, cx: &Context<'_>) -> Vec<Effect> {
         let Some(object) = self.selected(cx) else { return Vec::new() };
         match self.part {
-            Part::Deployments => vec![Effect::open(Rollout::new(object))],
+            Part::Deployments => vec![Effect::open(Route::Rollout(object))],
             Part::Nodes => {
-                let table = Table::of(cx.catalogue.kind::<Pod>()).only(Only::OnNode(object.name));
+                let table = TableRoute::of(cx.catalogue.kind::<Pod>()).only(Only::OnNode(object.name));
                 vec![Effect::open(table)]
             }
             Part::Events => {
@@ -168,7 +167,7 @@ impl Overview {
     }
 
     fn command(&mut self, cx: &Context<'_>, command: Command) -> Vec<Effect> {
-        let open = |kind: Kind| vec![Effect::open(Table::of(kind))];
+        let open = |kind: Kind| vec![Effect::open(TableRoute::of(kind))];
         match command {
             Command::ShowPods => return open(cx.catalogue.kind::<Pod>()),
             Command::ShowDeployments => return open(cx.catalogue.kind::<Deployment>()),

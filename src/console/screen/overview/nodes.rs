@@ -6,13 +6,13 @@ use ratatui::layout::Rect;
 use ratatui::text::Span;
 use unicode_width::UnicodeWidthStr;
 
-use super::view::{draw_row, framed, more, nothing, top_of, waiting};
+use super::list::{draw_row, framed, more, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
+use crate::console::health::Look;
 use crate::console::resource::Uid;
 use crate::console::rows::cell::natural;
 use crate::console::rows::node;
-use crate::console::rows::pod_status::Look;
 use crate::console::text::{clean, pad};
 use crate::console::widget::gauge::bar;
 

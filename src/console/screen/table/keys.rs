@@ -8,9 +8,9 @@ use crate::console::command::Command;
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::index::{Direction, Filter, Sort};
-use crate::console::object_commands;
 use crate::console::resource::Uid;
 use crate::console::rows::cell::Shown;
+use crate::console::screen::object_commands;
 
 impl Table {
     fn mark_range(&mut self) {

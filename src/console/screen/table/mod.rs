@@ -25,12 +25,13 @@ use ratatui::layout::Rect;
 use super::View;
 use crate::console::command::{Command, Where};
 use crate::console::context::Context;
-use crate::console::effect::Effect;
+use crate::console::effect::{Effect, Only, TableRoute};
 use crate::console::index::{Direction, Filter, Index, Sort};
 use crate::console::kind_view;
 use crate::console::message::ScreenMessage;
-use crate::console::object_commands;
+use crate::console::offers;
 use crate::console::query::Query;
+use crate::console::related;
 use crate::console::resource::{Kind, ObjectRef, ResourceKey, Uid};
 use crate::console::rows::{Column, Row};
 use crate::console::store::{Touched, controller, controller_of};
@@ -39,21 +40,6 @@ use shape::Widths;
 
 /// How long a changed cell is shown as changed.
 const FLASH: SignedDuration = SignedDuration::from_millis(1_500);
-
-/// Which objects of the kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Only {
-    /// All in scope.
-    All,
-    /// Pods on a node.
-    OnNode(String),
-    /// Owned by this object, or by what it owns.
-    OwnedBy(ObjectRef),
-    /// In one namespace, whatever the scope.
-    In(String),
-    /// Pods a service or budget selects: its labels.
-    Selected(ObjectRef),
-}
 
 /// The screen.
 #[derive(Debug)]
@@ -84,18 +70,18 @@ pub struct Table {
 }
 
 impl Table {
-    /// All objects of a kind in scope.
-    pub fn of(kind: Kind) -> Self {
+    /// As the way there says.
+    pub fn new(route: TableRoute) -> Self {
+        let TableRoute { kind, only, at, filter } = route;
         // The newest event first: its age is the least.
         let column = kind.is::<Event>().then_some(0);
-        let sort = Sort { column, direction: Direction::Up };
-        Self {
+        let mut table = Self {
             columns: Vec::new(),
             kind,
-            only: Only::All,
-            index: Index::new(sort),
+            only,
+            index: Index::new(Sort { column, direction: Direction::Up }),
             query: String::new(),
-            cursor: None,
+            cursor: at,
             place: 0,
             marks: HashSet::new(),
             last_mark: None,
@@ -111,27 +97,10 @@ impl Table {
             height: Slot::new(1),
             body: Slot::new(Rect::ZERO),
             shift: Slot::new(0),
-        }
-    }
-
-    /// Only some of them.
-    #[must_use]
-    pub fn only(mut self, only: Only) -> Self {
-        self.only = only;
-        self
-    }
-
-    /// Filtered from the start.
-    pub fn filtered(mut self, query: &str) -> Result<Self, String> {
-        self.query_text(query)?;
-        Ok(self)
-    }
-
-    /// With the cursor on an object.
-    #[must_use]
-    pub fn at(mut self, uid: Option<Uid>) -> Self {
-        self.cursor = uid;
-        self
+        };
+        // Whoever made the way has read it already.
+        let _ = table.query_text(&filter);
+        table
     }
 
     fn query_text(&mut self, text: &str) -> Result<(), String> {
@@ -204,7 +173,7 @@ impl Table {
                 let above = above.and_then(controller_of);
                 owner.uid.is_some() && (direct == owner.uid || above == owner.uid)
             }
-            Only::Selected(by) => object_commands::selects(cx, by, row),
+            Only::Selected(by) => related::selects(cx, by, row),
         }
     }
 
@@ -306,7 +275,7 @@ impl View for Table {
     fn places(&self, cx: &Context<'_>) -> Vec<Where> {
         let kind = cx.catalogue.current(&self.kind);
         let mut places = kind_view::places(kind);
-        if kind.is::<Pod>() && self.selected().is_some_and(|pod| object_commands::is_unscheduled(cx, &pod)) {
+        if kind.is::<Pod>() && self.selected().is_some_and(|pod| related::is_unscheduled(cx, &pod)) {
             places.insert(0, Where::Unscheduled);
         }
         places.extend([Where::Objects, Where::List]);
@@ -314,7 +283,7 @@ impl View for Table {
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
-        object_commands::refuses(cx.catalogue, &self.kind, command, self.marks.len())
+        offers::refuses(cx.catalogue, &self.kind, command, self.marks.len())
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

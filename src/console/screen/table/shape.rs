@@ -6,11 +6,12 @@
 
 use unicode_width::UnicodeWidthStr;
 
-use super::{Only, Table};
+use super::Table;
 use crate::console::context::Context;
-use crate::console::effect::Scope;
+use crate::console::effect::Only;
 use crate::console::rows::cell::Shown;
 use crate::console::rows::{Cell, Row};
+use crate::console::scope::Scope;
 
 /// Space between two columns.
 pub(super) const GAP: usize = 2;

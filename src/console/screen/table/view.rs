@@ -8,9 +8,10 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use unicode_width::UnicodeWidthStr;
 
+use super::Table;
 use super::shape::{GAP, Shape};
-use super::{Only, Table};
 use crate::console::context::Context;
+use crate::console::effect::Only;
 use crate::console::index::Direction;
 use crate::console::links::Refusal;
 use crate::console::rows::cell::Align;
@@ -130,9 +131,9 @@ fn right_title<'a>(table: &Table, cx: &Context<'_>) -> Line<'a> {
         let style = if chosen { theme.body.accent } else { theme.body.dim };
         spans.push(Span::styled(format!(" {} ", fit(&clean(name), 16)), style));
     };
-    entry(0, "all", *cx.scope == crate::console::effect::Scope::All);
+    entry(0, "all", *cx.scope == crate::console::scope::Scope::All);
     for (index, name) in cx.favourites.iter().take(3).enumerate() {
-        entry(index + 1, name, matches!(cx.scope, crate::console::effect::Scope::One(one) if one == name));
+        entry(index + 1, name, matches!(cx.scope, crate::console::scope::Scope::One(one) if one == name));
     }
     Line::from(spans)
 }
@@ -151,8 +152,8 @@ fn empty(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, inner: Rect) {
     } else {
         let place = match (&table.only, table.kind.namespaced) {
             (Only::All, true) => match cx.scope {
-                crate::console::effect::Scope::All => " in any namespace".to_owned(),
-                crate::console::effect::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
+                crate::console::scope::Scope::All => " in any namespace".to_owned(),
+                crate::console::scope::Scope::One(name) => format!(" in namespace {name}; <0> shows all"),
             },
             _ => String::new(),
         };
@@ -259,7 +260,7 @@ fn draw_row<'a>(
 }
 
 fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
-    use crate::console::rows::pod_status::Look;
+    use crate::console::health::Look;
     let theme = cx.theme;
     match cell {
         Cell::Status(_, look) => theme.look(*look),
