@@ -85,8 +85,8 @@ pub struct Action {
     /// What takes it back, with its title, where something does.
     pub inverse: Option<Box<Action>>,
     /// The line of the journal it takes back.
-    pub takes_back: Option<EntryId>,
-    /// Whether success is told in a toast; a drain's single evictions are not.
+    pub undoes: Option<EntryId>,
+    /// Whether success shows no toast; a drain's single evictions are not.
     pub quiet: bool,
 }
 

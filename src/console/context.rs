@@ -1,4 +1,4 @@
-//! What a screen may look at: everything shared, nothing mutable, and the one clock reading of this turn.
+//! What a screen may read: everything shared, nothing mutable, and the one clock reading of this turn.
 
 use std::cell::Cell;
 

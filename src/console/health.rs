@@ -1,4 +1,4 @@
-//! The STATUS of a pod as kubectl prints it, and the look (glyph and colour class) it gets.
+//! How objects are, coarsely (glyph and colour class), and the STATUS of a pod as kubectl prints it.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -7,7 +7,7 @@ use crate::object::pod::{PrintedStatus, printed_status};
 
 /// How something is, coarsely: decides glyph and colour everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Look {
+pub enum Health {
     /// Runs and is ready.
     Running,
     /// Is on its way: pending, creating, starting, not yet ready.
@@ -24,7 +24,7 @@ pub enum Look {
     Unknown,
 }
 
-impl Look {
+impl Health {
     /// All, in the order the overview shows them.
     pub const ALL: [Self; 7] = [
         Self::Running,
@@ -81,8 +81,8 @@ pub struct PodStatus {
     pub restarts: i32,
     /// End of the last run before a restart.
     pub last_restart: Option<Timestamp>,
-    /// Its look.
-    pub look: Look,
+    /// Its health.
+    pub health: Health,
 }
 
 /// What kubectl prints of the pod, and how that looks.
@@ -90,23 +90,23 @@ pub fn of(pod: &Pod) -> PodStatus {
     let PrintedStatus { ready, total, status, restarts, last_restart } = printed_status(pod);
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or("Unknown");
     let status = if status.is_empty() { phase.to_string() } else { status };
-    let look = look_of(&status, phase, ready, total);
-    PodStatus { ready, total, status, restarts, last_restart, look }
+    let health = health_of(&status, phase, ready, total);
+    PodStatus { ready, total, status, restarts, last_restart, health }
 }
 
-fn look_of(reason: &str, phase: &str, ready: usize, total: usize) -> Look {
+fn health_of(reason: &str, phase: &str, ready: usize, total: usize) -> Health {
     let bare = reason.strip_prefix("Init:").unwrap_or(reason);
     match bare {
-        "Terminating" => Look::Terminating,
-        "Completed" | "Succeeded" => Look::Succeeded,
-        "CrashLoopBackOff" => Look::Crashing,
-        "Unknown" | "NodeLost" => Look::Unknown,
-        "Running" if ready == total => Look::Running,
+        "Terminating" => Health::Terminating,
+        "Completed" | "Succeeded" => Health::Succeeded,
+        "CrashLoopBackOff" => Health::Crashing,
+        "Unknown" | "NodeLost" => Health::Unknown,
+        "Running" if ready == total => Health::Running,
         "Running" | "NotReady" | "Pending" | "ContainerCreating" | "PodInitializing" | "SchedulingGated" => {
-            Look::Pending
+            Health::Pending
         }
-        _ if phase == "Pending" && bare.contains('/') => Look::Pending,
-        _ => Look::Failed,
+        _ if phase == "Pending" && bare.contains('/') => Health::Pending,
+        _ => Health::Failed,
     }
 }
 
@@ -115,14 +115,14 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(pod: serde_json::Value, status: &str, ready: &str, look: Look) {
+    fn check(pod: serde_json::Value, status: &str, ready: &str, health: Health) {
         let pod: Pod = serde_json::from_value(pod).expect("a pod");
         let seen = of(&pod);
         assert_eq!(
             (seen.status.as_str(), format!("{}/{}", seen.ready, seen.total).as_str()),
             (status, ready)
         );
-        assert_eq!(seen.look, look, "{status}");
+        assert_eq!(seen.health, health, "{status}");
     }
 
     #[test]
@@ -132,14 +132,14 @@ mod tests {
             json!({"spec": {"containers": one}, "status": {"phase": "Pending"}}),
             "Pending",
             "0/1",
-            Look::Pending,
+            Health::Pending,
         );
         check(
             json!({"spec": {"containers": one}, "status": {"phase": "Running", "containerStatuses": [
                 {"name": "a", "ready": true, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}}}]}}),
             "Running",
             "1/1",
-            Look::Running,
+            Health::Running,
         );
         check(
             json!({"spec": {"containers": one}, "status": {"phase": "Running", "containerStatuses": [
@@ -147,7 +147,7 @@ mod tests {
                  "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}}),
             "CrashLoopBackOff",
             "0/1",
-            Look::Crashing,
+            Health::Crashing,
         );
         check(
             json!({"spec": {"containers": one, "initContainers": [{"name": "i"}, {"name": "j"}]},
@@ -158,7 +158,7 @@ mod tests {
                  "state": {"running": {}}}]}}),
             "Init:1/2",
             "0/1",
-            Look::Pending,
+            Health::Pending,
         );
         check(
             json!({"spec": {"containers": one}, "status": {"phase": "Failed", "containerStatuses": [
@@ -166,14 +166,14 @@ mod tests {
                  "state": {"terminated": {"exitCode": 3, "reason": "Error"}}}]}}),
             "Error",
             "0/1",
-            Look::Failed,
+            Health::Failed,
         );
         check(
             json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
                 "spec": {"containers": one}, "status": {"phase": "Running"}}),
             "Terminating",
             "0/1",
-            Look::Terminating,
+            Health::Terminating,
         );
     }
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Resource;
 
-use super::command::Where;
+use super::command::KeyContext;
 use super::resource::{Kind, ResourceKey, Uid};
 use super::rows::{Column, Row, event, network, node, pod, workload};
 use super::store::{Object, Stores};
@@ -60,7 +60,7 @@ pub struct KindView {
     /// Its own rows; none for the server's Table.
     pub rows: Option<Rows>,
     /// Keys that only this kind has.
-    pub places: &'static [Where],
+    pub key_contexts: &'static [KeyContext],
     /// Which pods belong to it.
     pub pods: Pods,
     /// What can be done with its pod template.
@@ -80,7 +80,7 @@ macro_rules! rows {
 }
 
 const fn view(group: &'static str, plural: &'static str, rows: Option<Rows>) -> KindView {
-    KindView { group, plural, rows, places: &[], pods: Pods::None, template: Template::None }
+    KindView { group, plural, rows, key_contexts: &[], pods: Pods::None, template: Template::None }
 }
 
 /// A kind whose pods it controls, by a template.
@@ -90,13 +90,13 @@ const fn workload(group: &'static str, plural: &'static str, template: Template)
 
 const VIEWS: &[KindView] = &[
     KindView {
-        places: &[Where::Pods],
+        key_contexts: &[KeyContext::Pods],
         pods: Pods::Itself,
         ..view("", "pods", rows!(Pod, pod::columns, |pod, _| pod::row(pod)))
     },
     KindView {
         rows: rows!(Deployment, workload::deployment_columns, |object, _| workload::deployment_row(object)),
-        places: &[Where::Deployments],
+        key_contexts: &[KeyContext::Deployments],
         ..workload("apps", "deployments", Template::Rolls)
     },
     KindView {
@@ -109,12 +109,12 @@ const VIEWS: &[KindView] = &[
     workload("", "replicationcontrollers", Template::Images),
     workload("batch", "jobs", Template::None),
     KindView {
-        places: &[Where::Nodes],
+        key_contexts: &[KeyContext::Nodes],
         pods: Pods::OnNode,
         ..view("", "nodes", rows!(Node, node::columns, node::row))
     },
     KindView {
-        places: &[Where::Namespaces],
+        key_contexts: &[KeyContext::Namespaces],
         pods: Pods::InNamespace,
         ..view(
             "",
@@ -123,7 +123,7 @@ const VIEWS: &[KindView] = &[
         )
     },
     KindView {
-        places: &[Where::Events],
+        key_contexts: &[KeyContext::Events],
         ..view("", "events", rows!(Event, event::columns, |object, _| event::row(object)))
     },
     KindView {
@@ -154,13 +154,13 @@ pub fn of(resource: &ResourceKey) -> &'static KindView {
 }
 
 /// The contexts its keys are looked up in, most particular first.
-pub fn places(kind: &Kind) -> Vec<Where> {
+pub fn key_contexts(kind: &Kind) -> Vec<KeyContext> {
     let view = of(&kind.resource);
-    let mut places = view.places.to_vec();
+    let mut key_contexts = view.key_contexts.to_vec();
     if kind.subresources.contains_key("scale") || view.pods == Pods::Owned {
-        places.push(Where::Workloads);
+        key_contexts.push(KeyContext::Workloads);
     }
-    places
+    key_contexts
 }
 
 /// The columns of a resource: its own view's, else those of the server's Table.

@@ -131,9 +131,9 @@ impl Links {
     /// The outage to tell of now; or when there would be one, if nothing is answered until then.
     pub fn outage(&self, now: Timestamp) -> Result<Outage, Option<Timestamp>> {
         let Some(since) = self.down.values().map(|down| down.since).min() else { return Err(None) };
-        let told_at = since.saturating_add(STUMBLE).unwrap_or(since);
-        if now < told_at {
-            return Err(Some(told_at));
+        let shown_at = since.saturating_add(STUMBLE).unwrap_or(since);
+        if now < shown_at {
+            return Err(Some(shown_at));
         }
         let last = self.down.values().max_by_key(|down| down.retry_at);
         Ok(Outage {

@@ -1,4 +1,4 @@
-//! Everything that can happen to the console: one closed enum, and what of it a screen hears.
+//! Everything that can happen to the console: one closed enum, and what of it a screen receives.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -41,13 +41,13 @@ pub enum Message {
     Acted(Box<Outcome>),
     /// Something to tell.
     Toast(Toast),
-    /// The caller is stopping the cluster: shown in a banner until the console is told to leave.
+    /// The caller is stopping the cluster: shown in a banner until the console is ended.
     Stopping(String),
     /// Time passed that changes what is drawn.
     Tick,
 }
 
-/// What a screen hears.
+/// What a screen receives.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum ScreenMessage {
@@ -63,7 +63,7 @@ pub enum ScreenMessage {
     Paste(String),
     /// The mouse, in screen coordinates.
     Mouse(MouseEvent),
-    /// Objects changed. Only the top screen hears it; `Shown` makes up for what was missed.
+    /// Objects changed. Only the top screen receives it; `Shown` makes up for what was missed.
     Changed(ResourceKey, Touched),
     /// The namespace scope changed.
     Scoped,

@@ -19,7 +19,7 @@ use kube::Resource;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::health::{self, Look};
+use super::health::{self, Health};
 use super::resource::{ResourceKey, Uid};
 use super::server_table::{ColumnDefinition, TableRow};
 
@@ -200,7 +200,7 @@ impl Store {
         Some((uid, before))
     }
 
-    /// Applies a batch; `seen` hears of every object that went and came, for counts kept elsewhere.
+    /// Applies a batch; `seen` is called for every object that went and came, for counts kept elsewhere.
     fn apply(
         &mut self,
         batch: Vec<Change>,
@@ -337,7 +337,7 @@ pub struct Stores {
     stores: HashMap<ResourceKey, Store>,
     used: Option<HashMap<String, Used>>,
     by_node: HashMap<String, BTreeSet<Uid>>,
-    looks: BTreeMap<Look, usize>,
+    health_counts: BTreeMap<Health, usize>,
     latest_revision: u64,
 }
 
@@ -402,16 +402,17 @@ impl Stores {
         if let Some(columns) = columns {
             store.columns = columns;
         }
-        let (by_node, looks, latest) = (&mut self.by_node, &mut self.looks, &mut self.latest_revision);
+        let (by_node, health_counts, latest) =
+            (&mut self.by_node, &mut self.health_counts, &mut self.latest_revision);
         let counts = resource == ResourceKey::of::<Pod>();
         let revises = counts || resource == ResourceKey::of::<Event>();
         let touched = store.apply(changes, |before, after| {
             if counts {
                 if let Some(pod) = before.and_then(as_pod) {
-                    forget_pod(by_node, looks, pod);
+                    forget_pod(by_node, health_counts, pod);
                 }
                 if let Some(pod) = after.and_then(as_pod) {
-                    count_pod(by_node, looks, pod);
+                    count_pod(by_node, health_counts, pod);
                 }
             }
             if let Some(object) = after.filter(|_| revises) {
@@ -454,9 +455,9 @@ impl Stores {
         self.by_node.get(node).map_or(0, BTreeSet::len)
     }
 
-    /// How many pods look how, over all namespaces.
-    pub fn looks(&self) -> &BTreeMap<Look, usize> {
-        &self.looks
+    /// How many pods have which health, over all namespaces.
+    pub fn pod_health_counts(&self) -> &BTreeMap<Health, usize> {
+        &self.health_counts
     }
 
     /// The highest resource version seen on a pod or an event, where the server's are numbers.
@@ -465,19 +466,27 @@ impl Stores {
     }
 }
 
-fn count_pod(by_node: &mut HashMap<String, BTreeSet<Uid>>, looks: &mut BTreeMap<Look, usize>, pod: &Pod) {
-    *looks.entry(health::of(pod).look).or_default() += 1;
+fn count_pod(
+    by_node: &mut HashMap<String, BTreeSet<Uid>>,
+    health_counts: &mut BTreeMap<Health, usize>,
+    pod: &Pod,
+) {
+    *health_counts.entry(health::of(pod).health).or_default() += 1;
     if let (Some(uid), Some(node)) = (uid_of(pod), node_of(pod)) {
         by_node.entry(node.to_owned()).or_default().insert(uid);
     }
 }
 
-fn forget_pod(by_node: &mut HashMap<String, BTreeSet<Uid>>, looks: &mut BTreeMap<Look, usize>, pod: &Pod) {
-    let look = health::of(pod).look;
-    if let Some(count) = looks.get_mut(&look) {
+fn forget_pod(
+    by_node: &mut HashMap<String, BTreeSet<Uid>>,
+    health_counts: &mut BTreeMap<Health, usize>,
+    pod: &Pod,
+) {
+    let health = health::of(pod).health;
+    if let Some(count) = health_counts.get_mut(&health) {
         *count = count.saturating_sub(1);
     }
-    looks.retain(|_, count| *count > 0);
+    health_counts.retain(|_, count| *count > 0);
     if let (Some(uid), Some(node)) = (uid_of(pod), node_of(pod))
         && let Some(pods) = by_node.get_mut(node)
     {

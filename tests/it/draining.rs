@@ -10,7 +10,7 @@ use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
 use podium::console::message::Message;
 use podium::console::resource::ObjectRef;
-use podium::console::screen::drain::{Fate, Options, Progress, driver};
+use podium::console::screen::drain::{EvictionState, Options, Progress, driver};
 
 use crate::instance::{Home, Instance, wait_for};
 use crate::needs::needs;
@@ -74,7 +74,11 @@ fn settled(instance: &Instance) {
 }
 
 /// What the console's drain says at last of each pod, and of the node.
-async fn console_drain(instance: &Instance, node: &str, options: Options) -> (Vec<Fate>, Result<(), String>) {
+async fn console_drain(
+    instance: &Instance,
+    node: &str,
+    options: Options,
+) -> (Vec<EvictionState>, Result<(), String>) {
     let client = instance.client().await;
     let object = Api::<Node>::all(client.clone()).get(node).await.unwrap();
     let target = ObjectRef::of(builtin::kind::<Node>(), &object);
@@ -140,7 +144,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     let careful = Options { timeout: Some(Duration::from_secs(2)), ..Options::default() };
     let (fates, ended) = console_drain(&instance, two, careful.clone()).await;
     assert_eq!(ended, Ok(()));
-    assert!(!fates.iter().any(|fate| matches!(fate, Fate::Gone { .. })), "{fates:?}");
+    assert!(!fates.iter().any(|fate| matches!(fate, EvictionState::Gone { .. })), "{fates:?}");
     assert_eq!(apps(&instance, two), "agent cache lonely web", "a budget, data, and nobody who replaces it");
     let (_, ended) = console_drain(
         &instance,
@@ -153,7 +157,7 @@ async fn a_drain_asks_what_it_must_and_leaves_the_rest_node_3() {
     let ruthless = Options { disable_eviction: true, timeout: None, ..careful };
     let (fates, ended) = console_drain(&instance, two, ruthless).await;
     assert_eq!(ended, Ok(()));
-    assert!(fates.iter().all(|fate| matches!(fate, Fate::Gone { .. })), "{fates:?}");
+    assert!(fates.iter().all(|fate| matches!(fate, EvictionState::Gone { .. })), "{fates:?}");
     assert_eq!(apps(&instance, two), "agent");
     settled(&instance);
     tokio::task::spawn_blocking(move || instance.stop()).await.unwrap();

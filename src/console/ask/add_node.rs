@@ -108,7 +108,7 @@ impl NewNode {
             mutation: Mutation::Create { target: target.clone(), body },
             target,
             inverse: None,
-            takes_back: None,
+            undoes: None,
             quiet: false,
         }
     }

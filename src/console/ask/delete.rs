@@ -19,7 +19,7 @@ use crate::console::store::{Stores, controller_of};
 const RISK: &str = "Force: the API forgets the pod at once. Its processes may run on for a while; \
                     a StatefulSet may then start a second pod of the same identity.";
 
-/// Most consequences that are told; a dialog must stay shorter than the screen.
+/// Most consequences that are listed; a dialog must stay shorter than the screen.
 const NOTES: usize = 5;
 
 /// Asks before deleting; `hidden` of the marked objects are not shown by the filter.
@@ -221,7 +221,7 @@ pub fn action(target: &ObjectRef, policy: PropagationPolicy, grace: Option<u32>,
         kubectl,
         mutation: Mutation::Delete { target: target.clone(), params },
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: false,
     }
 }

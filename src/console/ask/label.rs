@@ -99,7 +99,7 @@ fn one_way(target: &ObjectRef, changes: &[LabelChange]) -> Action {
             body: json!({"metadata": {"labels": labels}}),
         },
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: false,
     }
 }
@@ -165,7 +165,7 @@ fn taint_action(target: &ObjectRef, words: &str, before: &[Taint], after: &[Tain
                 body: Value::Array(patch),
             },
             inverse: None,
-            takes_back: None,
+            undoes: None,
             quiet: false,
         }
     };

@@ -33,7 +33,7 @@ fn one_way(node: &ObjectRef, unschedulable: bool) -> Action {
             body: json!({"spec": {"unschedulable": value}}),
         },
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: false,
     }
 }

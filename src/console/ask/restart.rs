@@ -41,7 +41,7 @@ pub fn ask(cx: &Context<'_>, targets: &[ObjectRef]) -> Vec<Effect> {
     };
     let pods = pods.map_or_else(|| "pods".to_owned(), |pods| format!("{pods} pods"));
     dialog = dialog.line(format!("Its {pods} are replaced step by step, as its strategy allows."));
-    vec![Effect::Ask(Box::new(dialog))]
+    vec![Effect::ShowDialog(Box::new(dialog))]
 }
 
 /// Whether it is paused.
@@ -73,7 +73,7 @@ pub fn action(target: &ObjectRef, now: Timestamp) -> Action {
             body: json!({"spec": {"template": {"metadata": {"annotations": stamp}}}}),
         },
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: false,
     }
 }

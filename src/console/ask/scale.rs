@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use crate::console::action::{Action, Mutation, PatchKind};
+use crate::console::capacity;
 use crate::console::context::Context;
 use crate::console::dialog::{Field, FieldId, Fields, Note, Number};
 use crate::console::effect::{Dialog, Effect};
 use crate::console::resource::ObjectRef;
-use crate::console::room;
 use crate::console::template;
 use crate::console::text::grouped;
 use crate::console::toast::Toast;
@@ -62,7 +62,7 @@ fn ask_with(cx: &Context<'_>, targets: Vec<ObjectRef>, wanted: Option<i32>) -> D
         .into_iter()
         .zip(names)
         .map(|(target, name)| {
-            let (now, fits) = (count(cx, &target), room::fits(cx.stores, &target));
+            let (now, fits) = (count(cx, &target), capacity::fits(cx.stores, &target));
             let label = if name.is_empty() { "replicas" } else { &name };
             let field =
                 Field::number(label, wanted.or(now).map(|count| count.to_string()).unwrap_or_default());
@@ -129,7 +129,7 @@ fn submit(dialog: &Dialog, items: &[Item]) -> Result<Vec<Effect>, String> {
     for doubt in doubts {
         again = again.warning(doubt);
     }
-    Ok(vec![Effect::Ask(Box::new(again))])
+    Ok(vec![Effect::ShowDialog(Box::new(again))])
 }
 
 /// The change, with the way back when the count before is known.
@@ -155,7 +155,7 @@ pub fn action(target: &ObjectRef, before: Option<i32>, wanted: i32) -> Action {
             back.title = format!("scale {} {wanted} → {before}", target.describe());
             Box::new(back)
         }),
-        takes_back: None,
+        undoes: None,
         quiet: false,
     }
 }

@@ -43,7 +43,7 @@ pub fn ask(cx: &Context<'_>, target: &ObjectRef) -> Vec<Effect> {
         Ok(vec![Effect::Act(Box::new(image_action(&target, &changed)))])
     })
     .fields(fields);
-    vec![Effect::Ask(Box::new(dialog))]
+    vec![Effect::ShowDialog(Box::new(dialog))]
 }
 
 fn image_action(target: &ObjectRef, changed: &[(String, String, String)]) -> Action {
@@ -79,7 +79,7 @@ fn images(target: &ObjectRef, images: &[(&str, &str)]) -> Action {
             body: json!({"metadata": cause, "spec": {"template": {"spec": {"containers": list}}}}),
         },
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: false,
     }
 }

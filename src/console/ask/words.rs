@@ -99,15 +99,15 @@ mod tests {
 
     #[test]
     fn labels_are_written_as_for_kubectl_node_6() {
-        let told = |text: &str| {
+        let described = |text: &str| {
             let changes = labels(text)?;
             let word = |c: LabelChange| format!("{}:{}", c.key, c.value.unwrap_or_else(|| "gone".into()));
             Ok::<_, String>(changes.into_iter().map(word).collect::<Vec<_>>().join(" "))
         };
-        assert_eq!(told("a=1 b- c=").unwrap(), "a:1 b:gone c:");
-        assert_eq!(told("a=x-").unwrap(), "a:x-", "a value may end so");
+        assert_eq!(described("a=1 b- c=").unwrap(), "a:1 b:gone c:");
+        assert_eq!(described("a=x-").unwrap(), "a:x-", "a value may end so");
         for wrong in ["a", "=b", "-"] {
-            assert!(told(wrong).unwrap_err().contains("key=value"), "{wrong}");
+            assert!(described(wrong).unwrap_err().contains("key=value"), "{wrong}");
         }
     }
 
@@ -136,11 +136,11 @@ mod tests {
             (":NoSchedule", "! :NoSchedule: write key=value:Effect, or key:Effect- or key- to take one away"),
         ] {
             let after = taints(words).and_then(|changes| tainted(&before, &changes));
-            let told = match after {
+            let described = match after {
                 Ok(after) => after.iter().map(taint::text).collect::<Vec<_>>().join(" "),
                 Err(error) => format!("! {error}"),
             };
-            assert_eq!(told, expected, "{words}");
+            assert_eq!(described, expected, "{words}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Two changes of one object made one: mine and theirs, both made from the same base.
 //!
-//! Works on values, field by field, so that changes of different fields never clash; lists of named things
+//! Works on values, field by field, so that changes of different fields never conflict; lists of named things
 //! (containers, ports, environment) are merged by name. Where both changed the same field to different
 //! values it says so and gives both answers.
 
@@ -12,7 +12,7 @@ const KEYS: [&str; 9] =
 
 /// A field that has two new values, or a new value in one and none in the other.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Clash {
+pub struct Conflict {
     /// Where: `spec.template.spec.containers[nginx].image`.
     pub path: String,
     /// What it was.
@@ -23,7 +23,7 @@ pub struct Clash {
     pub theirs: Option<Value>,
 }
 
-impl Clash {
+impl Conflict {
     /// Whether a change is of this field or of a part of it.
     pub fn holds(&self, change: &Change) -> bool {
         let rest = change.path.strip_prefix(&self.path);
@@ -34,12 +34,12 @@ impl Clash {
 /// What comes of both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merged {
-    /// Both changes; mine where they clash.
+    /// Both changes; mine where they conflict.
     pub with_mine: Value,
-    /// Both changes; theirs where they clash.
+    /// Both changes; theirs where they conflict.
     pub with_theirs: Value,
-    /// Where they clash; nothing means that both answers are the same.
-    pub clashes: Vec<Clash>,
+    /// Where they conflict; nothing means that both answers are the same.
+    pub conflicts: Vec<Conflict>,
 }
 
 /// A field that is different in a newer version.
@@ -55,13 +55,13 @@ pub struct Change {
 
 /// Merges two changes of `base`.
 pub fn merge(base: &Value, mine: &Value, theirs: &Value) -> Merged {
-    let mut clashes = Vec::new();
+    let mut conflicts = Vec::new();
     let sides = Sides { base: Some(base), mine: Some(mine), theirs: Some(theirs) };
-    let both = join("", sides, &mut clashes);
+    let both = join("", sides, &mut conflicts);
     Merged {
         with_mine: both.mine.unwrap_or(Value::Null),
         with_theirs: both.theirs.unwrap_or(Value::Null),
-        clashes,
+        conflicts,
     }
 }
 
@@ -106,7 +106,7 @@ struct Both {
     theirs: Option<Value>,
 }
 
-fn join(path: &str, sides: Sides<'_>, clashes: &mut Vec<Clash>) -> Both {
+fn join(path: &str, sides: Sides<'_>, conflicts: &mut Vec<Conflict>) -> Both {
     let Sides { base, mine, theirs } = sides;
     let agreed = match () {
         () if mine == theirs || theirs == base => Some(mine),
@@ -120,17 +120,17 @@ fn join(path: &str, sides: Sides<'_>, clashes: &mut Vec<Clash>) -> Both {
         (Some(Value::Object(mine)), Some(Value::Object(theirs))) => {
             let empty = Map::new();
             let base = base.and_then(Value::as_object).unwrap_or(&empty);
-            return join_maps(path, (base, mine, theirs), clashes);
+            return join_maps(path, (base, mine, theirs), conflicts);
         }
         (Some(Value::Array(mine)), Some(Value::Array(theirs))) => {
             let base = base.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             if let Some(key) = key_of(&[base, mine, theirs]) {
-                return join_lists(path, key, (base, mine, theirs), clashes);
+                return join_lists(path, key, (base, mine, theirs), conflicts);
             }
         }
         _ => {}
     }
-    clashes.push(Clash {
+    conflicts.push(Conflict {
         path: path.to_owned(),
         base: base.cloned(),
         mine: mine.cloned(),
@@ -141,12 +141,12 @@ fn join(path: &str, sides: Sides<'_>, clashes: &mut Vec<Clash>) -> Both {
 
 type Maps<'a> = (&'a Map<String, Value>, &'a Map<String, Value>, &'a Map<String, Value>);
 
-fn join_maps(path: &str, (base, mine, theirs): Maps<'_>, clashes: &mut Vec<Clash>) -> Both {
+fn join_maps(path: &str, (base, mine, theirs): Maps<'_>, conflicts: &mut Vec<Conflict>) -> Both {
     let (mut with_mine, mut with_theirs) = (Map::new(), Map::new());
     let added = mine.keys().filter(|key| !theirs.contains_key(*key));
     for key in theirs.keys().chain(added) {
         let sides = Sides { base: base.get(key), mine: mine.get(key), theirs: theirs.get(key) };
-        let both = join(&field(path, key), sides, clashes);
+        let both = join(&field(path, key), sides, conflicts);
         with_mine.extend(both.mine.map(|value| (key.clone(), value)));
         with_theirs.extend(both.theirs.map(|value| (key.clone(), value)));
     }
@@ -155,7 +155,7 @@ fn join_maps(path: &str, (base, mine, theirs): Maps<'_>, clashes: &mut Vec<Clash
 
 type Lists<'a> = (&'a [Value], &'a [Value], &'a [Value]);
 
-fn join_lists(path: &str, key: &str, (base, mine, theirs): Lists<'_>, clashes: &mut Vec<Clash>) -> Both {
+fn join_lists(path: &str, key: &str, (base, mine, theirs): Lists<'_>, conflicts: &mut Vec<Conflict>) -> Both {
     let (mut with_mine, mut with_theirs) = (Vec::new(), Vec::new());
     let added = mine.iter().filter(|item| find(theirs, key, &item[key]).is_none());
     for item in theirs.iter().chain(added) {
@@ -165,7 +165,7 @@ fn join_lists(path: &str, key: &str, (base, mine, theirs): Lists<'_>, clashes: &
             mine: find(mine, key, name),
             theirs: find(theirs, key, name),
         };
-        let both = join(&format!("{path}[{}]", plain(name)), sides, clashes);
+        let both = join(&format!("{path}[{}]", plain(name)), sides, conflicts);
         with_mine.extend(both.mine);
         with_theirs.extend(both.theirs);
     }
@@ -237,12 +237,12 @@ mod tests {
     use serde_json::json;
 
     #[expect(clippy::needless_pass_by_value, reason = "literals read best at the call")]
-    fn check(base: Value, mine: Value, theirs: Value, merged: Value, clashes: &[&str]) {
+    fn check(base: Value, mine: Value, theirs: Value, merged: Value, conflicts: &[&str]) {
         let result = merge(&base, &mine, &theirs);
-        let paths: Vec<&str> = result.clashes.iter().map(|clash| clash.path.as_str()).collect();
-        assert_eq!(paths, clashes);
+        let paths: Vec<&str> = result.conflicts.iter().map(|conflict| conflict.path.as_str()).collect();
+        assert_eq!(paths, conflicts);
         assert_eq!(result.with_mine, merged);
-        if clashes.is_empty() {
+        if conflicts.is_empty() {
             assert_eq!(result.with_theirs, merged, "without a clash there is one answer");
         }
     }
@@ -275,7 +275,7 @@ mod tests {
             &["spec.replicas"],
         );
         let removed = merge(&json!({ "a": { "b": 1 } }), &json!({}), &json!({ "a": { "b": 2 } }));
-        assert_eq!(removed.clashes[0].path, "a");
+        assert_eq!(removed.conflicts[0].path, "a");
         assert_eq!((removed.with_mine, removed.with_theirs), (json!({}), json!({ "a": { "b": 2 } })));
     }
 

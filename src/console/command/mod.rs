@@ -11,7 +11,7 @@ pub use words::{WORDS, Word};
 
 /// Where a command can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Where {
+pub enum KeyContext {
     /// Everywhere a screen leaves single keys to us.
     Everywhere,
     /// Lists with a selection.
@@ -55,12 +55,12 @@ pub enum Where {
     /// The editor's difference before it is saved.
     Review,
     /// The editor's choice between two changes of the same field.
-    Clash,
+    Conflict,
     /// A terminal pane; its other keys go to the process.
     Terminal,
 }
 
-impl Where {
+impl KeyContext {
     /// Heading in the help.
     pub fn title(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Where {
             Self::Journal => "Journal",
             Self::Editor => "Editor",
             Self::Review => "Editor: the difference",
-            Self::Clash => "Editor: two changes",
+            Self::Conflict => "Editor: two changes",
             Self::Terminal => "Terminal",
         }
     }
@@ -112,7 +112,7 @@ pub struct Entry {
     /// One word for the footer; empty when it is only in the help.
     pub short: &'static str,
     /// Where it can be used.
-    pub place: Where,
+    pub context: KeyContext,
     /// Whether it changes the cluster.
     pub touches: Touches,
     /// A line for the help.
@@ -120,7 +120,7 @@ pub struct Entry {
 }
 
 macro_rules! commands {
-    ($( $place:ident { $( $command:ident $name:literal [$($key:literal),*] $short:literal $touches:ident $about:literal; )* } )*) => {
+    ($( $context:ident { $( $command:ident $name:literal [$($key:literal),*] $short:literal $touches:ident $about:literal; )* } )*) => {
         /// Everything a key or the palette can ask for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Command {
@@ -129,7 +129,7 @@ macro_rules! commands {
         /// The table.
         pub const TABLE: &[Entry] = &[
             $( $( Entry { command: Command::$command, name: $name, keys: &[$($key),*], short: $short,
-                place: Where::$place, touches: Touches::$touches, about: $about }, )* )*
+                context: KeyContext::$context, touches: Touches::$touches, about: $about }, )* )*
         ];
     };
 }
@@ -307,10 +307,10 @@ commands! {
         ReviewSave "review-save" ["enter", "ctrl-s"] "save" Cluster "Save what is shown";
         ReviewBack "review-back" ["esc"] "go on editing" Nothing "Back to the text";
     }
-    Clash {
-        ClashMine "clash-mine" ["m"] "take mine" Cluster "Your value where both changed a field";
-        ClashTheirs "clash-theirs" ["t"] "take theirs" Cluster "Their value where both changed a field";
-        ClashBack "clash-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
+    Conflict {
+        ConflictMine "clash-mine" ["m"] "take mine" Cluster "Your value where both changed a field";
+        ConflictTheirs "clash-theirs" ["t"] "take theirs" Cluster "Their value where both changed a field";
+        ConflictBack "clash-back" ["esc"] "go on editing" Nothing "Back to the text as you typed it";
     }
     Terminal {
         TerminalDetach "terminal-detach" ["ctrl-]"] "detach" Nothing "Leave the terminal";

@@ -33,13 +33,13 @@ pub enum Effect {
     /// Leaves the top screen for the one below.
     Back,
     /// Sends the screen that asked something, as one of its tasks would.
-    Tell(Data),
+    Send(Data),
     /// Shows a dialog over the screen.
-    Ask(Box<Dialog>),
+    ShowDialog(Box<Dialog>),
     /// Shows a toast.
     Toast(Toast),
     /// Shows a toast unless the screen that says so is being looked at, which shows the same itself.
-    News(Toast),
+    BackgroundToast(Toast),
     /// Shows other namespaces.
     Scope(Scope),
     /// Brings a parked screen (see `background`) back on top.
@@ -48,7 +48,7 @@ pub enum Effect {
     Task(Task),
     /// Ends the task this screen has in the slot, if any.
     Cancel(&'static str),
-    /// Changes the cluster: run, recorded in the journal, told in a toast.
+    /// Changes the cluster: run, recorded in the journal, reported by a toast.
     Act(Box<Action>),
     /// Puts text on the clipboard of the user's terminal.
     Copy(String),
@@ -70,7 +70,7 @@ pub enum Effect {
     /// Opens the prompt with this text, for commands that need a word more.
     Prompt(String),
     /// Does the inverse of a line of the journal.
-    TakeBack(EntryId),
+    Undo(EntryId),
     /// Does a command as if its key were pressed.
     Command(Command),
     /// Draws everything anew and asks the server for its kinds again.
@@ -121,8 +121,8 @@ impl Effect {
     }
 
     /// Sends the screen that asked something.
-    pub fn tell<T: std::any::Any + Send>(data: T) -> Self {
-        Self::Tell(Data::new(data))
+    pub fn send<T: std::any::Any + Send>(data: T) -> Self {
+        Self::Send(Data::new(data))
     }
 
     /// A toast that all went well.

@@ -1,4 +1,4 @@
-//! Tasks: what they speak through, and what runs them and ends them with their screens.
+//! Tasks: the handle they send through, and the runner that ends them with their screens.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use crate::console::message::{Data, Message};
 use crate::console::resource::ObjectRef;
 use crate::console::toast::Toast;
 
-/// How a task speaks: to its screen, to the user, and to the cluster.
+/// What a task sends through: to its screen, to the user, and to the cluster.
 #[derive(Clone)]
 pub struct Outbox {
     client: Client,
@@ -35,7 +35,7 @@ impl Outbox {
 
     /// Sends the screen something; waits while the loop is behind, which is the back-pressure.
     pub async fn data<T: Any + Send>(&self, data: T) {
-        // The loop ends before its tasks do; what they still say has no hearer.
+        // The loop ends before its tasks do; what they still send is dropped.
         let _ = self.messages.send(Message::Data(self.screen, Data::new(data))).await;
     }
 

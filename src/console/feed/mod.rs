@@ -45,7 +45,7 @@ const NEAR: BackoffPolicy =
 const FAR: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(30) };
 
 /// How often what does not answer is tried, by where it is: `in process`, `127.0.0.1:6443`, a host.
-pub fn pace(origin: &str) -> BackoffPolicy {
+pub fn retry_policy(origin: &str) -> BackoffPolicy {
     let host = origin.rsplit_once(':').map_or(origin, |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let loopback = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -54,7 +54,7 @@ pub fn pace(origin: &str) -> BackoffPolicy {
 
 /// The running watches. They end when it is dropped.
 pub struct Feed {
-    line: Line,
+    context: FeedContext,
     _watches: JoinSet<()>,
     /// Of the resources that a table is open of.
     tables: HashMap<ResourceKey, JoinSet<()>>,
@@ -63,11 +63,11 @@ pub struct Feed {
 
 /// What every watch needs: the way to the server and to the loop, and when to try again.
 #[derive(Clone)]
-struct Line {
+struct FeedContext {
     client: Client,
     messages: mpsc::Sender<Message>,
     clock: Clock,
-    pace: BackoffPolicy,
+    retry_policy: BackoffPolicy,
     /// Told when the user does not want to wait for the next try.
     retry: Arc<Notify>,
 }
@@ -80,26 +80,26 @@ impl Feed {
         fallback: &str,
         messages: &mpsc::Sender<Message>,
         clock: &Clock,
-        pace: BackoffPolicy,
+        retry_policy: BackoffPolicy,
     ) -> Self {
-        let line = Line {
+        let context = FeedContext {
             client: client.clone(),
             messages: messages.clone(),
             clock: clock.clone(),
-            pace,
+            retry_policy,
             retry: Arc::new(Notify::new()),
         };
         let mut watches = JoinSet::new();
-        everywhere::<Namespace>(&line, &mut watches);
-        everywhere::<Node>(&line, &mut watches);
-        by_namespace::<Pod>(&line, fallback, &mut watches);
-        by_namespace::<Deployment>(&line, fallback, &mut watches);
-        by_namespace::<ReplicaSet>(&line, fallback, &mut watches);
-        by_namespace::<Event>(&line, fallback, &mut watches);
-        by_namespace::<Service>(&line, fallback, &mut watches);
-        by_namespace::<PodDisruptionBudget>(&line, fallback, &mut watches);
-        watches.spawn(usage::follow(line.clone()));
-        let mut feed = Self { line, _watches: watches, tables: HashMap::new(), discovery: JoinSet::new() };
+        everywhere::<Namespace>(&context, &mut watches);
+        everywhere::<Node>(&context, &mut watches);
+        by_namespace::<Pod>(&context, fallback, &mut watches);
+        by_namespace::<Deployment>(&context, fallback, &mut watches);
+        by_namespace::<ReplicaSet>(&context, fallback, &mut watches);
+        by_namespace::<Event>(&context, fallback, &mut watches);
+        by_namespace::<Service>(&context, fallback, &mut watches);
+        by_namespace::<PodDisruptionBudget>(&context, fallback, &mut watches);
+        watches.spawn(usage::follow(context.clone()));
+        let mut feed = Self { context, _watches: watches, tables: HashMap::new(), discovery: JoinSet::new() };
         feed.discover();
         feed
     }
@@ -108,7 +108,7 @@ impl Feed {
     pub fn watch(&mut self, kind: Kind, namespace: Option<String>) {
         let mut watch = JoinSet::new();
         let resource = kind.resource.clone();
-        watch.spawn(table::follow(self.line.clone(), kind, namespace));
+        watch.spawn(table::follow(self.context.clone(), kind, namespace));
         // The old watch ends with its set.
         self.tables.insert(resource, watch);
     }
@@ -120,33 +120,33 @@ impl Feed {
 
     /// Asks for the server's kinds again, and for all that waits for its next try at once.
     pub fn retry(&mut self) {
-        self.line.retry.notify_waiters();
+        self.context.retry.notify_waiters();
         self.discover();
     }
 
     fn discover(&mut self) {
         self.discovery.abort_all();
         while self.discovery.try_join_next().is_some() {}
-        self.discovery.spawn(discover(self.line.clone()));
+        self.discovery.spawn(discover(self.context.clone()));
     }
 }
 
 /// Asks for the kinds of the server until it answers.
-async fn discover(line: Line) {
+async fn discover(context: FeedContext) {
     for failures in 1.. {
-        match catalogue::discover(&line.client).await {
+        match catalogue::discover(&context.client).await {
             Ok(found) => {
                 // The loop's end is also ours.
-                let _ = line.messages.send(Message::Catalogue(found)).await;
+                let _ = context.messages.send(Message::Catalogue(found)).await;
                 return;
             }
             Err(error) => tracing::debug!(%error, "discovery failed"),
         }
-        line.wait(line.pace.delay(failures)).await;
+        context.wait(context.retry_policy.delay(failures)).await;
     }
 }
 
-impl Line {
+impl FeedContext {
     /// Waits for the next try; no longer than the user wants to.
     async fn wait(&self, delay: Duration) {
         tokio::select! {
@@ -155,47 +155,47 @@ impl Line {
         }
     }
 
-    async fn tell(&self, link: Link) -> Result<(), End> {
+    async fn report(&self, link: Link) -> Result<(), End> {
         self.messages.send(Message::Link(link)).await.map_err(|_| End::LoopGone)
     }
 }
 
 /// A way to the objects of a kind: all of them, or those of one namespace.
-type Reach<K> = Box<dyn Fn(Client) -> Api<K> + Send + Sync>;
+type MakeApi<K> = Box<dyn Fn(Client) -> Api<K> + Send + Sync>;
 
 /// What the feed can watch.
 trait Watched: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug {}
 
 impl<K: Resource<DynamicType = ()> + Object + Clone + DeserializeOwned + Debug> Watched for K {}
 
-fn everywhere<K: Watched<Scope = ClusterResourceScope>>(line: &Line, watches: &mut JoinSet<()>) {
-    watches.spawn(follow::<K>(line.clone(), vec![Box::new(Api::all)]));
+fn everywhere<K: Watched<Scope = ClusterResourceScope>>(context: &FeedContext, watches: &mut JoinSet<()>) {
+    watches.spawn(follow::<K>(context.clone(), vec![Box::new(Api::all)]));
 }
 
 fn by_namespace<K: Watched<Scope = NamespaceResourceScope>>(
-    line: &Line,
+    context: &FeedContext,
     fallback: &str,
     watches: &mut JoinSet<()>,
 ) {
     let fallback = fallback.to_owned();
-    let one: Reach<K> = Box::new(move |client| Api::namespaced(client, &fallback));
-    watches.spawn(follow::<K>(line.clone(), vec![Box::new(Api::all), one]));
+    let one: MakeApi<K> = Box::new(move |client| Api::namespaced(client, &fallback));
+    watches.spawn(follow::<K>(context.clone(), vec![Box::new(Api::all), one]));
 }
 
 /// Watches a kind by the first way the server allows. What it refuses is asked for again only when the user
 /// wants that.
-async fn follow<K: Watched>(line: Line, ways: Vec<Reach<K>>) {
+async fn follow<K: Watched>(context: FeedContext, ways: Vec<MakeApi<K>>) {
     loop {
         let mut refusal = None;
         for way in &ways {
-            match watch(&line, way).await {
+            match watch(&context, way).await {
                 End::Refused(why) => refusal = Some(why),
                 End::LoopGone => return,
             }
         }
         let Some(refusal) = refusal else { return };
-        let asked_again = line.retry.notified();
-        if line.tell(Link::Refused(ResourceKey::of::<K>(), refusal)).await.is_err() {
+        let asked_again = context.retry.notified();
+        if context.report(Link::Refused(ResourceKey::of::<K>(), refusal)).await.is_err() {
             return;
         }
         asked_again.await;
@@ -207,17 +207,17 @@ enum End {
     LoopGone,
 }
 
-async fn watch<K: Watched>(line: &Line, way: &Reach<K>) -> End {
+async fn watch<K: Watched>(context: &FeedContext, way: &MakeApi<K>) -> End {
     let resource = ResourceKey::of::<K>();
     let opened = Arc::new(Notify::new());
-    let api = way(opened::client(line.client.clone(), opened.clone()));
+    let api = way(opened::client(context.client.clone(), opened.clone()));
     let mut stream = std::pin::pin!(watcher(api, watcher::Config::default()));
     let mut listing: Option<Vec<Arc<K>>> = None;
     let mut failures = 0;
     loop {
         let first = tokio::select! {
             () = opened.notified() => {
-                if std::mem::take(&mut failures) > 0 && let Err(end) = line.tell(Link::Up(resource.clone())).await {
+                if std::mem::take(&mut failures) > 0 && let Err(end) = context.report(Link::Up(resource.clone())).await {
                     return end;
                 }
                 continue;
@@ -248,11 +248,11 @@ async fn watch<K: Watched>(line: &Line, way: &Reach<K>) -> End {
         if !batch.is_empty() {
             // Whatever came, the server has spoken.
             if std::mem::take(&mut failures) > 0
-                && let Err(end) = line.tell(Link::Up(resource.clone())).await
+                && let Err(end) = context.report(Link::Up(resource.clone())).await
             {
                 return end;
             }
-            if line.messages.send(Message::Feed(Delta::of(batch))).await.is_err() {
+            if context.messages.send(Message::Feed(Delta::of(batch))).await.is_err() {
                 return End::LoopGone;
             }
         }
@@ -262,12 +262,12 @@ async fn watch<K: Watched>(line: &Line, way: &Reach<K>) -> End {
             Err(refusal) => return End::Refused(refusal),
         };
         failures += 1;
-        let delay = line.pace.delay(failures);
-        let retry_at = saturating_after(line.clock.now(), delay);
-        if let Err(end) = line.tell(Link::Down { resource: resource.clone(), why, retry_at }).await {
+        let delay = context.retry_policy.delay(failures);
+        let retry_at = saturating_after(context.clock.now(), delay);
+        if let Err(end) = context.report(Link::Down { resource: resource.clone(), why, retry_at }).await {
             return end;
         }
-        line.wait(delay).await;
+        context.wait(delay).await;
     }
 }
 
@@ -313,7 +313,7 @@ mod tests {
             ("api.example.com", false),
             ("api.example.com:6443", false),
         ] {
-            assert_eq!(pace(origin).max <= Duration::from_secs(4), near, "{origin}");
+            assert_eq!(retry_policy(origin).max <= Duration::from_secs(4), near, "{origin}");
         }
     }
 }

@@ -8,7 +8,7 @@ use http::Request;
 use kube::Client;
 use kube::core::WatchEvent;
 
-use super::{Line, explain_one};
+use super::{FeedContext, explain_one};
 use crate::base::clock::saturating_after;
 use crate::console::kind_view::{self, Template};
 use crate::console::links::Link;
@@ -24,11 +24,11 @@ const WATCH_SECONDS: u32 = 290;
 const POLL: Duration = Duration::from_secs(10);
 
 /// Lists, then watches, and begins anew when the watch ends; until the loop is gone.
-pub(super) async fn follow(line: Line, kind: Kind, namespace: Option<String>) {
-    let url = kind.api(line.client.clone(), namespace.as_deref()).resource_url().to_owned();
+pub(super) async fn follow(context: FeedContext, kind: Kind, namespace: Option<String>) {
+    let url = kind.api(context.client.clone(), namespace.as_deref()).resource_url().to_owned();
     let mut failures = 0;
     loop {
-        let error = match once(&line, &kind, &url, &mut failures).await {
+        let error = match once(&context, &kind, &url, &mut failures).await {
             Ok(()) => continue,
             Err(End::LoopGone) => return,
             Err(End::Failed(error)) => error,
@@ -37,16 +37,16 @@ pub(super) async fn follow(line: Line, kind: Kind, namespace: Option<String>) {
         match explain_one(&error) {
             Ok(why) => {
                 failures += 1;
-                let delay = line.pace.delay(failures);
-                let retry_at = saturating_after(line.clock.now(), delay);
-                if line.tell(Link::Down { resource, why, retry_at }).await.is_err() {
+                let delay = context.retry_policy.delay(failures);
+                let retry_at = saturating_after(context.clock.now(), delay);
+                if context.report(Link::Down { resource, why, retry_at }).await.is_err() {
                     return;
                 }
-                line.wait(delay).await;
+                context.wait(delay).await;
             }
             Err(refusal) => {
-                let asked_again = line.retry.notified();
-                if line.tell(Link::Refused(resource, refusal)).await.is_err() {
+                let asked_again = context.retry.notified();
+                if context.report(Link::Refused(resource, refusal)).await.is_err() {
                     return;
                 }
                 asked_again.await;
@@ -66,21 +66,21 @@ impl From<kube::Error> for End {
     }
 }
 
-async fn once(line: &Line, kind: &Kind, url: &str, failures: &mut u32) -> Result<(), End> {
+async fn once(context: &FeedContext, kind: &Kind, url: &str, failures: &mut u32) -> Result<(), End> {
     let include = include(kind);
-    let client: &Client = &line.client;
+    let client: &Client = &context.client;
     let list: ServerTable = client.request(request(&format!("{url}?includeObject={include}"))).await?;
     let list = list.as_table();
     let from = list.metadata.resource_version.clone().unwrap_or_default();
     let rows = list.rows.into_iter().map(slim).collect();
     send(
-        line,
+        context,
         Delta::of_table(kind.resource.clone(), Some(list.column_definitions), vec![Change::Reset(rows)]),
     )
     .await?;
     *failures = 0;
     if !kind.has_verb("watch") {
-        line.wait(POLL).await;
+        context.wait(POLL).await;
         return Ok(());
     }
     let watch = format!(
@@ -95,13 +95,13 @@ async fn once(line: &Line, kind: &Kind, url: &str, failures: &mut u32) -> Result
             WatchEvent::Bookmark(_) => continue,
             WatchEvent::Error(_) => break,
         };
-        send(line, Delta::of_table(kind.resource.clone(), None, changes)).await?;
+        send(context, Delta::of_table(kind.resource.clone(), None, changes)).await?;
     }
     Ok(())
 }
 
-async fn send(line: &Line, delta: Delta) -> Result<(), End> {
-    line.messages.send(Message::Feed(delta)).await.map_err(|_| End::LoopGone)
+async fn send(context: &FeedContext, delta: Delta) -> Result<(), End> {
+    context.messages.send(Message::Feed(delta)).await.map_err(|_| End::LoopGone)
 }
 
 fn changes(table: ServerTable, change: fn(Arc<TableRow>) -> Change<TableRow>) -> Vec<Change<TableRow>> {

@@ -8,7 +8,7 @@ use crate::console::context::ScreenId;
 use crate::console::dialog::{Focus, Interrupt};
 use crate::console::effect::{Dialog, Effect};
 use crate::console::message::ScreenMessage;
-use crate::console::prompt::Ask;
+use crate::console::prompt::PromptKind;
 use crate::console::scope::Scope;
 use crate::console::screen::{Screen, View, help::Help, journal::JournalScreen, kinds::Kinds};
 use crate::console::toast::Toast;
@@ -28,13 +28,13 @@ impl Model {
             return Vec::new();
         }
         match command {
-            Command::Prompt => self.open_prompt(Ask::Command, String::new()),
+            Command::Prompt => self.open_prompt(PromptKind::Command, String::new()),
             Command::Filter => {
                 let text = self.top().1.query().to_owned();
-                self.open_prompt(Ask::Filter, text);
+                self.open_prompt(PromptKind::Filter, text);
             }
             Command::Help => {
-                let places = self.places(now);
+                let places = self.key_contexts(now);
                 let hidden = |command: &Command| !self.offers(*command, now);
                 let hidden = TABLE.iter().map(|entry| entry.command).filter(hidden).collect();
                 return self.open(Help::new(places, hidden).into(), now);
@@ -70,7 +70,7 @@ impl Model {
             Command::ToggleHeader => self.header = !self.header,
             Command::Refresh => {
                 let mut jobs = vec![Job::Redraw];
-                jobs.extend(self.tell_top(now, ScreenMessage::Command(command)));
+                jobs.extend(self.deliver_to_top(now, ScreenMessage::Command(command)));
                 return jobs;
             }
             Command::AllNamespaces => return self.rescope(Scope::All, now),
@@ -79,7 +79,7 @@ impl Model {
                     let Some(name) = self.shared.favourites.get(index).cloned() else { return Vec::new() };
                     return self.rescope(Scope::One(name), now);
                 }
-                return self.tell_top(now, ScreenMessage::Command(command));
+                return self.deliver_to_top(now, ScreenMessage::Command(command));
             }
         }
         Vec::new()

@@ -1,5 +1,5 @@
-//! The state of the console, and what each message does to it. No I/O: what must reach the world is
-//! returned as jobs.
+//! The state of the console, and what each message does to it. What must reach the world is returned as jobs;
+//! the one thing it reads by itself are theme files, so that one that is being edited is seen.
 
 mod commands;
 mod input;
@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node};
 use super::action::Action;
 use super::builtin;
 use super::catalogue::Catalogue;
-use super::command::{Bindings, Command, Touches, Where};
+use super::command::{Bindings, Command, KeyContext, Touches};
 use super::context::{Context, ScreenId};
 use super::effect::{Capture, Dialog, Task};
 use super::journal::Journal;
@@ -208,7 +208,7 @@ impl Model {
             watched: BTreeMap::new(),
             next_id: 1,
         };
-        let jobs = model.tell_top(now, ScreenMessage::Opened);
+        let jobs = model.deliver_to_top(now, ScreenMessage::Opened);
         (model, jobs)
     }
 
@@ -218,12 +218,12 @@ impl Model {
     }
 
     /// The contexts keys are looked up in now.
-    pub fn places(&self, now: Timestamp) -> Vec<Where> {
+    pub fn key_contexts(&self, now: Timestamp) -> Vec<KeyContext> {
         let (id, screen) = self.top();
         let cx = self.shared.context(*id, now);
-        let mut places = screen.places(&cx);
+        let mut places = screen.key_contexts(&cx);
         if !screen.takes_all_keys() {
-            places.push(Where::Everywhere);
+            places.push(KeyContext::Everywhere);
         }
         places
     }
@@ -299,14 +299,14 @@ impl Model {
                     self.learn_namespaces();
                 }
                 self.dirty = true;
-                return self.tell_top(now, ScreenMessage::Changed(resource, touched));
+                return self.deliver_to_top(now, ScreenMessage::Changed(resource, touched));
             }
             Message::Key(key) => return self.key(key, now),
             Message::Paste(text) => return self.paste(&text, now),
             Message::Mouse(event) => {
                 if self.dialog.is_none() && self.prompt.is_none() && !self.shared.cramped.get() {
                     self.dirty = true;
-                    return self.tell_top(now, ScreenMessage::Mouse(event));
+                    return self.deliver_to_top(now, ScreenMessage::Mouse(event));
                 }
             }
             Message::Resize(..) | Message::Tick => self.dirty = true,
@@ -314,8 +314,10 @@ impl Model {
             Message::Usage(used) => {
                 if self.shared.stores.measure(used) {
                     self.dirty = true;
-                    return self
-                        .tell_top(now, ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All));
+                    return self.deliver_to_top(
+                        now,
+                        ScreenMessage::Changed(ResourceKey::of::<Node>(), Touched::All),
+                    );
                 }
             }
             Message::Catalogue(catalogue) => {
@@ -324,7 +326,7 @@ impl Model {
             }
             Message::Data(id, data) => {
                 self.dirty = true;
-                return self.tell(id, now, ScreenMessage::Data(data));
+                return self.deliver(id, now, ScreenMessage::Data(data));
             }
             Message::Acted(outcome) => {
                 let toast = match &outcome.error {

@@ -17,7 +17,7 @@ use kube::Resource;
 
 pub use cell::{Cell, Column};
 
-use super::health::Look;
+use super::health::Health;
 use super::resource::Uid;
 
 /// One line of a table.
@@ -32,20 +32,24 @@ pub struct Row {
     /// One cell a column.
     pub cells: Vec<Cell>,
     /// How it is, where that can be said.
-    pub look: Option<Look>,
+    pub health: Option<Health>,
     /// Its labels, for `-l` filters.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Row {
-    fn of<K: Resource<DynamicType = ()>>(object: &K, look: Option<Look>, cells: Vec<Cell>) -> Option<Self> {
+    fn of<K: Resource<DynamicType = ()>>(
+        object: &K,
+        health: Option<Health>,
+        cells: Vec<Cell>,
+    ) -> Option<Self> {
         let meta = object.meta();
         Some(Self {
             uid: Uid::from(meta.uid.as_deref()?),
             namespace: meta.namespace.clone(),
             name: meta.name.clone().unwrap_or_default(),
             cells,
-            look,
+            health,
             labels: meta.labels.clone().unwrap_or_default(),
         })
     }

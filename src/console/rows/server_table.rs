@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::cell::{Align, Shown};
 use super::{Cell, Column, Row};
-use crate::console::health::Look;
+use crate::console::health::Health;
 use crate::console::resource::Uid;
 use crate::console::server_table::{ColumnDefinition, TableRow};
 use crate::console::text::clean;
@@ -40,7 +40,7 @@ pub fn row(definitions: &[ColumnDefinition], row: &TableRow) -> Option<Row> {
         namespace: meta.namespace.clone(),
         name: meta.name.clone().unwrap_or_default(),
         cells: cells.collect(),
-        look: meta.deletion_timestamp.is_some().then_some(Look::Terminating),
+        health: meta.deletion_timestamp.is_some().then_some(Health::Terminating),
         labels: meta.labels.clone().unwrap_or_default(),
     })
 }

@@ -18,7 +18,7 @@ pub mod yaml;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::command::{Command, Where};
+use super::command::{Command, KeyContext};
 use super::context::Context;
 use super::effect::{Effect, Route};
 use super::message::ScreenMessage;
@@ -31,7 +31,7 @@ pub trait View {
 
     /// The contexts its keys are looked up in, most particular first. `Everywhere` comes last by
     /// itself, unless the screen takes all keys.
-    fn places(&self, cx: &Context<'_>) -> Vec<Where>;
+    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext>;
 
     /// Takes what happened and says what should.
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect>;
@@ -89,9 +89,9 @@ pub enum Follows {
     Cluster,
 }
 
-/// A corner for the news, on the right.
+/// Where toasts are drawn, on the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Corner {
+pub enum ToastArea {
     /// Under the header.
     Top,
     /// Above the footer.
@@ -158,8 +158,8 @@ impl View for Screen {
     fn title(&self, cx: &Context<'_>) -> String {
         self.as_view().title(cx)
     }
-    fn places(&self, cx: &Context<'_>) -> Vec<Where> {
-        self.as_view().places(cx)
+    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
+        self.as_view().key_contexts(cx)
     }
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
         self.as_view_mut().update(cx, message)
@@ -210,14 +210,14 @@ impl Screen {
         }
     }
 
-    /// Where the news may cover it for a moment.
-    pub fn corner(&self) -> Corner {
+    /// Where toasts may cover it for a moment.
+    pub fn toast_area(&self) -> ToastArea {
         match self {
             // Their last lines hold the prompt or the newest line.
-            Self::Terminal(_) | Self::Logs(_) | Self::Rollout(_) | Self::Edit(_) => Corner::Top,
+            Self::Terminal(_) | Self::Logs(_) | Self::Rollout(_) | Self::Edit(_) => ToastArea::Top,
             // Between its pods, of which there are rarely that many, and its options.
-            Self::Drain(drain) => Corner::Above(drain.foot.get()),
-            _ => Corner::Bottom,
+            Self::Drain(drain) => ToastArea::Above(drain.foot.get()),
+            _ => ToastArea::Bottom,
         }
     }
 }

@@ -23,7 +23,7 @@ pub fn run(
 ) -> Vec<Effect> {
     if command == Command::AddNode {
         return match ask::add_node::allowed(cx.catalogue) {
-            Ok(()) => vec![Effect::Ask(Box::new(ask::add_node::ask()))],
+            Ok(()) => vec![Effect::ShowDialog(Box::new(ask::add_node::ask()))],
             Err(error) => vec![Effect::failed(error)],
         };
     }
@@ -42,10 +42,10 @@ pub fn run(
             )]
         }
         Command::Delete if targets.iter().all(|target| target.kind.is::<Node>()) => {
-            vec![Effect::Ask(Box::new(drain::remove::ask(all(), hidden)))]
+            vec![Effect::ShowDialog(Box::new(drain::remove::ask(all(), hidden)))]
         }
-        Command::Delete => vec![Effect::Ask(Box::new(ask::delete::ask(all(), hidden)))],
-        Command::Kill => vec![Effect::Ask(Box::new(ask::delete::kill(all())))],
+        Command::Delete => vec![Effect::ShowDialog(Box::new(ask::delete::ask(all(), hidden)))],
+        Command::Kill => vec![Effect::ShowDialog(Box::new(ask::delete::kill(all())))],
         Command::Owner => navigate::go_to_owner(cx, &current),
         Command::Logs | Command::WorkloadLogs => vec![Effect::open(Route::Logs(current, LogRun::Current))],
         Command::PreviousLogs => vec![Effect::open(Route::Logs(current, LogRun::Previous))],
@@ -54,7 +54,7 @@ pub fn run(
         Command::Debug => vec![Effect::open(Route::Terminal(current, TerminalPurpose::Debug))],
         Command::PodNode => navigate::go_to_node(cx, &current),
         Command::WhyPending => vec![Effect::open(Route::Pending(current))],
-        Command::Scale => vec![Effect::Ask(Box::new(ask::scale::ask(cx, all())))],
+        Command::Scale => vec![Effect::ShowDialog(Box::new(ask::scale::ask(cx, all())))],
         Command::Restart => ask::restart::ask(cx, targets),
         Command::SetImage => ask::set_image::ask(cx, &current),
         Command::Rollout | Command::Rollback => vec![Effect::open(Route::Rollout(current))],
@@ -63,8 +63,8 @@ pub fn run(
         }
         Command::Cordon => targets.iter().map(|node| ask::node::cordon(node, true)).collect(),
         Command::Uncordon => targets.iter().map(|node| ask::node::cordon(node, false)).collect(),
-        Command::Label => vec![Effect::Ask(Box::new(ask::label::ask_labels(all())))],
-        Command::Taint => vec![Effect::Ask(Box::new(ask::label::ask_taints(all())))],
+        Command::Label => vec![Effect::ShowDialog(Box::new(ask::label::ask_labels(all())))],
+        Command::Taint => vec![Effect::ShowDialog(Box::new(ask::label::ask_taints(all())))],
         Command::OpenDrain => vec![Effect::open(Route::Drain(all()))],
         Command::UseNamespace => vec![
             Effect::Scope(Scope::One(current.name.clone())),

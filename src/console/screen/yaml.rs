@@ -9,7 +9,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::View;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::{Effect, Route};
 use crate::console::message::ScreenMessage;
@@ -23,7 +23,7 @@ use crate::console::yaml_text;
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum YamlData {
     /// The object.
     Object(Box<Value>),
     /// It could not be had.
@@ -68,8 +68,8 @@ impl Yaml {
         let target = self.target.clone();
         Effect::task("load", move |out| async move {
             let loaded = match out.fetch(&target).await {
-                Ok(object) => Loaded::Object(Box::new(object)),
-                Err(error) => Loaded::Failed(error),
+                Ok(object) => YamlData::Object(Box::new(object)),
+                Err(error) => YamlData::Failed(error),
             };
             out.data(loaded).await;
         })
@@ -105,8 +105,8 @@ impl View for Yaml {
         format!("{} · yaml", self.target.name)
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Yaml, Where::Text, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Yaml, KeyContext::Text, KeyContext::List]
     }
 
     fn full_screen(&self) -> bool {
@@ -127,12 +127,12 @@ impl View for Yaml {
                 }
             }
             ScreenMessage::Data(data) => match data.take() {
-                Some(Loaded::Object(object)) => {
+                Some(YamlData::Object(object)) => {
                     self.object = Some(*object);
                     self.failed = None;
                     self.write();
                 }
-                Some(Loaded::Failed(why)) => self.failed = Some(why),
+                Some(YamlData::Failed(why)) => self.failed = Some(why),
                 None => {}
             },
             ScreenMessage::Mouse(event) => self.scroll.mouse(event),

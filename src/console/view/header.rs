@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::Block;
 
 use crate::console::context::Context;
-use crate::console::health::Look;
+use crate::console::health::Health;
 use crate::console::model::Model;
 use crate::console::resource::ResourceKey;
 use crate::console::rows::node;
@@ -77,7 +77,7 @@ fn crumbs<'a>(model: &Model, cx: &Context<'_>, shape: Crumbs) -> Vec<Span<'a>> {
     left
 }
 
-/// Nodes and pods by look, what is broken first; and the revision.
+/// Nodes and pods by health, what is broken first; and the revision.
 fn summary<'a>(model: &Model, cx: &Context<'_>) -> (Vec<Span<'a>>, Vec<Span<'a>>) {
     let theme = cx.theme;
     let stores = cx.stores;
@@ -130,11 +130,11 @@ fn pods<'a>(cx: &Context<'_>) -> Vec<Span<'a>> {
         Span::styled(format!("  {} ", grouped(stores.pods().len() as u64)), theme.header.value),
         Span::styled("pods ", theme.body.dim),
     ];
-    for look in Look::ALL {
-        if let Some(count) = stores.looks().get(&look) {
+    for health in Health::ALL {
+        if let Some(count) = stores.pod_health_counts().get(&health) {
             spans.push(Span::styled(
-                format!("{} {} ", look.glyph(), grouped(*count as u64)),
-                theme.look(look),
+                format!("{} {} ", health.glyph(), grouped(*count as u64)),
+                theme.health(health),
             ));
         }
     }

@@ -18,8 +18,8 @@ use crate::console::text::{age, clean, seconds_until, tail};
 pub(super) fn of(model: &Model, cx: &Context<'_>) -> Option<Outage> {
     match model.shared.links.outage(cx.now) {
         Ok(outage) => Some(outage),
-        Err(told_at) => {
-            if let Some(at) = told_at {
+        Err(shown_at) => {
+            if let Some(at) = shown_at {
                 cx.redraw_at(at);
             }
             None

@@ -8,7 +8,7 @@ use kube::client::Body;
 use podium::base::clock::Clock;
 use podium::console::catalogue;
 use podium::console::effect::Runner;
-use podium::console::feed::{Feed, pace};
+use podium::console::feed::{Feed, retry_policy};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::screen::edit;
@@ -140,7 +140,7 @@ struct Console {
 impl Console {
     async fn new(client: Client) -> Self {
         let (sender, inbox) = mpsc::channel(64);
-        let feed = Feed::start(&client, "default", &sender, &Clock::machine(), pace("localhost"));
+        let feed = Feed::start(&client, "default", &sender, &Clock::machine(), retry_policy("localhost"));
         let runner = Runner::new(client.clone(), sender);
         let mut console = Self { stage: Stage::new(110, 30), feed, runner, inbox };
         let found = catalogue::discover(&client).await.expect("it answers");
@@ -227,7 +227,8 @@ async fn a_custom_resource_is_as_good_as_a_pod_con_14() {
     let screen = console.stage.model.top().0;
     let text = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: round\n  namespace: default\nspec:\n  \
                 replicas: 5\n  colour: blue\n";
-    let jobs = console.stage.send(Message::Data(screen, Data::new(edit::Loaded::External(text.to_owned()))));
+    let jobs =
+        console.stage.send(Message::Data(screen, Data::new(edit::EditData::External(text.to_owned()))));
     console.work(jobs);
     console.press("ctrl-s");
     console.until("the server would take this").await;

@@ -7,12 +7,12 @@ use podium::console::builtin;
 use podium::console::changes::merge;
 use podium::console::context::ScreenId;
 use podium::console::effect::Outbox;
-use podium::console::journal::{Journal, Look, look};
+use podium::console::journal::{Journal, UndoPreview, preview_undo};
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::resource::ObjectRef;
 use podium::console::screen::edit;
-use podium::console::screen::journal::Loaded;
+use podium::console::screen::journal::JournalData;
 use podium::console::store::{Change, Delta};
 use serde_json::{Value, json};
 
@@ -29,9 +29,9 @@ fn ask_back(stage: &mut Stage, now: &Value, then: &Value) {
     assert!(jobs.iter().any(|job| matches!(job, Job::Start(_))), "the server is asked first: {jobs:?}");
     assert!(acted(&jobs).is_empty() && stage.model.dialog.is_none());
     let entry = stage.model.shared.journal.entries().last().expect("a change").clone();
-    let look = Look::of(now, Some(then), entry.outcome.after.as_ref());
+    let preview = UndoPreview::of(now, Some(then), entry.outcome.after.as_ref());
     let screen = stage.model.top().0;
-    stage.send(Message::Data(screen, Data::new(Loaded::Looked(entry.id, Ok(look)))));
+    stage.send(Message::Data(screen, Data::new(JournalData::Previewed(entry.id, Ok(preview)))));
 }
 
 /// The same, and says yes.
@@ -137,7 +137,7 @@ fn an_undo_says_what_it_changes_of_what_is_there_now_con_17() {
 
     stage.press("u");
     let id = stage.model.shared.journal.entries().last().expect("a change").id;
-    let gone = Loaded::Looked(id, Err("Deployment default/web is gone".to_owned()));
+    let gone = JournalData::Previewed(id, Err("Deployment default/web is gone".to_owned()));
     let screen = stage.model.top().0;
     stage.send(Message::Data(screen, Data::new(gone)));
     assert!(stage.model.dialog.is_none());
@@ -158,8 +158,8 @@ fn an_undo_belongs_to_its_own_line_even_where_titles_are_alike_con_15() {
     stage.press("j u");
     let older = stage.model.shared.journal.entries()[0].id;
     let screen = stage.model.top().0;
-    let look = Look::of(&now, Some(&then), None);
-    stage.send(Message::Data(screen, Data::new(Loaded::Looked(older, Ok(look)))));
+    let preview = UndoPreview::of(&now, Some(&then), None);
+    stage.send(Message::Data(screen, Data::new(JournalData::Previewed(older, Ok(preview)))));
     let back = stage.press("right enter");
     // Meanwhile somebody uncordons by hand: the same title, another matter.
     let jobs = stage.press("~ n u");
@@ -270,7 +270,7 @@ async fn the_server_says_what_an_undo_would_change_now_con_17() {
     let entry = journal.entries()[0].clone();
     let inverse = entry.inverse().unwrap();
     let client = out.client();
-    let asked = || look(&client, &inverse, entry.outcome.after.as_ref());
+    let asked = || preview_undo(&client, &inverse, entry.outcome.after.as_ref());
     let told = |changes: &[merge::Change]| -> Vec<String> {
         let plain = |value: &Option<Value>| value.as_ref().map(merge::plain).unwrap_or_default();
         changes.iter().map(|c| format!("{} {} → {}", c.path, plain(&c.from), plain(&c.to))).collect()

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::base::clock::Clock;
 use podium::console::builtin;
-use podium::console::feed::{Feed, pace};
+use podium::console::feed::{Feed, retry_policy};
 use podium::console::links::{Link, Refusal};
 use podium::console::message::Message;
 use podium::console::resource::ResourceKey;
@@ -161,7 +161,7 @@ async fn a_server_that_goes_away_and_comes_back_is_told_both_times_con_18() {
     let clock = Clock::machine();
     let mut stage = Stage::new(120, 36);
     let client = server.impatient_client().await;
-    let mut feed = Feed::start(&client, "default", &sender, &clock, pace(&address));
+    let mut feed = Feed::start(&client, "default", &sender, &clock, retry_policy(&address));
     until(&mut stage, &clock, &mut inbox, "the first lists", |screen| screen.contains("1 nodes ● 1")).await;
 
     server.crash();

@@ -8,11 +8,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use podium::console::message::{Data, Message};
 use podium::console::model::Job;
 use podium::console::resource::Uid;
-use podium::console::screen::describe::Loaded as Described;
-use podium::console::screen::drain::{Fate, Ledger, Options, Progress, plan};
-use podium::console::screen::logs::Loaded as Logged;
+use podium::console::screen::describe::DescribeData as Described;
+use podium::console::screen::drain::{BudgetTracker, EvictionState, Options, Progress, plan};
 use podium::console::screen::logs::LogLine;
-use podium::console::screen::terminal::Loaded as Opened;
+use podium::console::screen::logs::LogsData as Logged;
+use podium::console::screen::terminal::TerminalData as Opened;
 use podium::console::screen::terminal::pane::{Outcome, PaneEvent, StartProgress};
 use podium::console::store::{Change, Delta};
 use serde_json::json;
@@ -153,7 +153,7 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
     let context = stage.model.shared.context(screen, now());
     let rows = plan(
         context.stores.pods_on("node-2"),
-        &mut Ledger::new(context.stores.budgets().iter().map(|(_, budget)| budget)),
+        &mut BudgetTracker::new(context.stores.budgets().iter().map(|(_, budget)| budget)),
         &Options::default(),
         &std::collections::BTreeSet::new(),
         None,
@@ -162,12 +162,12 @@ fn the_same_rows_carry_the_progress_and_the_result_stays_con_6() {
         stage.send(Message::Data(screen, Data::new(told)));
     };
     tell(&mut stage, Progress::Began { node: 0, rows });
-    let blocked = Fate::Waiting {
+    let blocked = EvictionState::Waiting {
         since: super::stage::ago(12).parse().expect("a time"),
         retry_at: now().saturating_add(jiff::SignedDuration::from_secs(5)).expect("in range"),
         message: "The disruption budget web-pdb needs 3 healthy pods and has 3 currently".to_owned(),
     };
-    let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
+    let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
     tell(
         &mut stage,
         Progress::Fates {
@@ -204,8 +204,8 @@ fn a_drain_that_leaves_pods_behind_is_not_done_con_6() {
         let context = stage.model.shared.context(screen, now());
         let pods: Vec<_> = context.stores.pods_on(name).cloned().collect();
         let none = std::collections::BTreeSet::new();
-        let rows = plan(pods.iter(), &mut Ledger::new([]), &Options::default(), &none, None);
-        let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
+        let rows = plan(pods.iter(), &mut BudgetTracker::new([]), &Options::default(), &none, None);
+        let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
         let leave = rows.iter().filter(|row| row.verdict.leaves());
         let fates: Vec<_> = leave.map(|row| (row.uid.clone(), gone.clone())).collect();
         tell(&mut stage, Progress::Began { node, rows: rows.clone() });
@@ -262,11 +262,17 @@ fn a_stopped_drain_goes_on_and_keeps_what_is_gone_con_6() {
         let context = stage.model.shared.context(screen, now());
         let budgets = context.stores.budgets().iter().map(|(_, budget)| budget);
         let pods = context.stores.pods_on("node-2");
-        plan(pods, &mut Ledger::new(budgets), &Options::default(), &std::collections::BTreeSet::new(), None)
+        plan(
+            pods,
+            &mut BudgetTracker::new(budgets),
+            &Options::default(),
+            &std::collections::BTreeSet::new(),
+            None,
+        )
     };
     let rows = plan_now(&stage);
     tell(&mut stage, Progress::Began { node: 0, rows });
-    let gone = Fate::Gone { after: jiff::SignedDuration::from_secs(4) };
+    let gone = EvictionState::Gone { after: jiff::SignedDuration::from_secs(4) };
     tell(&mut stage, Progress::Fates { node: 0, fates: vec![(Uid::from("pod-api-1-b"), gone)] });
     shows(&stage.screen(), &["api-1-b", "not replaced yet"]);
 

@@ -10,7 +10,7 @@ use nucleo_matcher::{Config, Matcher};
 
 use crate::base::nearest::nearest;
 use crate::console::ask::add_node::{self, NewNode};
-use crate::console::command::{Command, Entry, TABLE, Touches, WORDS, Where};
+use crate::console::command::{Command, Entry, KeyContext, TABLE, Touches, WORDS};
 use crate::console::context::ScreenId;
 use crate::console::dialog::{Field, Fields};
 use crate::console::effect::{Dialog, Effect, TableRoute};
@@ -46,7 +46,7 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         Some("add-node") => {
             if rest.is_empty() {
                 add_node::allowed(&model.shared.catalogue)?;
-                return Ok(vec![Effect::Ask(Box::new(add_node::ask()))]);
+                return Ok(vec![Effect::ShowDialog(Box::new(add_node::ask()))]);
             }
             return add_node(&rest.join(" "), model);
         }
@@ -58,7 +58,7 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
             return match model.background(jiff::Timestamp::UNIX_EPOCH).as_slice() {
                 [] => Err("nothing runs in the background".into()),
                 [(id, _)] => Ok(vec![Effect::Resume(*id)]),
-                _ => Ok(vec![Effect::Ask(Box::new(background_dialog(model)))]),
+                _ => Ok(vec![Effect::ShowDialog(Box::new(background_dialog(model)))]),
             };
         }
         _ => {}
@@ -67,7 +67,8 @@ pub fn run(text: &str, model: &Model) -> Result<Vec<Effect>, String> {
         return table::open(kind, &rest, model);
     }
     // Moving is for keys: `:top` is no way to say `g`.
-    if let Some(command) = Command::named(first).filter(|command| command.entry().place != Where::List) {
+    if let Some(command) = Command::named(first).filter(|command| command.entry().context != KeyContext::List)
+    {
         return named::run(command, &rest, model);
     }
     let known = candidates(model);
@@ -105,9 +106,11 @@ fn candidates(model: &Model) -> Vec<String> {
     // Commands that need no screen of their own are better known by their keys.
     let (id, screen) = model.top();
     let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
-    let places = screen.places(&cx);
-    let named = |place: Where| places.contains(&place) && !matches!(place, Where::List | Where::Everywhere);
-    let offered = |entry: &&Entry| named(entry.place) && model.offers(entry.command, cx.now);
+    let contexts = screen.key_contexts(&cx);
+    let named = |place: KeyContext| {
+        contexts.contains(&place) && !matches!(place, KeyContext::List | KeyContext::Everywhere)
+    };
+    let offered = |entry: &&Entry| named(entry.context) && model.offers(entry.command, cx.now);
     all.extend(TABLE.iter().filter(offered).map(|entry| entry.name.to_owned()));
     all.dedup();
     all

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::console::ask;
 use crate::console::builtin;
-use crate::console::command::{Command, Touches, Where};
+use crate::console::command::{Command, KeyContext, Touches};
 use crate::console::effect::Effect;
 use crate::console::kind_view;
 use crate::console::model::Model;
@@ -24,15 +24,15 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     if model.shared.read_only && entry.touches == Touches::Cluster {
         return Err(format!("read-only: {} changes the cluster", entry.name));
     }
-    if !takes_a_name(entry.place) {
-        return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.place.title()));
+    if !takes_a_name(entry.context) {
+        return Err(format!("{} takes no name; it is a key in {:?}", entry.name, entry.context.title()));
     }
-    let place = if entry.place == Where::Unscheduled { Where::Pods } else { entry.place };
+    let place = if entry.context == KeyContext::Unscheduled { KeyContext::Pods } else { entry.context };
     // Those that the console has all objects of; others are found in their tables.
     let kinds: Vec<Kind> = builtin::kinds()
         .into_iter()
         .map(|kind| model.shared.catalogue.current(&kind).clone())
-        .filter(|kind| kind_view::places(kind).contains(&place))
+        .filter(|kind| kind_view::key_contexts(kind).contains(&place))
         .collect();
     let (name, count) = match (command, words) {
         (Command::Scale, [name, count]) => {
@@ -52,7 +52,7 @@ pub(super) fn run(command: Command, words: &[&str], model: &Model) -> Result<Vec
     }
     let cx = model.shared.context(model.top().0, jiff::Timestamp::UNIX_EPOCH);
     if let Some(count) = count {
-        return Ok(vec![Effect::Ask(Box::new(ask::scale::ask_for(&cx, object, count)))]);
+        return Ok(vec![Effect::ShowDialog(Box::new(ask::scale::ask_for(&cx, object, count)))]);
     }
     Ok(object_commands::run(&cx, command, Some(object.clone()), &[object], 0))
 }
@@ -62,20 +62,27 @@ fn on_the_selected(command: Command, model: &Model) -> Result<Vec<Effect>, Strin
     let entry = command.entry();
     let (id, screen) = model.top();
     let cx = model.shared.context(*id, jiff::Timestamp::UNIX_EPOCH);
-    let here = entry.place == Where::Everywhere || screen.places(&cx).contains(&entry.place);
+    let here = entry.context == KeyContext::Everywhere || screen.key_contexts(&cx).contains(&entry.context);
     if here || command == Command::AddNode {
         return Ok(vec![Effect::Command(command)]);
     }
-    let hint = if takes_a_name(entry.place) {
+    let hint = if takes_a_name(entry.context) {
         format!("; :{} NAME works everywhere", entry.name)
     } else {
         String::new()
     };
-    Err(format!("{} works in {:?}{hint}", entry.name, entry.place.title()))
+    Err(format!("{} works in {:?}{hint}", entry.name, entry.context.title()))
 }
 
-fn takes_a_name(place: Where) -> bool {
-    matches!(place, Where::Nodes | Where::Pods | Where::Unscheduled | Where::Deployments | Where::Workloads)
+fn takes_a_name(place: KeyContext) -> bool {
+    matches!(
+        place,
+        KeyContext::Nodes
+            | KeyContext::Pods
+            | KeyContext::Unscheduled
+            | KeyContext::Deployments
+            | KeyContext::Workloads
+    )
 }
 
 /// The object of this name, or of `NAMESPACE/NAME`, among the namespaces that are shown.

@@ -8,7 +8,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::watcher::{self, Event, watch_object};
 use serde_json::Value;
 
-use super::Loaded;
+use super::DescribeData;
 use crate::console::effect::Outbox;
 use crate::console::resource::ObjectRef;
 
@@ -17,9 +17,9 @@ pub(crate) async fn follow(out: Outbox, target: ObjectRef) {
     let mut versions = std::pin::pin!(watch_object(target.api(out.client()), &target.name));
     while let Some(version) = versions.next().await {
         let loaded = match version {
-            Ok(Some(object)) => Loaded::Object(Box::new(whole(object, &target))),
-            Ok(None) => Loaded::Gone,
-            Err(error) => Loaded::Failed(error.to_string()),
+            Ok(Some(object)) => DescribeData::Object(Box::new(whole(object, &target))),
+            Ok(None) => DescribeData::Gone,
+            Err(error) => DescribeData::Failed(error.to_string()),
         };
         out.data(loaded).await;
     }
@@ -60,7 +60,7 @@ pub(crate) async fn follow_beside(out: Outbox, target: ObjectRef) {
             // A server without this kind, or without leave to read it, leaves these lines out.
             Ok(Event::InitDone) | Err(_) => {}
         }
-        out.data(Loaded::Beside(all.values().cloned().collect())).await;
+        out.data(DescribeData::Beside(all.values().cloned().collect())).await;
     }
 }
 

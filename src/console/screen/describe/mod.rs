@@ -18,7 +18,7 @@ use ratatui::widgets::Paragraph;
 use serde_json::Value;
 
 use super::View;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::{Effect, LogRun, Route};
 use crate::console::message::ScreenMessage;
@@ -33,7 +33,7 @@ use follow::{follow, follow_beside};
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum DescribeData {
     /// The object as it is now.
     Object(Box<Value>),
     /// What belongs to it and is nowhere else: a Node's Lease, a Service's EndpointSlices.
@@ -235,10 +235,10 @@ impl View for Describe {
         format!("{} · describe", self.target.name)
     }
 
-    fn places(&self, cx: &Context<'_>) -> Vec<Where> {
-        let mut places = vec![Where::Describe, Where::Text, Where::List];
+    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
+        let mut places = vec![KeyContext::Describe, KeyContext::Text, KeyContext::List];
         if is_unscheduled(cx, &self.target) {
-            places.insert(0, Where::Unscheduled);
+            places.insert(0, KeyContext::Unscheduled);
         }
         places
     }
@@ -268,15 +268,15 @@ impl View for Describe {
             ScreenMessage::Data(data) => {
                 let Some(loaded) = data.take() else { return Vec::new() };
                 match loaded {
-                    Loaded::Object(object) => {
+                    DescribeData::Object(object) => {
                         self.object = Some(*object);
                         self.gone = false;
                         self.error = None;
                     }
-                    Loaded::Beside(beside) => self.beside = beside,
+                    DescribeData::Beside(beside) => self.beside = beside,
                     // What it was stays readable.
-                    Loaded::Gone => self.gone = true,
-                    Loaded::Failed(error) => self.error = Some(error),
+                    DescribeData::Gone => self.gone = true,
+                    DescribeData::Failed(error) => self.error = Some(error),
                 }
                 Vec::new()
             }

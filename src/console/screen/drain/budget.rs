@@ -11,7 +11,7 @@ use crate::object::selector::Selector;
 
 /// What budgets say about evicting one pod now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ruling {
+pub enum BudgetDecision {
     /// No budget covers it.
     Free,
     /// Allowed, with the arithmetic.
@@ -24,7 +24,7 @@ pub enum Ruling {
 
 /// The budgets' allowances, used up as pods are ruled on.
 #[derive(Debug)]
-pub struct Ledger<'a> {
+pub struct BudgetTracker<'a> {
     accounts: Vec<Account<'a>>,
 }
 
@@ -36,7 +36,7 @@ struct Account<'a> {
     healthy: i32,
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> BudgetTracker<'a> {
     /// The allowances as the budgets' statuses have them.
     pub fn new(budgets: impl IntoIterator<Item = &'a PodDisruptionBudget>) -> Self {
         let accounts = budgets
@@ -57,7 +57,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Rules on one pod; what is allowed is taken from the budget.
-    pub fn rule(&mut self, pod: &Pod) -> Ruling {
+    pub fn rule(&mut self, pod: &Pod) -> BudgetDecision {
         let namespace = pod.metadata.namespace.as_deref();
         let mut covering: Vec<&mut Account<'a>> = self
             .accounts
@@ -68,11 +68,11 @@ impl<'a> Ledger<'a> {
             })
             .collect();
         if covering.is_empty() || is_exempt(pod) {
-            return Ruling::Free;
+            return BudgetDecision::Free;
         }
         if covering.len() > 1 {
             let names: Vec<&str> = covering.iter().map(|account| account.name()).collect();
-            return Ruling::Refused(format!(
+            return BudgetDecision::Refused(format!(
                 "budgets {}: This pod has more than one PodDisruptionBudget, which the eviction subresource \
                  does not support.",
                 names.join(" and ")
@@ -87,27 +87,27 @@ impl Account<'_> {
         self.budget.metadata.name.as_deref().unwrap_or_default()
     }
 
-    fn rule(&mut self, pod: &Pod) -> Ruling {
+    fn rule(&mut self, pod: &Pod) -> BudgetDecision {
         let name = self.name().to_owned();
         let Some(status) = &self.budget.status else {
-            return Ruling::Blocked(format!("budget {name}: still being processed by the server"));
+            return BudgetDecision::Blocked(format!("budget {name}: still being processed by the server"));
         };
         let desired = status.desired_healthy.unwrap_or(0);
         let ready = is_ready(pod);
         let policy = self.budget.spec.as_ref().and_then(|spec| spec.unhealthy_pod_eviction_policy.as_deref());
         if !ready {
             if policy == Some("AlwaysAllow") {
-                return Ruling::Allowed(format!("budget {name}: not ready, always allowed"));
+                return BudgetDecision::Allowed(format!("budget {name}: not ready, always allowed"));
             }
             if self.healthy >= desired && desired > 0 {
-                return Ruling::Allowed(format!(
+                return BudgetDecision::Allowed(format!(
                     "budget {name}: not ready, {} available ≥ {desired}",
                     self.healthy
                 ));
             }
         }
         if status.observed_generation.unwrap_or(0) < self.budget.metadata.generation.unwrap_or(0) {
-            return Ruling::Blocked(format!("budget {name}: still being processed by the server"));
+            return BudgetDecision::Blocked(format!("budget {name}: still being processed by the server"));
         }
         let healthy = self.healthy;
         if self.allowed <= 0 {
@@ -118,11 +118,11 @@ impl Account<'_> {
             } else {
                 format!("budget {name}: {healthy} available − 1 < {desired}")
             };
-            return Ruling::Blocked(text);
+            return BudgetDecision::Blocked(text);
         }
         self.allowed -= 1;
         self.healthy -= 1;
-        Ruling::Allowed(format!("budget {name}: {healthy} available − 1 ≥ {desired}"))
+        BudgetDecision::Allowed(format!("budget {name}: {healthy} available − 1 ≥ {desired}"))
     }
 }
 
@@ -166,43 +166,45 @@ mod tests {
     #[test]
     fn the_allowance_is_used_up_row_by_row() {
         let budgets = [budget("web-pdb", 1, 9, 8, None)];
-        let mut ledger = Ledger::new(&budgets);
+        let mut ledger = BudgetTracker::new(&budgets);
         assert_eq!(
             ledger.rule(&pod("a", "Running", true)),
-            Ruling::Allowed("budget web-pdb: 9 available − 1 ≥ 8".to_owned())
+            BudgetDecision::Allowed("budget web-pdb: 9 available − 1 ≥ 8".to_owned())
         );
         assert_eq!(
             ledger.rule(&pod("b", "Running", true)),
-            Ruling::Blocked("budget web-pdb: 8 available − 1 < 8".to_owned())
+            BudgetDecision::Blocked("budget web-pdb: 8 available − 1 < 8".to_owned())
         );
-        assert_eq!(ledger.rule(&pod("c", "Pending", false)), Ruling::Free, "not started yet");
-        assert_eq!(ledger.rule(&pod("d", "Succeeded", false)), Ruling::Free);
+        assert_eq!(ledger.rule(&pod("c", "Pending", false)), BudgetDecision::Free, "not started yet");
+        assert_eq!(ledger.rule(&pod("d", "Succeeded", false)), BudgetDecision::Free);
     }
 
     #[test]
     fn pods_that_are_not_ready_follow_the_policy() {
         let rule = |policy, healthy| {
             let budgets = [budget("p", 0, healthy, 2, policy)];
-            Ledger::new(&budgets).rule(&pod("a", "Running", false))
+            BudgetTracker::new(&budgets).rule(&pod("a", "Running", false))
         };
-        assert_eq!(rule(None, 2), Ruling::Allowed("budget p: not ready, 2 available ≥ 2".to_owned()));
-        assert_eq!(rule(None, 1), Ruling::Blocked("budget p: 1 available − 1 < 2".to_owned()));
+        assert_eq!(rule(None, 2), BudgetDecision::Allowed("budget p: not ready, 2 available ≥ 2".to_owned()));
+        assert_eq!(rule(None, 1), BudgetDecision::Blocked("budget p: 1 available − 1 < 2".to_owned()));
         assert_eq!(
             rule(Some("AlwaysAllow"), 0),
-            Ruling::Allowed("budget p: not ready, always allowed".to_owned())
+            BudgetDecision::Allowed("budget p: not ready, always allowed".to_owned())
         );
     }
 
     #[test]
     fn two_budgets_on_a_pod_are_an_error_and_a_stale_one_is_waited_for() {
         let budgets = [budget("a", 1, 3, 2, None), budget("b", 1, 3, 2, None)];
-        assert!(matches!(Ledger::new(&budgets).rule(&pod("x", "Running", true)), Ruling::Refused(text)
-            if text.starts_with("budgets a and b: This pod has more than one PodDisruptionBudget")));
+        assert!(
+            matches!(BudgetTracker::new(&budgets).rule(&pod("x", "Running", true)), BudgetDecision::Refused(text)
+            if text.starts_with("budgets a and b: This pod has more than one PodDisruptionBudget"))
+        );
         let mut stale = budget("a", 1, 3, 2, None);
         stale.metadata.generation = Some(2);
         assert_eq!(
-            Ledger::new([&stale]).rule(&pod("x", "Running", true)),
-            Ruling::Blocked("budget a: still being processed by the server".to_owned())
+            BudgetTracker::new([&stale]).rule(&pod("x", "Running", true)),
+            BudgetDecision::Blocked("budget a: still being processed by the server".to_owned())
         );
     }
 }

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::budget::Ledger;
-use super::machine::{Answer, Fate, Machine};
+use super::budget::BudgetTracker;
+use super::machine::{EvictionResponse, EvictionState, Machine};
 use super::plan::{Options, Row, Verdict, plan};
 use crate::base::clock::{self, Clock};
 use crate::console::action::{Action, Mutation, carry_out, error_text, eviction};
@@ -38,7 +38,7 @@ pub enum Progress {
         /// Which of the nodes.
         node: usize,
         /// The pods.
-        fates: Vec<(Uid, Fate)>,
+        fates: Vec<(Uid, EvictionState)>,
     },
     /// A node is done, or could not be begun.
     Ended {
@@ -130,7 +130,7 @@ impl Drain<'_> {
         let sets = sets.map(|list| {
             list.items.iter().filter_map(|set| Some(Uid::from(set.metadata.uid.as_deref()?))).collect()
         });
-        let mut ledger = Ledger::new(&budgets);
+        let mut ledger = BudgetTracker::new(&budgets);
         Ok(plan(&pods.items, &mut ledger, self.options, self.exceptions, sets.as_ref()))
     }
 
@@ -144,9 +144,12 @@ impl Drain<'_> {
         let mut asking = FuturesUnordered::new();
         let ask = |uid: &Uid| by_uid.get(uid).map(|row| self.ask(client, row).boxed());
         asking.extend(
-            machine.fates().filter(|(_, fate)| **fate == Fate::Asking).filter_map(|(uid, _)| ask(uid)),
+            machine
+                .fates()
+                .filter(|(_, fate)| **fate == EvictionState::Asking)
+                .filter_map(|(uid, _)| ask(uid)),
         );
-        self.tell(&machine, machine.fates().map(|(uid, _)| uid.clone()).collect()).await;
+        self.report(&machine, machine.fates().map(|(uid, _)| uid.clone()).collect()).await;
         while !machine.is_over() {
             let wake = machine.wake_at().map(|at| clock::until(self.clock.now(), at));
             let changed: Vec<Uid> = tokio::select! {
@@ -161,7 +164,7 @@ impl Drain<'_> {
                     machine.fates().map(|(uid, _)| uid.clone()).collect()
                 }
             };
-            self.tell(&machine, changed).await;
+            self.report(&machine, changed).await;
         }
     }
 
@@ -193,8 +196,8 @@ impl Drain<'_> {
         }
     }
 
-    async fn tell(&self, machine: &Machine, changed: Vec<Uid>) {
-        let fates: Vec<(Uid, Fate)> = changed
+    async fn report(&self, machine: &Machine, changed: Vec<Uid>) {
+        let fates: Vec<(Uid, EvictionState)> = changed
             .into_iter()
             .filter_map(|uid| machine.fate(&uid).cloned().map(|fate| (uid, fate)))
             .collect();
@@ -204,33 +207,35 @@ impl Drain<'_> {
     }
 
     /// Asks for one pod and records how it went; a budget in the way is no news for the journal.
-    async fn ask(&self, client: &Client, row: &Row) -> (Uid, Answer) {
+    async fn ask(&self, client: &Client, row: &Row) -> (Uid, EvictionResponse) {
         let action = removal(row, self.options);
         let result = carry_out(client, &action.mutation).await.map(|_| ());
         let answer = answer(&result);
-        if matches!(answer, Answer::Accepted | Answer::Failed(_)) {
+        if matches!(answer, EvictionResponse::Accepted | EvictionResponse::Failed(_)) {
             self.out.record(action, &result).await;
         }
         (row.uid.clone(), answer)
     }
 }
 
-fn answer(result: &Result<(), kube::Error>) -> Answer {
+fn answer(result: &Result<(), kube::Error>) -> EvictionResponse {
     let error = match result {
-        Ok(()) => return Answer::Accepted,
+        Ok(()) => return EvictionResponse::Accepted,
         Err(error) => error,
     };
-    let kube::Error::Api(status) = error else { return Answer::Failed(error_text(error)) };
+    let kube::Error::Api(status) = error else { return EvictionResponse::Failed(error_text(error)) };
     let cause =
         status.details.iter().flat_map(|details| &details.causes).find(|cause| !cause.message.is_empty());
     match status.code {
         // The cause has the numbers: "The disruption budget web needs 8 healthy pods and has 8 currently".
-        429 => Answer::Blocked(cause.map_or_else(|| status.message.clone(), |cause| cause.message.clone())),
-        404 => Answer::NotFound,
+        429 => EvictionResponse::Blocked(
+            cause.map_or_else(|| status.message.clone(), |cause| cause.message.clone()),
+        ),
+        404 => EvictionResponse::NotFound,
         // Another pod has the name by now: ours is gone. Any other conflict is worth another try.
-        409 if status.message.contains("UID") => Answer::NotFound,
-        409 => Answer::Blocked(status.message.clone()),
-        _ => Answer::Failed(error_text(error)),
+        409 if status.message.contains("UID") => EvictionResponse::NotFound,
+        409 => EvictionResponse::Blocked(status.message.clone()),
+        _ => EvictionResponse::Failed(error_text(error)),
     }
 }
 
@@ -268,7 +273,7 @@ fn removal(row: &Row, options: &Options) -> Action {
         target,
         mutation,
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: true,
     }
 }
@@ -288,27 +293,27 @@ mod tests {
             Err(kube::Error::Api(Box::new(status)))
         };
         let cases = [
-            (Ok(()), Answer::Accepted),
+            (Ok(()), EvictionResponse::Accepted),
             (
                 status(
                     json!({ "code": 429, "message": "Cannot evict pod as it would violate the pod's disruption budget.",
                     "details": { "causes": [{ "reason": "DisruptionBudget",
                         "message": "The disruption budget web needs 8 healthy pods and has 8 currently" }] } }),
                 ),
-                Answer::Blocked(
+                EvictionResponse::Blocked(
                     "The disruption budget web needs 8 healthy pods and has 8 currently".to_owned(),
                 ),
             ),
-            (status(json!({ "code": 404, "message": "pods \"a\" not found" })), Answer::NotFound),
+            (status(json!({ "code": 404, "message": "pods \"a\" not found" })), EvictionResponse::NotFound),
             (
                 status(
                     json!({ "code": 409, "message": "Precondition failed: UID in precondition: a, UID in object meta: b" }),
                 ),
-                Answer::NotFound,
+                EvictionResponse::NotFound,
             ),
             (
                 status(json!({ "code": 500, "message": "more than one" })),
-                Answer::Failed("more than one".to_owned()),
+                EvictionResponse::Failed("more than one".to_owned()),
             ),
         ];
         for (result, expect) in cases {

@@ -15,7 +15,7 @@ pub const RETRY: SignedDuration = SignedDuration::from_secs(5);
 
 /// How far a pod is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum EvictionState {
     /// The request is on its way.
     Asking,
     /// A budget blocks it; tried again at that moment.
@@ -41,7 +41,7 @@ pub enum Fate {
     Failed(String),
 }
 
-impl Fate {
+impl EvictionState {
     /// Whether nothing more will happen.
     pub fn is_over(&self) -> bool {
         matches!(self, Self::Gone { .. } | Self::Failed(_))
@@ -50,7 +50,7 @@ impl Fate {
 
 /// What the server said to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum EvictionResponse {
     /// Done; the pod is ending.
     Accepted,
     /// 429: a budget blocks it for now.
@@ -70,7 +70,7 @@ pub struct Machine {
 
 #[derive(Debug)]
 struct Course {
-    fate: Fate,
+    fate: EvictionState,
     started: Timestamp,
 }
 
@@ -85,10 +85,10 @@ impl Machine {
     ) -> Self {
         let mut pods = BTreeMap::new();
         for uid in ask {
-            pods.insert(uid, Course { fate: Fate::Asking, started: now });
+            pods.insert(uid, Course { fate: EvictionState::Asking, started: now });
         }
         for uid in wait {
-            pods.insert(uid, Course { fate: Fate::Ending { since: now }, started: now });
+            pods.insert(uid, Course { fate: EvictionState::Ending { since: now }, started: now });
         }
         let deadline = timeout.and_then(|timeout| {
             let at = now.checked_add(SignedDuration::try_from(timeout).ok()?).ok()?;
@@ -98,31 +98,31 @@ impl Machine {
     }
 
     /// How far a pod is.
-    pub fn fate(&self, uid: &Uid) -> Option<&Fate> {
+    pub fn fate(&self, uid: &Uid) -> Option<&EvictionState> {
         self.pods.get(uid).map(|course| &course.fate)
     }
 
     /// Every pod with its fate.
-    pub fn fates(&self) -> impl Iterator<Item = (&Uid, &Fate)> {
+    pub fn fates(&self) -> impl Iterator<Item = (&Uid, &EvictionState)> {
         self.pods.iter().map(|(uid, course)| (uid, &course.fate))
     }
 
     /// Takes an answer; true if the pod's fate changed.
-    pub fn answered(&mut self, uid: &Uid, answer: Answer, now: Timestamp) -> bool {
+    pub fn answered(&mut self, uid: &Uid, answer: EvictionResponse, now: Timestamp) -> bool {
         let Some(course) = self.pods.get_mut(uid) else { return false };
         // The object may have gone before the answer came.
         if course.fate.is_over() {
             return false;
         }
         course.fate = match answer {
-            Answer::Accepted => Fate::Ending { since: now },
-            Answer::Blocked(message) => Fate::Waiting {
+            EvictionResponse::Accepted => EvictionState::Ending { since: now },
+            EvictionResponse::Blocked(message) => EvictionState::Waiting {
                 since: course.started,
                 retry_at: now.checked_add(RETRY).unwrap_or(now),
                 message,
             },
-            Answer::NotFound => Fate::Gone { after: now.duration_since(course.started) },
-            Answer::Failed(message) => Fate::Failed(message),
+            EvictionResponse::NotFound => EvictionState::Gone { after: now.duration_since(course.started) },
+            EvictionResponse::Failed(message) => EvictionState::Failed(message),
         };
         true
     }
@@ -130,8 +130,8 @@ impl Machine {
     /// The pod's object is gone; true if that is news.
     pub fn gone(&mut self, uid: &Uid, now: Timestamp) -> bool {
         match self.pods.get_mut(uid) {
-            Some(course) if !matches!(course.fate, Fate::Gone { .. }) => {
-                course.fate = Fate::Gone { after: now.duration_since(course.started) };
+            Some(course) if !matches!(course.fate, EvictionState::Gone { .. }) => {
+                course.fate = EvictionState::Gone { after: now.duration_since(course.started) };
                 true
             }
             _ => false,
@@ -144,14 +144,15 @@ impl Machine {
             && now >= at
         {
             for course in self.pods.values_mut().filter(|course| !course.fate.is_over()) {
-                course.fate = Fate::Failed(format!("global timeout reached: {}s", timeout.as_secs()));
+                course.fate =
+                    EvictionState::Failed(format!("global timeout reached: {}s", timeout.as_secs()));
             }
             return Vec::new();
         }
         let mut again = Vec::new();
         for (uid, course) in &mut self.pods {
-            if matches!(course.fate, Fate::Waiting { retry_at, .. } if retry_at <= now) {
-                course.fate = Fate::Asking;
+            if matches!(course.fate, EvictionState::Waiting { retry_at, .. } if retry_at <= now) {
+                course.fate = EvictionState::Asking;
                 again.push(uid.clone());
             }
         }
@@ -161,7 +162,7 @@ impl Machine {
     /// When [`Machine::tick`] has something to do next.
     pub fn wake_at(&self) -> Option<Timestamp> {
         let retries = self.pods.values().filter_map(|course| match course.fate {
-            Fate::Waiting { retry_at, .. } => Some(retry_at),
+            EvictionState::Waiting { retry_at, .. } => Some(retry_at),
             _ => None,
         });
         retries.chain(self.deadline.map(|(at, _)| at)).min()
@@ -189,18 +190,18 @@ mod tests {
     #[test]
     fn a_blocked_pod_waits_and_is_asked_for_again() {
         let mut machine = Machine::start([uid("a"), uid("b")], [uid("c")], None, at(0));
-        assert!(machine.answered(&uid("a"), Answer::Accepted, at(1)));
-        assert!(machine.answered(&uid("b"), Answer::Blocked("no".to_owned()), at(1)));
+        assert!(machine.answered(&uid("a"), EvictionResponse::Accepted, at(1)));
+        assert!(machine.answered(&uid("b"), EvictionResponse::Blocked("no".to_owned()), at(1)));
         assert_eq!(machine.wake_at(), Some(at(6)));
         assert!(machine.tick(at(5)).is_empty());
         assert_eq!(machine.tick(at(6)), [uid("b")]);
-        assert_eq!(machine.fate(&uid("b")), Some(&Fate::Asking));
+        assert_eq!(machine.fate(&uid("b")), Some(&EvictionState::Asking));
         assert!(machine.tick(at(7)).is_empty(), "not asked twice");
-        machine.answered(&uid("b"), Answer::Blocked("no".to_owned()), at(7));
-        assert!(matches!(machine.fate(&uid("b")), Some(Fate::Waiting { since, retry_at, .. })
+        machine.answered(&uid("b"), EvictionResponse::Blocked("no".to_owned()), at(7));
+        assert!(matches!(machine.fate(&uid("b")), Some(EvictionState::Waiting { since, retry_at, .. })
                 if *since == at(0) && *retry_at == at(12)));
         machine.tick(at(12));
-        machine.answered(&uid("b"), Answer::Accepted, at(12));
+        machine.answered(&uid("b"), EvictionResponse::Accepted, at(12));
         assert!(!machine.is_over());
         for name in ["a", "b", "c"] {
             assert!(machine.gone(&uid(name), at(20)), "{name}");
@@ -213,11 +214,14 @@ mod tests {
     fn an_answer_after_the_object_went_changes_nothing() {
         let mut machine = Machine::start([uid("a")], [], None, at(0));
         machine.gone(&uid("a"), at(1));
-        assert!(!machine.answered(&uid("a"), Answer::Failed("late".to_owned()), at(2)));
+        assert!(!machine.answered(&uid("a"), EvictionResponse::Failed("late".to_owned()), at(2)));
         assert!(machine.is_over());
         let mut machine = Machine::start([uid("a")], [], None, at(0));
-        machine.answered(&uid("a"), Answer::NotFound, at(2));
-        assert_eq!(machine.fate(&uid("a")), Some(&Fate::Gone { after: SignedDuration::from_secs(2) }));
+        machine.answered(&uid("a"), EvictionResponse::NotFound, at(2));
+        assert_eq!(
+            machine.fate(&uid("a")),
+            Some(&EvictionState::Gone { after: SignedDuration::from_secs(2) })
+        );
     }
 
     #[test]
@@ -226,7 +230,10 @@ mod tests {
         machine.gone(&uid("a"), at(3));
         assert_eq!(machine.wake_at(), Some(at(40)));
         machine.tick(at(40));
-        assert_eq!(machine.fate(&uid("b")), Some(&Fate::Failed("global timeout reached: 40s".to_owned())));
-        assert!(matches!(machine.fate(&uid("a")), Some(Fate::Gone { .. })));
+        assert_eq!(
+            machine.fate(&uid("b")),
+            Some(&EvictionState::Failed("global timeout reached: 40s".to_owned()))
+        );
+        assert!(matches!(machine.fate(&uid("a")), Some(EvictionState::Gone { .. })));
     }
 }

@@ -26,7 +26,7 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::console::ask::node::cordon;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::Effect;
 use crate::console::message::ScreenMessage;
@@ -34,9 +34,9 @@ use crate::console::offers;
 use crate::console::resource::{ObjectRef, Uid};
 use crate::console::toast::Toast;
 
-pub use budget::{Ledger, Ruling};
+pub use budget::{BudgetDecision, BudgetTracker};
 pub use driver::Progress;
-pub use machine::{Fate, Machine};
+pub use machine::{EvictionState, Machine};
 pub use plan::{Options, Row, Verdict, plan};
 
 use options::SWITCHES;
@@ -67,7 +67,7 @@ pub(super) enum Stage {
 #[derive(Debug, Default)]
 pub(super) struct NodeState {
     pub(super) rows: Option<Vec<Row>>,
-    pub(super) fates: HashMap<Uid, Fate>,
+    pub(super) fates: HashMap<Uid, EvictionState>,
     pub(super) result: Option<Result<(), String>>,
 }
 
@@ -75,13 +75,13 @@ impl NodeState {
     /// Pods gone, and pods that were to leave.
     pub(super) fn progress(&self) -> (usize, usize) {
         let leaving = self.rows.iter().flatten().filter(|row| row.verdict.leaves()).count();
-        let gone = self.fates.values().filter(|fate| matches!(fate, Fate::Gone { .. })).count();
+        let gone = self.fates.values().filter(|fate| matches!(fate, EvictionState::Gone { .. })).count();
         (gone, leaving)
     }
 
     /// Forgets all but the pods that have left.
     fn keep_what_is_gone(&mut self) {
-        self.fates.retain(|_, fate| matches!(fate, Fate::Gone { .. }));
+        self.fates.retain(|_, fate| matches!(fate, EvictionState::Gone { .. }));
         if let Some(rows) = &mut self.rows {
             rows.retain(|row| self.fates.contains_key(&row.uid));
         }
@@ -91,7 +91,7 @@ impl NodeState {
     /// What is still on the node although it was to be empty.
     pub(super) fn left(&self, cx: &Context<'_>) -> Left {
         let there = |row: &&Row| !cx.stores.pods().synced() || cx.stores.pods().get(&row.uid).is_some();
-        let failed = |row: &Row| matches!(self.fates.get(&row.uid), Some(Fate::Failed(_)));
+        let failed = |row: &Row| matches!(self.fates.get(&row.uid), Some(EvictionState::Failed(_)));
         let mut left = Left::default();
         for row in self.rows.iter().flatten().filter(there) {
             left.refused += usize::from(row.verdict.refuses());
@@ -159,7 +159,7 @@ impl Drain {
 
     /// What would happen with the pods that are there now.
     fn planned(&self, cx: &Context<'_>) -> Vec<Vec<Row>> {
-        let mut ledger = Ledger::new(cx.stores.budgets().iter().map(|(_, budget)| budget));
+        let mut ledger = BudgetTracker::new(cx.stores.budgets().iter().map(|(_, budget)| budget));
         let plan = |node: &ObjectRef| {
             let pods = cx.stores.pods_on(&node.name);
             plan(pods, &mut ledger, &self.options, &self.exceptions, None)
@@ -267,7 +267,7 @@ impl Drain {
         self.nodes.iter().map(|node| cordon(node, false)).collect()
     }
 
-    fn hear(&mut self, cx: &Context<'_>, progress: Progress) -> Vec<Effect> {
+    fn handle(&mut self, cx: &Context<'_>, progress: Progress) -> Vec<Effect> {
         match progress {
             Progress::Began { node, rows } => {
                 if let Some(state) = self.states.get_mut(node) {
@@ -288,7 +288,7 @@ impl Drain {
             }
             Progress::Over => {
                 self.stage = Stage::Over;
-                return vec![Effect::News(self.summary(cx))];
+                return vec![Effect::BackgroundToast(self.summary(cx))];
             }
         }
         Vec::new()
@@ -335,8 +335,8 @@ impl View for Drain {
         format!("drain {}", self.name())
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Drain, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Drain, KeyContext::List]
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
@@ -392,7 +392,7 @@ impl View for Drain {
                 _ => Vec::new(),
             },
             ScreenMessage::Data(data) => {
-                data.take().map(|progress| self.hear(cx, progress)).unwrap_or_default()
+                data.take().map(|progress| self.handle(cx, progress)).unwrap_or_default()
             }
             _ => Vec::new(),
         }

@@ -90,11 +90,11 @@ mod tests {
     #[test]
     fn grace_gets_shorter_press_by_press_con_6() {
         let mut options = Options::default();
-        let mut told = Vec::new();
+        let mut described = Vec::new();
         for _ in 0..GRACES.len() {
             Switch::Grace.press(&mut options);
-            told.push(options.grace_seconds);
+            described.push(options.grace_seconds);
         }
-        assert_eq!(told, [Some(300), Some(60), Some(30), Some(5), Some(0), None]);
+        assert_eq!(described, [Some(300), Some(60), Some(30), Some(5), Some(0), None]);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::budget::{Ledger, Ruling};
+use super::budget::{BudgetDecision, BudgetTracker};
 use crate::console::resource::Uid;
 
 /// How to drain.
@@ -123,7 +123,7 @@ pub struct Row {
     /// What becomes of it.
     pub verdict: Verdict,
     /// What budgets say; `Free` where they are not asked.
-    pub ruling: Ruling,
+    pub ruling: BudgetDecision,
 }
 
 /// What a drain would do with these pods of a node, in the order it is shown: first those that leave.
@@ -131,7 +131,7 @@ pub struct Row {
 /// known.
 pub fn plan<'a>(
     pods: impl IntoIterator<Item = &'a Pod>,
-    ledger: &mut Ledger<'_>,
+    ledger: &mut BudgetTracker<'_>,
     options: &Options,
     exceptions: &BTreeSet<Uid>,
     daemon_sets: Option<&BTreeSet<Uid>>,
@@ -152,7 +152,7 @@ pub fn plan<'a>(
                 name: pod.metadata.name.clone().unwrap_or_default(),
                 owner: controller.map(|owner| Uid::from(owner.uid.as_str())),
                 verdict,
-                ruling: Ruling::Free,
+                ruling: BudgetDecision::Free,
             };
             Some((pod, row))
         })
@@ -272,13 +272,14 @@ mod tests {
             json!({ "metadata": { "ownerReferences": [{ "apiVersion": "apps/v1", "kind": "DaemonSet",
                 "name": "d", "uid": "d", "controller": true }] } }),
         );
-        let told = |sets: Option<&BTreeSet<Uid>>| {
-            let rows = plan([&daemon], &mut Ledger::new([]), &Options::default(), &BTreeSet::new(), sets);
+        let described = |sets: Option<&BTreeSet<Uid>>| {
+            let rows =
+                plan([&daemon], &mut BudgetTracker::new([]), &Options::default(), &BTreeSet::new(), sets);
             rows[0].verdict
         };
-        assert_eq!(told(None), Verdict::SkipDaemonSet);
-        assert_eq!(told(Some(&[Uid::from("d")].into())), Verdict::SkipDaemonSet);
-        assert_eq!(told(Some(&[Uid::from("e")].into())), Verdict::RefuseUnmanaged);
+        assert_eq!(described(None), Verdict::SkipDaemonSet);
+        assert_eq!(described(Some(&[Uid::from("d")].into())), Verdict::SkipDaemonSet);
+        assert_eq!(described(Some(&[Uid::from("e")].into())), Verdict::RefuseUnmanaged);
     }
 
     #[test]
@@ -288,7 +289,7 @@ mod tests {
             pod("bare", json!({ "metadata": { "ownerReferences": null } })),
             pod("a", json!({})),
         ];
-        let rows = plan(&pods, &mut Ledger::new([]), &Options::default(), &BTreeSet::new(), None);
+        let rows = plan(&pods, &mut BudgetTracker::new([]), &Options::default(), &BTreeSet::new(), None);
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["a", "z", "bare"]);
     }

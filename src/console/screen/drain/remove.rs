@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use kube::api::PropagationPolicy;
 
-use super::budget::Ledger;
+use super::budget::BudgetTracker;
 use super::plan::{Options, Verdict, plan};
 use crate::console::ask::delete;
 use crate::console::context::Context;
@@ -13,7 +13,7 @@ use crate::console::dialog::{Field, Fields, Note};
 use crate::console::effect::{Dialog, Effect};
 use crate::console::resource::ObjectRef;
 
-/// Their name must be typed, and what is not drained is told.
+/// Their name must be typed, and what is not drained is listed.
 pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
     let (title, wanted) = match targets.as_slice() {
         [one] => (format!("Remove {}", one.describe()), one.name.clone()),
@@ -40,14 +40,14 @@ pub fn ask(targets: Vec<ObjectRef>, hidden: usize) -> Dialog {
         .notes(move |_, cx| shown.iter().take(NOTES).filter_map(|node| left(cx, node)).collect())
 }
 
-/// Most nodes of which it is told what runs on them.
+/// Most nodes whose pods are counted in the dialog.
 const NOTES: usize = 5;
 
 /// What a drain would still have to do.
 fn left(cx: &Context<'_>, node: &ObjectRef) -> Option<Note> {
     let options = Options { disable_eviction: true, ..Options::default() };
     let pods = cx.stores.pods_on(&node.name);
-    let rows = plan(pods, &mut Ledger::new([]), &options, &BTreeSet::new(), None);
+    let rows = plan(pods, &mut BudgetTracker::new([]), &options, &BTreeSet::new(), None);
     let count = |of: fn(Verdict) -> bool| rows.iter().filter(|row| of(row.verdict)).count();
     let there = count(|verdict| verdict.refuses() || matches!(verdict, Verdict::Evict));
     if there == 0 {

@@ -63,7 +63,7 @@ fn replacement(pod: &Pod) -> Replacement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::console::screen::drain::{Ruling, Verdict};
+    use crate::console::screen::drain::{BudgetDecision, Verdict};
     use serde_json::json;
 
     fn row(uid: &str, owner: Option<&str>) -> Row {
@@ -73,7 +73,7 @@ mod tests {
             name: uid.to_owned(),
             owner: owner.map(Uid::from),
             verdict: Verdict::Evict,
-            ruling: Ruling::Free,
+            ruling: BudgetDecision::Free,
         }
     }
 

@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::options::SWITCHES;
 use super::replacement::{Replacement, replacements};
-use super::{Cursor, Drain, Fate, Row, Ruling, Stage, Verdict};
+use super::{BudgetDecision, Cursor, Drain, EvictionState, Row, Stage, Verdict};
 use crate::console::command::Command;
 use crate::console::context::Context;
 use crate::console::resource::Uid;
@@ -166,8 +166,12 @@ fn cell(text: &str, columns: usize) -> String {
 fn came_instead(drain: &Drain, cx: &Context<'_>, rows: &[Vec<Row>]) -> HashMap<Uid, Replacement> {
     let Some(since) = drain.started else { return HashMap::new() };
     let left = drain.states.iter().zip(rows).flat_map(|(state, rows)| {
-        rows.iter()
-            .filter(|row| matches!(state.fates.get(&row.uid), Some(Fate::Gone { .. } | Fate::Ending { .. })))
+        rows.iter().filter(|row| {
+            matches!(
+                state.fates.get(&row.uid),
+                Some(EvictionState::Gone { .. } | EvictionState::Ending { .. })
+            )
+        })
     });
     replacements(left, since, |owner| cx.stores.pods().owned_by(owner).collect())
 }
@@ -183,19 +187,21 @@ fn parts<'a>(
     let fate = drain.states.get(node).and_then(|state| state.fates.get(&row.uid));
     let (why, why_style) = match (fate, &row.ruling) {
         // The server starts with words that every row would repeat.
-        (Some(Fate::Waiting { message, .. }), _) => (
+        (Some(EvictionState::Waiting { message, .. }), _) => (
             message.strip_prefix("The disruption budget ").unwrap_or(message).to_owned(),
             theme.status.pending,
         ),
         // What was foreseen is of no interest any more, what came instead is.
-        (Some(Fate::Gone { .. } | Fate::Ending { .. }), _) => came_words(cx, row, came),
-        (_, Ruling::Allowed(text)) => (text.clone(), theme.body.text),
-        (_, Ruling::Blocked(text)) => (text.clone(), theme.status.pending),
-        (_, Ruling::Refused(text)) => (text.clone(), theme.status.failed),
-        (_, Ruling::Free) if row.verdict.refuses() => (row.verdict.reason().to_owned(), theme.dialog.warning),
-        (_, Ruling::Free) => (row.verdict.reason().to_owned(), theme.body.dim),
+        (Some(EvictionState::Gone { .. } | EvictionState::Ending { .. }), _) => came_words(cx, row, came),
+        (_, BudgetDecision::Allowed(text)) => (text.clone(), theme.body.text),
+        (_, BudgetDecision::Blocked(text)) => (text.clone(), theme.status.pending),
+        (_, BudgetDecision::Refused(text)) => (text.clone(), theme.status.failed),
+        (_, BudgetDecision::Free) if row.verdict.refuses() => {
+            (row.verdict.reason().to_owned(), theme.dialog.warning)
+        }
+        (_, BudgetDecision::Free) => (row.verdict.reason().to_owned(), theme.body.dim),
     };
-    let blocked = matches!(row.ruling, Ruling::Blocked(_) | Ruling::Refused(_));
+    let blocked = matches!(row.ruling, BudgetDecision::Blocked(_) | BudgetDecision::Refused(_));
     let word = if blocked && drain.stage == Stage::Preview { "blocked" } else { row.verdict.word() };
     Parts { row, word, why: (why, why_style), fate: fate_words(drain, cx, row, fate) }
 }
@@ -218,7 +224,7 @@ fn came_words(cx: &Context<'_>, row: &Row, came: Option<&Replacement>) -> (Strin
 }
 
 /// What became of a pod, in glyph, words and colour.
-fn fate_words(drain: &Drain, cx: &Context<'_>, row: &Row, fate: Option<&Fate>) -> (String, Style) {
+fn fate_words(drain: &Drain, cx: &Context<'_>, row: &Row, fate: Option<&EvictionState>) -> (String, Style) {
     let theme = cx.theme;
     let next_second = || cx.redraw_at(jiff::Timestamp::from_second(cx.now.as_second() + 1).unwrap_or(cx.now));
     match fate {
@@ -233,23 +239,23 @@ fn fate_words(drain: &Drain, cx: &Context<'_>, row: &Row, fate: Option<&Fate>) -
             let style = if row.verdict.refuses() { theme.dialog.warning } else { theme.body.text };
             (decision.to_owned(), style)
         }
-        Some(Fate::Asking) => ("◌ asking".to_owned(), theme.status.pending),
-        Some(Fate::Waiting { .. }) if drain.stage != Stage::Running => {
+        Some(EvictionState::Asking) => ("◌ asking".to_owned(), theme.status.pending),
+        Some(EvictionState::Waiting { .. }) if drain.stage != Stage::Running => {
             ("‖ was blocked".to_owned(), theme.status.unknown)
         }
-        Some(Fate::Waiting { since, retry_at, .. }) => {
+        Some(EvictionState::Waiting { since, retry_at, .. }) => {
             next_second();
             let (waited, retry) = (seconds_until(*since, cx.now), seconds_until(cx.now, *retry_at));
             (format!("◐ waiting {}, retry in {retry}s", age(waited)), theme.status.pending)
         }
-        Some(Fate::Ending { since }) => {
+        Some(EvictionState::Ending { since }) => {
             next_second();
             (format!("◌ terminating {}", age(seconds_until(*since, cx.now))), theme.status.terminating)
         }
-        Some(Fate::Gone { after }) => {
+        Some(EvictionState::Gone { after }) => {
             (format!("✔ evicted in {}", age(after.as_secs().max(0))), theme.status.succeeded)
         }
-        Some(Fate::Failed(message)) => (format!("✖ {}", clean(message)), theme.status.failed),
+        Some(EvictionState::Failed(message)) => (format!("✖ {}", clean(message)), theme.status.failed),
     }
 }
 

@@ -17,7 +17,7 @@ pub fn save(target: &ObjectRef, typed: &Value, base: &Value) -> Action {
         kubectl: kubectl(target, patch),
         mutation,
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: false,
     };
     let back = merge::patch(typed, &before);

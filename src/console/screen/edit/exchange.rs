@@ -1,4 +1,4 @@
-//! The editor's talk with the server: load, dry run, save. Each is a task that answers with a [`Loaded`].
+//! The editor's talk with the server: load, dry run, save. Each is a task that answers with a [`EditData`].
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub const PAUSE: Duration = Duration::from_millis(350);
 
 /// What the tasks send the screen.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum EditData {
     /// The object as the server has it.
     Object(Box<Value>),
     /// It could not be had.
@@ -25,16 +25,16 @@ pub enum Loaded {
     /// The text that came back from `$EDITOR`.
     External(String),
     /// What the server says to the text of this number.
-    Checked(u64, Answer),
+    Checked(u64, CheckResult),
     /// It was saved.
     Saved,
     /// It was not saved.
-    NotSaved(Answer),
+    NotSaved(CheckResult),
 }
 
 /// What the server says to a text.
 #[derive(Debug)]
-pub enum Answer {
+pub enum CheckResult {
     /// It would take it.
     Good,
     /// It would not.
@@ -48,8 +48,8 @@ pub fn load(target: &ObjectRef) -> Effect {
     let target = target.clone();
     Effect::task("load", move |out| async move {
         let loaded = match out.fetch(&target).await {
-            Ok(object) => Loaded::Object(Box::new(object)),
-            Err(error) => Loaded::Failed(error),
+            Ok(object) => EditData::Object(Box::new(object)),
+            Err(error) => EditData::Failed(error),
         };
         out.data(loaded).await;
     })
@@ -66,9 +66,9 @@ pub fn check(target: &ObjectRef, text: String, base: Value, number: u64, pause: 
                     replace(&out.client(), &target, &editable::whole(&typed, &base), Mode::DryRun).await;
                 answer(&out, &target, &text, sent.map(|_| ())).await
             }
-            Err(problem) => Answer::Wrong(vec![problem]),
+            Err(problem) => CheckResult::Wrong(vec![problem]),
         };
-        out.data(Loaded::Checked(number, answer)).await;
+        out.data(EditData::Checked(number, answer)).await;
     })
 }
 
@@ -86,11 +86,11 @@ pub fn save(target: &ObjectRef, text: String, base: Value) -> Effect {
                     out.record(action, &result).await;
                 }
                 match result {
-                    Ok(()) => Loaded::Saved,
-                    failed => Loaded::NotSaved(answer(&out, &target, &text, failed).await),
+                    Ok(()) => EditData::Saved,
+                    failed => EditData::NotSaved(answer(&out, &target, &text, failed).await),
                 }
             }
-            Err(problem) => Loaded::NotSaved(Answer::Wrong(vec![problem])),
+            Err(problem) => EditData::NotSaved(CheckResult::Wrong(vec![problem])),
         };
         out.data(loaded).await;
     })
@@ -107,17 +107,17 @@ pub fn typed(target: &ObjectRef, text: &str) -> Result<Value, Problem> {
     Ok(value)
 }
 
-async fn answer(out: &Outbox, target: &ObjectRef, text: &str, sent: Result<(), kube::Error>) -> Answer {
+async fn answer(out: &Outbox, target: &ObjectRef, text: &str, sent: Result<(), kube::Error>) -> CheckResult {
     match sent {
-        Ok(()) => Answer::Good,
+        Ok(()) => CheckResult::Good,
         Err(kube::Error::Api(status)) if status.code == 409 => match out.fetch(target).await {
-            Ok(theirs) => Answer::Newer(Box::new(theirs)),
-            Err(error) => Answer::Wrong(vec![Problem::general(error)]),
+            Ok(theirs) => CheckResult::Newer(Box::new(theirs)),
+            Err(error) => CheckResult::Wrong(vec![Problem::general(error)]),
         },
-        Err(kube::Error::Api(status)) if status.code == 404 => Answer::Wrong(vec![Problem::general(
+        Err(kube::Error::Api(status)) if status.code == 404 => CheckResult::Wrong(vec![Problem::general(
             format!("{}; it was deleted meanwhile: ctrl-o takes the text along, esc leaves", status.message),
         )]),
-        Err(kube::Error::Api(status)) => Answer::Wrong(problem::of_status(&status, text)),
-        Err(error) => Answer::Wrong(vec![Problem::general(error_text(&error))]),
+        Err(kube::Error::Api(status)) => CheckResult::Wrong(problem::of_status(&status, text)),
+        Err(error) => CheckResult::Wrong(vec![Problem::general(error_text(&error))]),
     }
 }

@@ -9,8 +9,8 @@ pub async fn run(text: String) -> Result<String, String> {
     let editor = std::env::var("VISUAL").or_else(|_| std::env::var("EDITOR")).unwrap_or_else(|_| "vi".into());
     let name = format!("podium-edit-{}.yaml", uuid::Uuid::new_v4());
     let path = std::env::temp_dir().join(name);
-    let told = |error: std::io::Error| format!("{}: {error}", path.display());
-    write_private(&path, &text).map_err(told)?;
+    let described = |error: std::io::Error| format!("{}: {error}", path.display());
+    write_private(&path, &text).map_err(described)?;
     // The variable may hold arguments (`code --wait`), as every program that honours it allows.
     let status = tokio::process::Command::new("sh")
         .arg("-c")
@@ -20,7 +20,7 @@ pub async fn run(text: String) -> Result<String, String> {
         .status()
         .await;
     let edited = match status {
-        Ok(status) if status.success() => std::fs::read_to_string(&path).map_err(told),
+        Ok(status) if status.success() => std::fs::read_to_string(&path).map_err(described),
         Ok(status) => Err(format!("{editor}: {status}; nothing was changed")),
         Err(error) => Err(format!("{editor}: {error}")),
     };

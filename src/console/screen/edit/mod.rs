@@ -10,7 +10,7 @@ pub mod external;
 pub mod problem;
 mod view;
 
-pub use exchange::{Answer, Loaded};
+pub use exchange::{CheckResult, EditData};
 pub use problem::Problem;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseEventKind};
@@ -22,7 +22,7 @@ use tui_textarea::{CursorMove, TextArea};
 use super::View;
 use crate::console::changes::editable;
 use crate::console::changes::merge::{self, Change, Merged};
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::{Dialog, Effect};
 use crate::console::message::ScreenMessage;
@@ -47,14 +47,14 @@ pub(super) enum Stage {
     /// The difference is shown.
     Reviewing,
     /// Both changed the same field.
-    Clashing(Box<Clashing>),
+    Conflict(Box<Conflict>),
     /// On its way.
     Saving,
 }
 
 /// Two changes that do not go together.
 #[derive(Debug)]
-pub(super) struct Clashing {
+pub(super) struct Conflict {
     pub(super) merged: Merged,
     pub(super) theirs: Value,
     /// What they changed besides.
@@ -191,16 +191,16 @@ impl Edit {
     }
 
     /// What the server said to the text of now.
-    fn answered(&mut self, answer: Answer) -> Vec<Effect> {
+    fn answered(&mut self, answer: CheckResult) -> Vec<Effect> {
         let asked_by_user = matches!(self.stage, Stage::Checking | Stage::Saving);
         match answer {
-            Answer::Good => {
+            CheckResult::Good => {
                 self.verdict = Verdict::Good;
                 if asked_by_user {
                     self.stage = Stage::Reviewing;
                 }
             }
-            Answer::Wrong(problems) => {
+            CheckResult::Wrong(problems) => {
                 self.verdict = Verdict::Wrong;
                 self.stage = Stage::Typing;
                 if let Some(line) = problems.first().and_then(|problem| problem.line)
@@ -212,13 +212,13 @@ impl Edit {
                 }
                 self.problems = problems;
             }
-            Answer::Newer(theirs) if asked_by_user => return self.rebase(*theirs),
+            CheckResult::Newer(theirs) if asked_by_user => return self.rebase(*theirs),
             // Nobody's text is changed under their fingers; but what only the server writes is no news.
-            Answer::Newer(theirs) if editable::strip(&theirs) == editable::strip(&self.base) => {
+            CheckResult::Newer(theirs) if editable::strip(&theirs) == editable::strip(&self.base) => {
                 self.base = *theirs;
                 return self.touched();
             }
-            Answer::Newer(_) => self.verdict = Verdict::Newer,
+            CheckResult::Newer(_) => self.verdict = Verdict::Newer,
         }
         Vec::new()
     }
@@ -227,14 +227,14 @@ impl Edit {
     fn rebase(&mut self, theirs: Value) -> Vec<Effect> {
         let mine = match exchange::typed(&self.target, &self.text()) {
             Ok(mine) => mine,
-            Err(problem) => return self.answered(Answer::Wrong(vec![problem])),
+            Err(problem) => return self.answered(CheckResult::Wrong(vec![problem])),
         };
         let (base, newer) = (editable::strip(&self.base), editable::strip(&theirs));
         let merged = merge::merge(&base, &mine, &newer);
         let changes = merge::changes(&base, &newer);
-        if !merged.clashes.is_empty() {
+        if !merged.conflicts.is_empty() {
             self.review = Scroll::default();
-            self.stage = Stage::Clashing(Box::new(Clashing { merged, theirs, changes }));
+            self.stage = Stage::Conflict(Box::new(Conflict { merged, theirs, changes }));
             return Vec::new();
         }
         self.settle(&merged.with_mine, theirs, changes)
@@ -258,14 +258,14 @@ impl Edit {
 
     fn pick(&mut self, winner: Winner) -> Vec<Effect> {
         match std::mem::replace(&mut self.stage, Stage::Typing) {
-            Stage::Clashing(clashing) => {
-                let Clashing { merged, theirs, mut changes } = *clashing;
+            Stage::Conflict(conflict) => {
+                let Conflict { merged, theirs, mut changes } = *conflict;
                 let value = match winner {
                     Winner::Mine => {
-                        // What is not kept as they have it must not be told as such.
-                        let clashes =
-                            |change: &Change| merged.clashes.iter().any(|clash| clash.holds(change));
-                        changes.retain(|change| !clashes(change));
+                        // What is not kept as they have it must not be listed as theirs.
+                        let conflicts =
+                            |change: &Change| merged.conflicts.iter().any(|conflict| conflict.holds(change));
+                        changes.retain(|change| !conflicts(change));
                         merged.with_mine
                     }
                     Winner::Theirs => merged.with_theirs,
@@ -293,37 +293,37 @@ impl Edit {
             _ => {
                 let dialog = Dialog::new("Leave the editor", "Discard", |_, _| Ok(vec![Effect::Back]))
                     .line(format!("The changes of {} are not saved.", self.target.describe()));
-                vec![Effect::Ask(Box::new(dialog))]
+                vec![Effect::ShowDialog(Box::new(dialog))]
             }
         }
     }
 
-    fn loaded(&mut self, loaded: Loaded) -> Vec<Effect> {
+    fn loaded(&mut self, loaded: EditData) -> Vec<Effect> {
         match loaded {
-            Loaded::Object(object) if !self.is_changed() => self.take(*object),
-            Loaded::Failed(why) => match self.stage {
+            EditData::Object(object) if !self.is_changed() => self.take(*object),
+            EditData::Failed(why) => match self.stage {
                 Stage::Loading => self.stage = Stage::Failed(why),
                 _ => self.problems = vec![Problem::general(why)],
             },
-            Loaded::External(text) if text.trim().is_empty() => {
+            EditData::External(text) if text.trim().is_empty() => {
                 return vec![Effect::Toast(Toast::note("the file was empty: nothing was changed"))];
             }
-            Loaded::External(text) => {
+            EditData::External(text) => {
                 self.set_text(&text);
                 return self.wants_to_save();
             }
-            Loaded::Checked(number, answer) if number == self.number => return self.answered(answer),
+            EditData::Checked(number, answer) if number == self.number => return self.answered(answer),
             // What was typed meanwhile goes before a version that comes late, and is what an answer must be about.
-            Loaded::Object(_) | Loaded::Checked(..) => {}
-            Loaded::Saved => return vec![Effect::Back],
-            Loaded::NotSaved(answer) => return self.answered(answer),
+            EditData::Object(_) | EditData::Checked(..) => {}
+            EditData::Saved => return vec![Effect::Back],
+            EditData::NotSaved(answer) => return self.answered(answer),
         }
         Vec::new()
     }
 
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
         match self.stage {
-            Stage::Reviewing | Stage::Clashing(_) => {
+            Stage::Reviewing | Stage::Conflict(_) => {
                 self.review.key(key);
                 Vec::new()
             }
@@ -354,9 +354,9 @@ impl Edit {
                 vec![Effect::Editor(self.text())]
             }
             Command::ReviewSave => self.save(),
-            Command::ReviewBack | Command::ClashBack => self.back_to_text(),
-            Command::ClashMine => self.pick(Winner::Mine),
-            Command::ClashTheirs => self.pick(Winner::Theirs),
+            Command::ReviewBack | Command::ConflictBack => self.back_to_text(),
+            Command::ConflictMine => self.pick(Winner::Mine),
+            Command::ConflictTheirs => self.pick(Winner::Theirs),
             _ => Vec::new(),
         }
     }
@@ -385,11 +385,11 @@ impl View for Edit {
         format!("{} · edit", self.target.name)
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
         vec![match self.stage {
-            Stage::Reviewing => Where::Review,
-            Stage::Clashing(_) => Where::Clash,
-            _ => Where::Editor,
+            Stage::Reviewing => KeyContext::Review,
+            Stage::Conflict(_) => KeyContext::Conflict,
+            _ => KeyContext::Editor,
         }]
     }
 

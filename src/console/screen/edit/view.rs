@@ -1,4 +1,4 @@
-//! How the editor looks: the text with its complaints at their lines, the difference, the clash.
+//! How the editor looks: the text with its complaints at their lines, the difference, the conflict.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Clashing, Edit, Stage, Verdict};
+use super::{Conflict, Edit, Stage, Verdict};
 use crate::console::changes::merge::{Change, plain};
 use crate::console::context::Context;
 use crate::console::text::{clean, fit};
@@ -42,8 +42,8 @@ pub(super) fn draw(edit: &Edit, cx: &Context<'_>, frame: &mut Frame<'_>, area: R
             lines.extend(difference(theme, &edit.before, &edit.text()));
             scrolled(edit, frame, inner, lines);
         }
-        Stage::Clashing(clashing) => {
-            scrolled(edit, frame, inner, clash(theme, clashing, usize::from(inner.width)));
+        Stage::Conflict(conflict) => {
+            scrolled(edit, frame, inner, conflict_lines(theme, conflict, usize::from(inner.width)));
         }
         Stage::Typing | Stage::Checking => draw_text(edit, cx, frame, inner),
     }
@@ -57,7 +57,7 @@ fn state(edit: &Edit, theme: &Theme) -> (String, Style) {
         (Stage::Checking, _) => ("the server checks it…".into(), theme.status.pending),
         (Stage::Reviewing, _) => ("✔ the server would take this".into(), theme.status.running),
         (Stage::Saving, _) => ("saving…".into(), theme.status.pending),
-        (Stage::Clashing(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
+        (Stage::Conflict(_), _) => ("✖ changed by someone else too".into(), theme.status.failed),
         (Stage::Typing, _) if !edit.is_changed() => ("unchanged".into(), theme.body.dim),
         (Stage::Typing, Verdict::Unknown) => ("changed".into(), theme.body.dim),
         (Stage::Typing, Verdict::Good) => ("changed ✔ the server would take it".into(), theme.status.running),
@@ -167,8 +167,8 @@ fn merge_note(theme: &Theme, changes: &[Change], width: usize) -> Vec<Line<'stat
 }
 
 /// The fields that both changed, with the three values of each.
-fn clash(theme: &Theme, clashing: &Clashing, width: usize) -> Vec<Line<'static>> {
-    let clashes = &clashing.merged.clashes;
+fn conflict_lines(theme: &Theme, conflict: &Conflict, width: usize) -> Vec<Line<'static>> {
+    let conflicts = &conflict.merged.conflicts;
     let mut lines = vec![
         Line::styled(
             "You and someone else changed the same field. Nothing is saved and nothing is lost.",
@@ -176,19 +176,22 @@ fn clash(theme: &Theme, clashing: &Clashing, width: usize) -> Vec<Line<'static>>
         ),
         Line::default(),
     ];
-    for clash in clashes {
-        lines.push(Line::styled(clean(&clash.path).into_owned(), theme.yaml.key));
+    for conflict in conflicts {
+        lines.push(Line::styled(clean(&conflict.path).into_owned(), theme.yaml.key));
         for (word, value, style) in [
-            ("it was", &clash.base, theme.body.dim),
-            ("yours", &clash.mine, theme.diff.added),
-            ("theirs", &clash.theirs, theme.diff.removed),
+            ("it was", &conflict.base, theme.body.dim),
+            ("yours", &conflict.mine, theme.diff.added),
+            ("theirs", &conflict.theirs, theme.diff.removed),
         ] {
             let text = format!("    {word:<8}{}", said(value.as_ref()));
             lines.push(Line::styled(fit(&text, width).into_owned(), style));
         }
     }
-    let besides: Vec<&Change> =
-        clashing.changes.iter().filter(|change| !clashes.iter().any(|clash| clash.holds(change))).collect();
+    let besides: Vec<&Change> = conflict
+        .changes
+        .iter()
+        .filter(|change| !conflicts.iter().any(|conflict| conflict.holds(change)))
+        .collect();
     if !besides.is_empty() {
         lines.push(Line::default());
         lines.push(Line::styled("They also changed, and that is kept either way:", theme.body.dim));

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use super::line::{LogLine, Sort};
 use crate::console::search::Search;
 
-/// Lines kept unless told otherwise.
+/// Lines kept by default.
 const CAPACITY: usize = 100_000;
 
 /// Bytes kept: lines may be long, and what is kept must fit beside the cluster.

@@ -33,7 +33,7 @@ use ratatui::layout::Rect;
 use tokio::sync::watch;
 
 use super::View;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::container::default_container;
 use crate::console::context::Context;
 use crate::console::effect::{Effect, LogRun, Outbox};
@@ -51,7 +51,7 @@ const TAIL_OF_MANY: i64 = 200;
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum LogsData {
     /// Lines, as they came, of the reading with this number: those of an earlier one come too late.
     Lines(u64, Vec<LogLine>),
     /// The labels of the pods to read, found on the server.
@@ -314,19 +314,19 @@ impl Logs {
         Vec::new()
     }
 
-    fn hear(&mut self, cx: &Context<'_>, loaded: Loaded) -> Vec<Effect> {
+    fn handle(&mut self, cx: &Context<'_>, loaded: LogsData) -> Vec<Effect> {
         match loaded {
-            Loaded::Lines(reading, lines) => {
+            LogsData::Lines(reading, lines) => {
                 if reading == self.reading {
                     self.buffer.extend(lines);
                 }
                 Vec::new()
             }
-            Loaded::Selector(Ok(labels)) => {
+            LogsData::Selector(Ok(labels)) => {
                 self.subject = Subject::Workload(Some(labels));
                 self.restart(cx)
             }
-            Loaded::Selector(Err(error)) => {
+            LogsData::Selector(Err(error)) => {
                 self.error = Some(error);
                 Vec::new()
             }
@@ -351,8 +351,8 @@ impl View for Logs {
         format!("{} · logs", self.target.name)
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Logs, Where::Text, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Logs, KeyContext::Text, KeyContext::List]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -367,7 +367,7 @@ impl View for Logs {
                 }
                 Vec::new()
             }
-            ScreenMessage::Data(data) => data.take().map(|data| self.hear(cx, data)).unwrap_or_default(),
+            ScreenMessage::Data(data) => data.take().map(|data| self.handle(cx, data)).unwrap_or_default(),
             _ => Vec::new(),
         };
         let open = self.position == Position::End || !self.buffer.is_nearly_full();
@@ -416,7 +416,7 @@ async fn read(out: Outbox, what: Follow, number: u64, mut gate: watch::Receiver<
             if gate.wait_for(|open| *open).await.is_err() {
                 return;
             }
-            out.data(Loaded::Lines(number, lines)).await;
+            out.data(LogsData::Lines(number, lines)).await;
         }
     };
     tokio::join!(reading, forward);
@@ -427,5 +427,5 @@ async fn find_selector(out: Outbox, target: ObjectRef) {
     let answer = out.fetch(&target).await.and_then(|object| {
         selector_of(&object).ok_or_else(|| format!("{} {} has no selector", target.kind.kind, target.name))
     });
-    out.data(Loaded::Selector(answer)).await;
+    out.data(LogsData::Selector(answer)).await;
 }

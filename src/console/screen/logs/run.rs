@@ -1,4 +1,4 @@
-//! Which runs of a pod's containers there are to read, and what is to be told where there is none. Pure.
+//! Which runs of a pod's containers there are to read, and the note that stands where there is none. Pure.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct Run {
 /// Something to tell once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Note {
-    /// Its name among all that was ever told.
+    /// Its key among all notes there ever were.
     pub(super) key: String,
     pub(super) source: Arc<str>,
     pub(super) text: String,
@@ -29,7 +29,7 @@ pub(super) struct Note {
 /// What a pod's state asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Job {
-    /// A log to read, and what is told at its end.
+    /// A log to read, and the note at its end.
     Read(Run, Option<Note>),
     /// Something to tell now.
     Tell(Note),
@@ -152,9 +152,10 @@ mod tests {
               "state": { "waiting": { "reason": "CrashLoopBackOff" } },
               "lastState": { "terminated": { "exitCode": 1 } } },
         ]));
-        let told: Vec<String> = jobs(&pod, &follow_of(Which::All, false)).into_iter().map(said).collect();
+        let described: Vec<String> =
+            jobs(&pod, &follow_of(Which::All, false)).into_iter().map(said).collect();
         assert_eq!(
-            told,
+            described,
             ["u1/a/2", "b waits: ImagePullBackOff: Back-off", "u1/c/3, then: c waits: CrashLoopBackOff"]
         );
         let previous: Vec<String> = jobs(&pod, &follow_of(Which::All, true)).into_iter().map(said).collect();

@@ -109,7 +109,7 @@ async fn read_all(client: Client, follow: Follow, lines: mpsc::Sender<Vec<LogLin
                 readers.spawn(async move {
                     // What it wrote before comes before.
                     ended.await;
-                    // Nobody is left to hear it if this fails.
+                    // If this fails, the receiver is gone.
                     let _ = lines.send(vec![note]).await;
                 });
             }
@@ -155,7 +155,7 @@ impl Readings {
 mod tests {
     use super::*;
 
-    /// CON-10: that a pod is gone is told after everything it wrote.
+    /// CON-10: that a pod is gone is reported after everything it wrote.
     #[tokio::test]
     async fn a_pod_has_ended_when_its_last_log_was_read() {
         let pod = Pod {

@@ -63,7 +63,7 @@ pub(super) async fn read_run(
             Ok(()) => {}
         }
         if let Some(note) = then {
-            // A run that was over before it was read; nobody is left to hear it if this fails.
+            // A run that was over before it was read; if this fails, the receiver is gone.
             let _ = lines.send(vec![LogLine::note(&note.source, note.text)]).await;
             return;
         }

@@ -1,4 +1,4 @@
-//! How logs look: only the lines that are seen, what is known instead while there are none, and the borders.
+//! Draws logs: only the lines that are seen, what is known instead while there are none, and the borders.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::console::related::events_about;
 use crate::console::rows::event::{is_warning, last_seen};
 use crate::console::text::{clean, fit, grouped};
 
-/// Events told where there are no lines, at most.
+/// Most events shown where there are no lines.
 const EVENTS: usize = 8;
 
 /// Draws the screen.

@@ -25,7 +25,7 @@ use ratatui::layout::Rect;
 
 use super::View;
 use super::object_commands;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::{Effect, Only, Route, TableRoute};
 use crate::console::index::{Direction, Filter, Index, Sort};
@@ -89,9 +89,9 @@ impl Overview {
     }
 
     /// Whether the filter lets an object through.
-    fn lets<K: Object + Resource<DynamicType = ()>>(&self, cx: &Context<'_>, uid: &Uid) -> bool {
+    fn matches<K: Object + Resource<DynamicType = ()>>(&self, cx: &Context<'_>, uid: &Uid) -> bool {
         matches!(self.wanted, Query::All)
-            || kind_view::row_of::<K>(cx.stores, uid).is_some_and(|row| self.wanted.lets(&row))
+            || kind_view::row_of::<K>(cx.stores, uid).is_some_and(|row| self.wanted.matches(&row))
     }
 
     fn cursor(&mut self) -> &mut Option<Uid> {
@@ -194,8 +194,8 @@ impl View for Overview {
         "Overview".into()
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Overview, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Overview, KeyContext::List]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::list::{draw_row, framed, more, nothing, top_of, waiting};
 use super::{Overview, Part};
 use crate::console::context::Context;
-use crate::console::health::Look;
+use crate::console::health::Health;
 use crate::console::resource::Uid;
 use crate::console::rows::cell::natural;
 use crate::console::rows::node;
@@ -19,7 +19,7 @@ use crate::console::widget::gauge::bar;
 /// The nodes the filter lets through, by name.
 pub(super) fn list(overview: &Overview, cx: &Context<'_>) -> Vec<Uid> {
     let mut all: Vec<_> =
-        cx.stores.nodes().iter().filter(|(uid, _)| overview.lets::<Node>(cx, uid)).collect();
+        cx.stores.nodes().iter().filter(|(uid, _)| overview.matches::<Node>(cx, uid)).collect();
     let name = |node: &Node| node.metadata.name.clone().unwrap_or_default();
     all.sort_by(|(_, a), (_, b)| natural(&name(a), &name(b)));
     all.into_iter().map(|(uid, _)| uid.clone()).collect()
@@ -66,12 +66,12 @@ fn zone_of(node: &Node) -> String {
 }
 
 /// The status in one word; the whole of it is in the table of nodes.
-fn short_status(node: &Node) -> (&'static str, Look) {
-    let look = node::status(node).1;
+fn short_status(node: &Node) -> (&'static str, Health) {
+    let health = node::status(node).1;
     match (node::is_ready(node), node::is_cordoned(node)) {
-        (true, true) => ("cordoned", look),
-        (true, false) => ("Ready", look),
-        (false, _) => ("NotReady", look),
+        (true, true) => ("cordoned", health),
+        (true, false) => ("Ready", health),
+        (false, _) => ("NotReady", health),
     }
 }
 
@@ -101,10 +101,10 @@ impl Columns {
 
     fn row<'a>(&self, cx: &Context<'_>, node: &Node) -> Vec<Span<'a>> {
         let theme = cx.theme;
-        let (word, look) = short_status(node);
-        let calm = if look == Look::Running { theme.body.dim } else { theme.look(look) };
+        let (word, health) = short_status(node);
+        let calm = if health == Health::Running { theme.body.dim } else { theme.health(health) };
         let mut spans = vec![
-            Span::styled(format!("{} ", look.glyph()), theme.look(look)),
+            Span::styled(format!("{} ", health.glyph()), theme.health(health)),
             Span::raw(format!("{}  ", pad(&name_of(node), self.name))),
             Span::styled(format!("{}  ", pad(word, self.state)), calm),
         ];

@@ -11,16 +11,16 @@ use unicode_width::UnicodeWidthStr;
 use super::list::waiting;
 use super::{Overview, deployments, events, nodes};
 use crate::console::context::Context;
-use crate::console::health::Look;
+use crate::console::health::Health;
 use crate::console::text::grouped;
 use crate::console::widget::gauge::bar;
 
 pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     let tall = area.height > 28;
-    let looks = Look::ALL.iter().filter(|look| is_listed(cx, **look)).count() as u16;
+    let health_counts = Health::ALL.iter().filter(|health| is_listed(cx, **health)).count() as u16;
     let least_events = if tall { 9 } else { 6 };
     // Five rows hold the looks there usually are, so that the frame does not move when one comes or goes.
-    let top_height = (looks.max(if tall { 7 } else { 5 }) + 2).min(area.height / 2);
+    let top_height = (health_counts.max(if tall { 7 } else { 5 }) + 2).min(area.height / 2);
     let left = area.height.saturating_sub(top_height + least_events);
     let node_height = (cx.stores.nodes().len() as u16).clamp(1, left.saturating_sub(2).max(1)) + 2;
     let [top, nodes_area, events_area] = Layout::vertical([
@@ -40,10 +40,10 @@ pub(super) fn draw(overview: &Overview, cx: &Context<'_>, frame: &mut Frame<'_>,
     ]);
 }
 
-fn is_listed(cx: &Context<'_>, look: Look) -> bool {
+fn is_listed(cx: &Context<'_>, health: Health) -> bool {
     // The ones everybody looks for are always there; a zero says something too.
-    matches!(look, Look::Running | Look::Pending | Look::Failed | Look::Crashing)
-        || cx.stores.looks().contains_key(&look)
+    matches!(health, Health::Running | Health::Pending | Health::Failed | Health::Crashing)
+        || cx.stores.pod_health_counts().contains_key(&health)
 }
 
 fn draw_phases(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -60,17 +60,17 @@ fn draw_phases(cx: &Context<'_>, frame: &mut Frame<'_>, area: Rect) {
     }
     let digits = grouped(total as u64).width().max(2);
     let mut lines = Vec::new();
-    for look in Look::ALL.into_iter().filter(|look| is_listed(cx, *look)) {
-        let count = cx.stores.looks().get(&look).copied().unwrap_or(0);
-        let style = if count == 0 { theme.body.dim } else { theme.look(look) };
+    for health in Health::ALL.into_iter().filter(|health| is_listed(cx, *health)) {
+        let count = cx.stores.pod_health_counts().get(&health).copied().unwrap_or(0);
+        let style = if count == 0 { theme.body.dim } else { theme.health(health) };
         let number = if count == 0 { theme.body.dim } else { Style::default() };
         let mut spans = vec![
-            Span::styled(format!("{} {:<12}", look.glyph(), look.word()), style),
+            Span::styled(format!("{} {:<12}", health.glyph(), health.word()), style),
             Span::styled(format!("{:>digits$} ", grouped(count as u64)), number),
         ];
         let room = usize::from(inner.width).saturating_sub(15 + digits);
         let share = if total == 0 { 0.0 } else { count as f64 / total as f64 };
-        spans.extend(bar(share, room, theme.look(look), theme.chart.empty));
+        spans.extend(bar(share, room, theme.health(health), theme.chart.empty));
         lines.push(Line::from(spans));
     }
     frame.render_widget(Paragraph::new(lines), inner);

@@ -3,8 +3,8 @@
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
-use super::scheduler_event::{Reasons, Told, reasons};
-use super::verdict::Answer;
+use super::scheduler_event::{Reasons, SchedulerMessage, reasons};
+use super::verdict::VerdictResponse;
 use crate::console::context::Context;
 use crate::console::text::{clean, fit};
 use crate::console::widget::gauge;
@@ -12,36 +12,38 @@ use crate::console::widget::gauge;
 /// Columns of the bar that shows how many nodes a reason is against.
 const BAR: usize = 12;
 
-/// What is told, line by line.
+/// The scheduler's own message, line by line.
 pub(super) fn lines(
-    answer: &Answer,
-    told: Option<&Told>,
+    answer: &VerdictResponse,
+    message: Option<&SchedulerMessage>,
     cx: &Context<'_>,
     width: usize,
 ) -> Vec<Line<'static>> {
     let theme = cx.theme;
     let mut lines = vec![Line::default()];
-    if let Some(told) = told {
-        let parts = reasons(&told.message);
+    if let Some(message) = message {
+        let parts = reasons(&message.message);
         lines.extend(against(&parts, cx, width));
         if !parts.preemption.is_empty() {
             lines.push(Line::default());
             lines.push(Line::styled(format!("preemption: {}", clean(&parts.preemption)), theme.body.dim));
         }
-        let age = told.at.map(|at| format!(", {} ago", cx.age(at))).unwrap_or_default();
-        let times = if told.times > 1 { format!(", ×{}", told.times) } else { String::new() };
+        let age = message.at.map(|at| format!(", {} ago", cx.age(at))).unwrap_or_default();
+        let times = if message.times > 1 { format!(", ×{}", message.times) } else { String::new() };
         lines.push(Line::default());
-        lines.push(Line::styled(format!("from its {}{age}{times}", told.source), theme.body.dim));
+        lines.push(Line::styled(format!("from its {}{age}{times}", message.source), theme.body.dim));
     } else {
         lines.push(Line::styled("the scheduler has told nothing of it yet", theme.body.dim));
     }
     match answer {
-        Answer::NotServed => lines.push(Line::styled(
+        VerdictResponse::NotServed => lines.push(Line::styled(
             "This cluster's scheduler does not tell which nodes these are; Podium's own does.",
             theme.body.dim,
         )),
-        Answer::Failed(why) => lines.push(Line::styled(format!("✖ {}", clean(why)), theme.status.failed)),
-        Answer::Untried | Answer::Verdict(_) => {}
+        VerdictResponse::Failed(why) => {
+            lines.push(Line::styled(format!("✖ {}", clean(why)), theme.status.failed))
+        }
+        VerdictResponse::Untried | VerdictResponse::Verdict(_) => {}
     }
     lines
 }

@@ -161,7 +161,7 @@ mod tests {
         Verdict {
             attempted_at: Time(jiff::Timestamp::UNIX_EPOCH),
             message: String::new(),
-            advice: Vec::new(),
+            hints: Vec::new(),
             filters: vec!["P".into()],
             scored_by: vec![Scorer { plugin: "S".into(), weight: 1 }],
             nodes: nodes.map(node).collect(),

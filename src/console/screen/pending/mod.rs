@@ -20,7 +20,7 @@ use ratatui::layout::Rect;
 use regex::Regex;
 
 use super::View;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::{Effect, Route};
 use crate::console::message::ScreenMessage;
@@ -30,13 +30,13 @@ use crate::console::resource::{ObjectRef, ResourceKey};
 use crate::console::store::Touched;
 use crate::console::toast::Toast;
 use groups::{Group, Name, Row, groups, rows};
-use verdict::{Answer, Verdict, ask};
+use verdict::{Verdict, VerdictResponse, ask};
 
 /// What its task sends it.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum PendingData {
     /// What came of asking for the verdict.
-    Answer(Answer),
+    VerdictResponse(VerdictResponse),
 }
 
 /// The screen.
@@ -44,7 +44,7 @@ pub enum Loaded {
 pub struct Pending {
     pub(super) target: ObjectRef,
     /// The newest answer that says something; a verdict stays readable when there is none any more.
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<VerdictResponse>,
     pub(super) groups: Vec<Group>,
     pub(super) open: BTreeSet<Name>,
     cursor: Option<Name>,
@@ -83,7 +83,7 @@ impl Pending {
 
     pub(super) fn verdict(&self) -> Option<&Verdict> {
         match &self.answer {
-            Some(Answer::Verdict(verdict)) => Some(verdict),
+            Some(VerdictResponse::Verdict(verdict)) => Some(verdict),
             _ => None,
         }
     }
@@ -113,16 +113,16 @@ impl Pending {
         let target = self.target.clone();
         Effect::task("verdict", move |out| async move {
             let answer = ask(out.client(), &target).await;
-            out.data(Loaded::Answer(answer)).await;
+            out.data(PendingData::VerdictResponse(answer)).await;
         })
     }
 
-    fn take(&mut self, answer: Answer) {
+    fn take(&mut self, answer: VerdictResponse) {
         match answer {
             // The last attempt is worth more than word that there is none now: the pod may have its node.
-            Answer::Untried if self.verdict().is_some() => {}
+            VerdictResponse::Untried if self.verdict().is_some() => {}
             answer => {
-                if let Answer::Verdict(verdict) = &answer {
+                if let VerdictResponse::Verdict(verdict) = &answer {
                     self.groups = groups(verdict);
                 }
                 self.answer = Some(answer);
@@ -195,8 +195,8 @@ impl View for Pending {
         format!("{} · why pending", self.target.name)
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Pending, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Pending, KeyContext::List]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -206,7 +206,7 @@ impl View for Pending {
                 return vec![self.load()];
             }
             ScreenMessage::Data(data) => {
-                if let Some(Loaded::Answer(answer)) = data.take() {
+                if let Some(PendingData::VerdictResponse(answer)) = data.take() {
                     self.take(answer);
                 }
             }

@@ -7,12 +7,12 @@ use crate::console::rows::event::{count, last_seen};
 
 /// A message of the scheduler, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct SchedulerMessage {
     /// Its text.
     pub message: String,
     /// `FailedScheduling event`, or `PodScheduled condition`.
     pub source: &'static str,
-    /// When it was told last.
+    /// When it was last reported.
     pub at: Option<Timestamp>,
     /// How often.
     pub times: i32,
@@ -30,9 +30,9 @@ pub struct Reasons {
 }
 
 /// The newest of what the events and the condition tell of the pod.
-pub fn told(pod: &Pod, events: &[&Event]) -> Option<Told> {
+pub fn scheduler_message(pod: &Pod, events: &[&Event]) -> Option<SchedulerMessage> {
     let event = events.iter().find(|event| event.reason.as_deref() == Some("FailedScheduling"));
-    let event = event.map(|event| Told {
+    let event = event.map(|event| SchedulerMessage {
         message: event.message.clone().unwrap_or_default(),
         source: "FailedScheduling event",
         at: last_seen(event),
@@ -41,7 +41,7 @@ pub fn told(pod: &Pod, events: &[&Event]) -> Option<Told> {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
     let condition =
         conditions.into_iter().flatten().find(|c| c.type_ == "PodScheduled" && c.status != "True");
-    let condition = condition.map(|condition| Told {
+    let condition = condition.map(|condition| SchedulerMessage {
         message: condition.message.clone().unwrap_or_default(),
         source: "PodScheduled condition",
         at: condition.last_transition_time.as_ref().map(|time| time.0),

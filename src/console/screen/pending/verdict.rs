@@ -20,8 +20,8 @@ pub struct Verdict {
     /// What the pod's event says.
     pub message: String,
     /// What would make it fit, the least first.
-    #[serde(default)]
-    pub advice: Vec<Advice>,
+    #[serde(default, rename = "advice")]
+    pub hints: Vec<Hint>,
     /// The filters that had something to say, in the order in which they are asked.
     #[serde(default)]
     pub filters: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Verdict {
 
 /// Everything to change for one node to take the pod.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
-pub struct Advice {
+pub struct Hint {
     /// The node.
     pub node: String,
     /// What to change.
@@ -86,7 +86,7 @@ impl Verdict {
 
 /// What came of asking for a verdict.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum VerdictResponse {
     /// This is what the scheduler found.
     Verdict(Box<Verdict>),
     /// The scheduler has not tried the pod, or it has its node.
@@ -98,7 +98,7 @@ pub enum Answer {
 }
 
 /// Asks for the verdict on a pod.
-pub async fn ask(client: Client, pod: &ObjectRef) -> Answer {
+pub async fn ask(client: Client, pod: &ObjectRef) -> VerdictResponse {
     let resource = ApiResource {
         group: "podium.dev".into(),
         version: "v1alpha1".into(),
@@ -114,22 +114,22 @@ pub async fn ask(client: Client, pod: &ObjectRef) -> Answer {
     }
 }
 
-fn read(value: serde_json::Value) -> Answer {
+fn read(value: serde_json::Value) -> VerdictResponse {
     match serde_json::from_value(value) {
-        Ok(verdict) => Answer::Verdict(Box::new(verdict)),
-        Err(error) => Answer::Failed(format!("the scheduler's verdict cannot be read: {error}")),
+        Ok(verdict) => VerdictResponse::Verdict(Box::new(verdict)),
+        Err(error) => VerdictResponse::Failed(format!("the scheduler's verdict cannot be read: {error}")),
     }
 }
 
 /// A server that knows verdicts says whose it does not have; any other knows nothing of the path, or does
 /// not let us ask for what it does not have.
-fn refused(error: &kube::Error) -> Answer {
-    let kube::Error::Api(status) = error else { return Answer::Failed(error_text(error)) };
+fn refused(error: &kube::Error) -> VerdictResponse {
+    let kube::Error::Api(status) = error else { return VerdictResponse::Failed(error_text(error)) };
     let named = status.details.as_ref().is_some_and(|details| details.kind == PLURAL);
     match status.code {
-        404 if named => Answer::Untried,
-        403 | 404 => Answer::NotServed,
-        _ => Answer::Failed(error_text(error)),
+        404 if named => VerdictResponse::Untried,
+        403 | 404 => VerdictResponse::NotServed,
+        _ => VerdictResponse::Failed(error_text(error)),
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_verdict_is_read_and_its_scores_add_up_con_9() {
-        let Answer::Verdict(verdict) = read(json!({
+        let VerdictResponse::Verdict(verdict) = read(json!({
             "kind": "SchedulingVerdict", "attemptedAt": "2026-05-01T11:59:48Z", "message": "0/1 nodes",
             "advice": [{"node": "a", "changes": ["uncordon it"]}], "filters": ["NodeUnschedulable"],
             "scoredBy": [{"plugin": "TaintToleration", "weight": 3}, {"plugin": "ImageLocality", "weight": 1}],
@@ -153,7 +153,9 @@ mod tests {
         };
         assert_eq!(verdict.total(&verdict.nodes[0]), Some(307));
         assert_eq!(verdict.total(&verdict.nodes[1]), None, "it was not scored");
-        assert!(matches!(read(json!({"message": 1})), Answer::Failed(why) if why.contains("cannot be read")));
+        assert!(
+            matches!(read(json!({"message": 1})), VerdictResponse::Failed(why) if why.contains("cannot be read"))
+        );
     }
 
     #[test]
@@ -167,11 +169,11 @@ mod tests {
             refused(&kube::Error::Api(Box::new(status)))
         };
         for (code, kind, answer) in [
-            (404, Some(PLURAL), Answer::Untried),
-            (404, None, Answer::NotServed),
+            (404, Some(PLURAL), VerdictResponse::Untried),
+            (404, None, VerdictResponse::NotServed),
             // Somebody who may only look at pods.
-            (403, Some(PLURAL), Answer::NotServed),
-            (500, None, Answer::Failed("no".into())),
+            (403, Some(PLURAL), VerdictResponse::NotServed),
+            (500, None, VerdictResponse::Failed("no".into())),
         ] {
             assert_eq!(status(code, kind), answer, "{code} {kind:?}");
         }

@@ -1,4 +1,4 @@
-//! How the reasons of a waiting pod look: what would make it fit, the table of nodes and filters, and the row
+//! Draws why a pod waits: what would make it fit, the table of nodes and filters, and the row
 //! under the cursor in full.
 //!
 //! ```text
@@ -21,8 +21,8 @@ use ratatui::widgets::{Paragraph, Wrap};
 use unicode_width::UnicodeWidthStr;
 
 use super::groups::{Nested, Opened, Row, reasons};
-use super::scheduler_event::told;
-use super::verdict::{Advice, Answer, Verdict};
+use super::scheduler_event::scheduler_message;
+use super::verdict::{Hint, Verdict, VerdictResponse};
 use super::{Pending, event_view};
 use crate::console::context::Context;
 use crate::console::related::{events_about, waits_for_a_node};
@@ -47,13 +47,14 @@ pub(super) fn draw(pending: &Pending, cx: &Context<'_>, frame: &mut Frame<'_>, a
             head.push(Line::styled("asking the scheduler …", theme.body.dim));
             frame.render_widget(Paragraph::new(head), inner);
         }
-        Some(Answer::Verdict(verdict)) => {
-            head.extend(advice(verdict, cx, width));
+        Some(VerdictResponse::Verdict(verdict)) => {
+            head.extend(hint(verdict, cx, width));
             draw_verdict(pending, verdict, head, cx, frame, inner);
         }
         Some(answer) => {
-            let told = pending.pod(cx).and_then(|pod| told(pod, &events_about(cx, &pending.target)));
-            head.extend(event_view::lines(answer, told.as_ref(), cx, width));
+            let message =
+                pending.pod(cx).and_then(|pod| scheduler_message(pod, &events_about(cx, &pending.target)));
+            head.extend(event_view::lines(answer, message.as_ref(), cx, width));
             frame.render_widget(Paragraph::new(head).wrap(Wrap { trim: false }), inner);
         }
     }
@@ -99,7 +100,7 @@ fn state(pending: &Pending, cx: &Context<'_>) -> Line<'static> {
                 parts.push(format!("tried {} ago", cx.age(verdict.attempted_at.0)));
                 "✖"
             }
-            (None, Some(Answer::Untried)) => {
+            (None, Some(VerdictResponse::Untried)) => {
                 parts.push("the scheduler has not tried it".to_owned());
                 "◐"
             }
@@ -125,20 +126,20 @@ fn kept(pending: &Pending, cx: &Context<'_>) -> Option<Line<'static>> {
     Some(Line::styled(text, cx.theme.status.pending))
 }
 
-fn advice(verdict: &Verdict, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
+fn hint(verdict: &Verdict, cx: &Context<'_>, width: usize) -> Vec<Line<'static>> {
     let theme = cx.theme;
-    if verdict.advice.is_empty() {
+    if verdict.hints.is_empty() {
         return Vec::new();
     }
-    let names = verdict.advice.iter().map(|advice| advised(advice).width()).max().unwrap_or(0);
+    let names = verdict.hints.iter().map(|hint| hinted_nodes(hint).width()).max().unwrap_or(0);
     let names = names.min(width / 3);
     let mut lines = vec![Line::styled("What would make it fit, the least first:", theme.body.dim)];
-    lines.extend(verdict.advice.iter().enumerate().map(|(at, advice)| {
+    lines.extend(verdict.hints.iter().enumerate().map(|(at, hint)| {
         let style = if at == 0 { theme.body.accent } else { theme.body.text };
-        let changes = clean(&advice.changes.join(" and ")).into_owned();
+        let changes = clean(&hint.changes.join(" and ")).into_owned();
         Line::from(vec![
             Span::styled(if at == 0 { "▸ " } else { "  " }, theme.body.accent),
-            Span::styled(pad(&advised(advice), names), style),
+            Span::styled(pad(&hinted_nodes(hint), names), style),
             Span::raw("  "),
             Span::styled(fit(&changes, width.saturating_sub(names + 4)).into_owned(), theme.body.text),
         ])
@@ -147,9 +148,9 @@ fn advice(verdict: &Verdict, cx: &Context<'_>, width: usize) -> Vec<Line<'static
 }
 
 /// The node advised about, and how many others the same holds for.
-fn advised(advice: &Advice) -> String {
-    let alike = if advice.alike > 0 { format!(" +{}", advice.alike) } else { String::new() };
-    format!("{}{alike}", clean(&advice.node))
+fn hinted_nodes(hint: &Hint) -> String {
+    let alike = if hint.alike > 0 { format!(" +{}", hint.alike) } else { String::new() };
+    format!("{}{alike}", clean(&hint.node))
 }
 
 fn draw_verdict(
@@ -381,10 +382,10 @@ fn details(verdict: &Verdict, row: &Row<'_>, cx: &Context<'_>) -> Vec<Line<'stat
             Span::styled(clean(&passed.join(", ")).into_owned(), theme.body.dim),
         ]));
     }
-    if let Some(advice) = verdict.advice.iter().find(|advice| advice.node == node.name) {
+    if let Some(hint) = verdict.hints.iter().find(|hint| hint.node == node.name) {
         lines.push(Line::from(vec![
             Span::styled("▸ ", theme.body.accent),
-            Span::styled(clean(&advice.changes.join(" and ")).into_owned(), theme.body.text),
+            Span::styled(clean(&hint.changes.join(" and ")).into_owned(), theme.body.text),
         ]));
     }
     if let Some(total) = verdict.total(node) {

@@ -69,7 +69,7 @@ pub fn undo(
         kubectl,
         mutation: Mutation::Patch { target: target.clone(), subresource: None, kind: PatchKind::Json, body },
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: false,
     };
     let kubectl = format!("kubectl rollout undo{} deployment/{}", target.kubectl_namespace(), target.name);
@@ -105,7 +105,7 @@ pub fn pause(target: &ObjectRef, paused: bool) -> Action {
                 body: json!({ "spec": { "paused": if paused { json!(true) } else { Value::Null } } }),
             },
             inverse: None,
-            takes_back: None,
+            undoes: None,
             quiet: false,
         }
     };

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 /// Why a pod is not ready, and how sure it is that waiting alone does not help.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause {
-    /// Higher is worse: what is told when pods differ.
+    /// Higher is worse: the worst one is shown when pods differ.
     pub weight: u8,
     /// `ImagePullBackOff`, `CrashLoopBackOff`, `Unschedulable` …
     pub reason: String,
@@ -94,11 +94,11 @@ mod tests {
         let crash = pod(json!({ "waiting": { "reason": "CrashLoopBackOff", "message": "back-off 20s" } }));
         let slow = pod(json!({ "running": {} }));
         let creating = pod(json!({ "waiting": { "reason": "ContainerCreating" } }));
-        let told = |pods: &[&Pod]| worst(pods.iter().copied()).map(|cause| (cause.reason, cause.detail));
+        let described = |pods: &[&Pod]| worst(pods.iter().copied()).map(|cause| (cause.reason, cause.detail));
         let pair = |reason: &str, detail: &str| Some((reason.to_owned(), detail.to_owned()));
-        assert_eq!(told(&[&slow, &pull, &crash]), pair("ImagePullBackOff", "nginx:1.91"));
-        assert_eq!(told(&[&crash, &slow]), pair("CrashLoopBackOff", "nginx exited with 3"));
-        assert_eq!(told(&[&creating]), None);
-        assert_eq!(told(&[&slow]).unwrap().0, "NotReady");
+        assert_eq!(described(&[&slow, &pull, &crash]), pair("ImagePullBackOff", "nginx:1.91"));
+        assert_eq!(described(&[&crash, &slow]), pair("CrashLoopBackOff", "nginx exited with 3"));
+        assert_eq!(described(&[&creating]), None);
+        assert_eq!(described(&[&slow]).unwrap().0, "NotReady");
     }
 }

@@ -183,11 +183,11 @@ mod tests {
             set("c", "x", "broken", None),
         ];
         let list = revisions(&deployment("nginx:1.9.1"), &sets);
-        let told: Vec<(i64, bool, Option<&str>)> = list
+        let described: Vec<(i64, bool, Option<&str>)> = list
             .iter()
             .map(|revision| (revision.number, revision.current, revision.change_cause.as_deref()))
             .collect();
-        assert_eq!(told, [(10, true, Some("kubectl set image")), (2, false, None)]);
+        assert_eq!(described, [(10, true, Some("kubectl set image")), (2, false, None)]);
         assert_eq!(list[1].images, ["nginx:1.7.9"]);
     }
 

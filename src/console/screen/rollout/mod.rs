@@ -21,7 +21,7 @@ use ratatui::layout::Rect;
 use super::View;
 use crate::console::action::{self, Action, Mutation, error_text};
 use crate::console::ask;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::{Dialog, Effect, Only, TableRoute};
 use crate::console::message::ScreenMessage;
@@ -39,7 +39,7 @@ use history::{Sign, revision_of};
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum RolloutData {
     /// The server was asked whether it would take the undo to this revision; what it said.
     Tried(i64, Result<(), String>),
 }
@@ -139,7 +139,7 @@ impl Rollout {
             dialog = dialog.line(format!("… and {more} lines more"));
         }
         self.tried = None;
-        vec![try_out(action, revision.number), Effect::Ask(Box::new(dialog))]
+        vec![try_out(action, revision.number), Effect::ShowDialog(Box::new(dialog))]
     }
 
     fn pause(&self, cx: &Context<'_>) -> Vec<Effect> {
@@ -159,8 +159,8 @@ impl View for Rollout {
         format!("{} · rollout", self.target.name)
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Rollout, Where::List]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Rollout, KeyContext::List]
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {
@@ -174,7 +174,10 @@ impl View for Rollout {
                 Command::RolloutPause => return self.pause(cx),
                 Command::RolloutRestart => return ask::restart::ask(cx, std::slice::from_ref(&self.target)),
                 Command::RolloutScale => {
-                    return vec![Effect::Ask(Box::new(ask::scale::ask(cx, vec![self.target.clone()])))];
+                    return vec![Effect::ShowDialog(Box::new(ask::scale::ask(
+                        cx,
+                        vec![self.target.clone()],
+                    )))];
                 }
                 Command::RolloutSetImage => return ask::set_image::ask(cx, &self.target),
                 Command::RolloutPods => return self.pods(cx),
@@ -188,7 +191,7 @@ impl View for Rollout {
                 _ => {}
             },
             ScreenMessage::Data(data) => {
-                let Some(Loaded::Tried(number, result)) = data.take() else { return Vec::new() };
+                let Some(RolloutData::Tried(number, result)) = data.take() else { return Vec::new() };
                 let refused = result.as_ref().err().cloned();
                 self.tried = Some((number, result));
                 if let Some(error) = refused {
@@ -214,6 +217,6 @@ fn try_out(action: Action, number: i64) -> Effect {
         let params = PatchParams { dry_run: true, ..PatchParams::default() };
         let answer = action::patch(&out.client(), target, *subresource, *kind, body, &params).await;
         let answer = answer.map(|_| ()).map_err(|error| error_text(&error));
-        out.data(Loaded::Tried(number, answer)).await;
+        out.data(RolloutData::Tried(number, answer)).await;
     })
 }

@@ -152,8 +152,8 @@ pub(super) fn pods(
             Span::styled(cell(&clean(name), name_width), theme.body.text),
             Span::raw("  "),
             Span::styled(
-                cell(&format!("{} {}", status.look.glyph(), clean(&status.status)), 20),
-                theme.look(status.look),
+                cell(&format!("{} {}", status.health.glyph(), clean(&status.status)), 20),
+                theme.health(status.health),
             ),
             Span::styled(format!("  {}/{} ready  ", status.ready, status.total), theme.body.text),
             Span::styled(cell(&clean(node), 14), theme.body.dim),

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::cause::{Cause, worst};
 use super::history::{images, is_current, revision_of};
 use super::limits::Limits;
-use crate::console::health::{self, Look};
+use crate::console::health::{self, Health};
 
 /// One ReplicaSet of the rollout.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Side {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodMark {
     /// How it is.
-    pub look: Look,
+    pub health: Health,
     /// Whether all its containers are ready.
     pub ready: bool,
     /// When it will be gone at the latest, if it is being deleted.
@@ -46,8 +46,11 @@ impl Side {
         let going: Vec<&PodMark> = self.pods.iter().filter(|pod| pod.gone_by.is_some()).collect();
         let staying = self.pods.len() - going.len();
         let ready = self.ready();
-        let bad =
-            self.pods.iter().filter(|pod| pod.gone_by.is_none() && !pod.ready && pod.look.is_fault()).count();
+        let bad = self
+            .pods
+            .iter()
+            .filter(|pod| pod.gone_by.is_none() && !pod.ready && pod.health.is_fault())
+            .count();
         let mut parts = Vec::new();
         if ready > 0 || self.pods.is_empty() {
             parts.push(format!("{ready} ready"));
@@ -191,7 +194,7 @@ impl RolloutView {
 fn side(set: &ReplicaSet, pods: &[&Pod]) -> Side {
     let spec = &set.spec;
     let mut marks: Vec<PodMark> = pods.iter().map(|pod| mark(pod)).collect();
-    marks.sort_by_key(|mark| (mark.gone_by.is_some(), !mark.ready, mark.look));
+    marks.sort_by_key(|mark| (mark.gone_by.is_some(), !mark.ready, mark.health));
     Side {
         name: set.metadata.name.clone().unwrap_or_default(),
         revision: revision_of(set),
@@ -204,7 +207,7 @@ fn side(set: &ReplicaSet, pods: &[&Pod]) -> Side {
 fn mark(pod: &Pod) -> PodMark {
     let status = health::of(pod);
     PodMark {
-        look: status.look,
+        health: status.health,
         ready: status.total > 0 && status.ready == status.total,
         // The deletion timestamp already has the grace period in it.
         gone_by: pod.metadata.deletion_timestamp.as_ref().map(|time| time.0),

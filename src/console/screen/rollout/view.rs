@@ -190,8 +190,8 @@ fn side_line(cx: &Context<'_>, word: &str, side: &Side, columns: &Columns) -> Li
                 (Some(_), _) => ("◌", theme.status.terminating),
                 (None, true) => ("●", theme.status.running),
                 // A running pod that is not ready must not look like a ready one.
-                (None, false) if pod.look.glyph() == "●" => ("◐", theme.status.pending),
-                (None, false) => (pod.look.glyph(), theme.look(pod.look)),
+                (None, false) if pod.health.glyph() == "●" => ("◐", theme.status.pending),
+                (None, false) => (pod.health.glyph(), theme.health(pod.health)),
             };
             spans.push(Span::styled(glyph, style));
         }

@@ -23,7 +23,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::View;
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::{Effect, Only, TableRoute};
 use crate::console::index::{Direction, Filter, Index, Sort};
@@ -156,7 +156,7 @@ impl Table {
     }
 
     fn belongs(&self, cx: &Context<'_>, row: &Row) -> bool {
-        if self.warnings && row.look.is_none() {
+        if self.warnings && row.health.is_none() {
             return false;
         }
         match &self.only {
@@ -272,14 +272,14 @@ impl View for Table {
         clean(&format!("{}{of}", self.kind.heading())).into_owned()
     }
 
-    fn places(&self, cx: &Context<'_>) -> Vec<Where> {
+    fn key_contexts(&self, cx: &Context<'_>) -> Vec<KeyContext> {
         let kind = cx.catalogue.current(&self.kind);
-        let mut places = kind_view::places(kind);
+        let mut contexts = kind_view::key_contexts(kind);
         if kind.is::<Pod>() && self.selected().is_some_and(|pod| related::is_unscheduled(cx, &pod)) {
-            places.insert(0, Where::Unscheduled);
+            contexts.insert(0, KeyContext::Unscheduled);
         }
-        places.extend([Where::Objects, Where::List]);
-        places
+        contexts.extend([KeyContext::Objects, KeyContext::List]);
+        contexts
     }
 
     fn refuses(&self, cx: &Context<'_>, command: Command) -> Option<String> {

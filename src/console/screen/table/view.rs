@@ -56,7 +56,7 @@ pub(super) fn draw(table: &Table, cx: &Context<'_>, frame: &mut Frame<'_>, area:
     frame.render_widget(header(table, cx, &shape), Rect { height: 1, ..inner });
     let (left, right) = (table.shift.get(), shape.hidden);
     if left > 0 || right > 0 {
-        // Columns out of sight are told, or nobody would look for them.
+        // Columns out of sight are counted, or nobody would search for them.
         let left = if left > 0 { format!(" ← {left}") } else { String::new() };
         let right = if right > 0 { format!(" {right} →") } else { String::new() };
         let more = Line::styled(format!("{left}{right}"), theme.body.accent).right_aligned();
@@ -249,7 +249,7 @@ fn draw_row<'a>(
             style = theme.table.mark;
         }
         let text = match cell {
-            Cell::Status(_, look) => format!("{} {text}", look.glyph()),
+            Cell::Status(_, health) => format!("{} {text}", health.glyph()),
             Cell::Warning(_) => format!("⚠ {text}"),
             _ => text.clone(),
         };
@@ -260,15 +260,17 @@ fn draw_row<'a>(
 }
 
 fn cell_style(cell: &Cell, row: &Row, cx: &Context<'_>) -> Style {
-    use crate::console::health::Look;
+    use crate::console::health::Health;
     let theme = cx.theme;
     match cell {
-        Cell::Status(_, look) => theme.look(*look),
+        Cell::Status(_, health) => theme.health(*health),
         Cell::Warning(_) => theme.status.pending,
         Cell::Dim(_) | Cell::Age(_) | Cell::Restarts(0, _) | Cell::Number(0) => theme.body.dim,
         Cell::Restarts(..) => theme.status.crashing,
-        Cell::Ratio(have, want) if have < want && row.look != Some(Look::Succeeded) => theme.status.pending,
-        _ if matches!(row.look, Some(Look::Succeeded | Look::Terminating)) => theme.body.dim,
+        Cell::Ratio(have, want) if have < want && row.health != Some(Health::Succeeded) => {
+            theme.status.pending
+        }
+        _ if matches!(row.health, Some(Health::Succeeded | Health::Terminating)) => theme.body.dim,
         _ => Style::default(),
     }
 }

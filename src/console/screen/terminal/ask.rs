@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::pane::{DebugPlan, Opening};
-use super::{Loaded, Plan};
+use super::{Plan, TerminalData};
 use crate::console::container::default_container;
 use crate::console::dialog::{Field, Fields};
 use crate::console::effect::{Dialog, Effect, TerminalPurpose};
@@ -48,7 +48,7 @@ pub(super) fn ask_container(
     let container = fields.add(Field::choice("container", options).picking(&preferred));
     Dialog::new(title, "Open", move |dialog, _| {
         let plan = Plan { opening: opening(purpose, dialog.choice(container)), debug: None };
-        Ok(vec![Effect::tell(Loaded::Decided(plan))])
+        Ok(vec![Effect::send(TerminalData::Decided(plan))])
     })
     .fields(fields)
     .on_cancel(|_, _| vec![Effect::Back])
@@ -100,7 +100,7 @@ pub(super) fn ask_debug(target: &ObjectRef, pod: &Pod) -> Dialog {
         let into = (chosen != NONE).then(|| chosen.to_owned());
         let debug = DebugPlan::new(&image, into, words(dialog.text(command))?);
         let plan = Plan { opening: Opening::Debug { container: debug.name.clone() }, debug: Some(debug) };
-        Ok(vec![Effect::tell(Loaded::Decided(plan))])
+        Ok(vec![Effect::send(TerminalData::Decided(plan))])
     })
     .line("Adds an ephemeral container that sees the target's processes. It stays until the pod goes.")
     .fields(fields)

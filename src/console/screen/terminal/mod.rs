@@ -1,7 +1,7 @@
 //! The terminal screen: a shell, an attached container or a fresh debug container, in a pane (CON-8).
 //!
 //! Asks which container first where there are several. The only screen whose state changes while it is
-//! drawn: the pane's size is known only then, and the container is told of it on the spot.
+//! drawn: the pane's size is known only then, and is sent to the container at once.
 
 mod ask;
 pub mod pane;
@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 
 use super::View;
 use crate::console::action::{Action, Mutation, PatchKind, error_text};
-use crate::console::command::{Command, Where};
+use crate::console::command::{Command, KeyContext};
 use crate::console::context::Context;
 use crate::console::effect::{Effect, Outbox, TerminalPurpose};
 use crate::console::message::ScreenMessage;
@@ -33,7 +33,7 @@ const FIRST_SIZE: PaneSize = PaneSize { rows: 24, columns: 80 };
 
 /// What its tasks send it.
 #[derive(Debug)]
-pub enum Loaded {
+pub enum TerminalData {
     /// The session's input end.
     Session(Session),
     /// What the session tells.
@@ -116,7 +116,7 @@ impl Terminal {
             return vec![Effect::Back, Effect::failed(format!("{} is gone", self.pod.describe()))];
         };
         match self.purpose {
-            TerminalPurpose::Debug => vec![Effect::Ask(Box::new(ask_debug(&self.pod, pod)))],
+            TerminalPurpose::Debug => vec![Effect::ShowDialog(Box::new(ask_debug(&self.pod, pod)))],
             purpose => {
                 let running = containers(pod);
                 match running.as_slice() {
@@ -131,7 +131,7 @@ impl Terminal {
                         let plan = Plan { opening: opening(purpose, only), debug: None };
                         self.start(plan)
                     }
-                    _ => vec![Effect::Ask(Box::new(ask_container(&self.pod, pod, purpose, running)))],
+                    _ => vec![Effect::ShowDialog(Box::new(ask_container(&self.pod, pod, purpose, running)))],
                 }
             }
         }
@@ -158,9 +158,9 @@ impl Terminal {
         vec![Effect::task("session", move |out| run(out, pod, plan, size))]
     }
 
-    fn hear(&mut self, loaded: Loaded) -> Vec<Effect> {
+    fn handle(&mut self, loaded: TerminalData) -> Vec<Effect> {
         match loaded {
-            Loaded::Session(session) => {
+            TerminalData::Session(session) => {
                 let (rows, columns) = self.emulator.borrow().size();
                 session.send(PaneInput::Resize(PaneSize { rows, columns }));
                 if !self.early.is_empty() {
@@ -168,13 +168,13 @@ impl Terminal {
                 }
                 self.session = Some(session);
             }
-            Loaded::Decided(plan) => return self.start(plan),
-            Loaded::Event(PaneEvent::Progress(progress)) => self.stage = Stage::Starting(progress),
-            Loaded::Event(PaneEvent::Opened { container, tty, stdin }) => {
+            TerminalData::Decided(plan) => return self.start(plan),
+            TerminalData::Event(PaneEvent::Progress(progress)) => self.stage = Stage::Starting(progress),
+            TerminalData::Event(PaneEvent::Opened { container, tty, stdin }) => {
                 self.container = container;
                 self.stage = Stage::Open { tty, stdin };
             }
-            Loaded::Event(PaneEvent::Output(bytes)) => {
+            TerminalData::Event(PaneEvent::Output(bytes)) => {
                 let emulator = self.emulator.get_mut();
                 emulator.process(&bytes);
                 let replies = emulator.take_replies();
@@ -182,7 +182,7 @@ impl Terminal {
                     self.send(PaneInput::Bytes(replies));
                 }
             }
-            Loaded::Event(PaneEvent::Ended(outcome)) => {
+            TerminalData::Event(PaneEvent::Ended(outcome)) => {
                 self.session = None;
                 if matches!(self.stage, Stage::Open { .. }) {
                     self.emulator.get_mut().note(&outcome.text());
@@ -276,8 +276,8 @@ impl View for Terminal {
         format!("{} · {}", self.pod.name, word(self.purpose))
     }
 
-    fn places(&self, _cx: &Context<'_>) -> Vec<Where> {
-        vec![Where::Terminal]
+    fn key_contexts(&self, _cx: &Context<'_>) -> Vec<KeyContext> {
+        vec![KeyContext::Terminal]
     }
 
     fn update(&mut self, cx: &Context<'_>, message: ScreenMessage) -> Vec<Effect> {
@@ -302,7 +302,7 @@ impl View for Terminal {
                 }
                 _ => Vec::new(),
             },
-            ScreenMessage::Data(data) => data.take().map(|loaded| self.hear(loaded)).unwrap_or_default(),
+            ScreenMessage::Data(data) => data.take().map(|loaded| self.handle(loaded)).unwrap_or_default(),
             _ => Vec::new(),
         }
     }
@@ -318,7 +318,7 @@ impl View for Terminal {
 
 /// Adds the debug container where one is asked for, opens the session and carries its events.
 async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
-    let event = Loaded::Event;
+    let event = TerminalData::Event;
     if let Some(debug) = plan.debug
         && let Err(error) = out.act(add_debugger(&pod, &debug)).await
     {
@@ -326,7 +326,7 @@ async fn run(out: Outbox, pod: ObjectRef, plan: Plan, size: PaneSize) {
     }
     let namespace = pod.namespace.clone().unwrap_or_else(|| "default".to_owned());
     let (session, mut events) = Session::open(out.client(), &namespace, &pod.name, plan.opening, size);
-    out.data(Loaded::Session(session)).await;
+    out.data(TerminalData::Session(session)).await;
     while let Some(mut next) = events.recv().await {
         if let PaneEvent::Output(bytes) = &next {
             let mut merged = bytes.to_vec();
@@ -362,7 +362,7 @@ fn add_debugger(pod: &ObjectRef, debug: &DebugPlan) -> Action {
         },
         // An ephemeral container cannot be removed again.
         inverse: None,
-        takes_back: None,
+        undoes: None,
         quiet: true,
     }
 }

@@ -151,7 +151,7 @@ mod tests {
                  "restartCount": 0, "state": state }])
     }
 
-    /// CON-8, EPH-1: what a user waiting for a debugger is told.
+    /// CON-8, EPH-1: what a user who waits for a debugger reads.
     #[test]
     fn progress_is_read_from_the_container_status() {
         let waiting = |reason: &str, message: &str, trouble| StartProgress::Waiting {

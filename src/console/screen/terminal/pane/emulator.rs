@@ -49,7 +49,7 @@ impl Emulator {
         self.parser.process(format!("{start}\x1b[0;2m{clean}\x1b[0m\r\n").as_bytes());
     }
 
-    /// Fits the terminal to a new size; true if it changed, and the container must be told.
+    /// Fits the terminal to a new size; true if it changed, and must be sent to the container.
     pub fn resize(&mut self, rows: u16, columns: u16) -> bool {
         let size = (rows.max(1), columns.max(1));
         if self.parser.screen().size() == size {

@@ -61,7 +61,7 @@ pub struct PaneSize {
     pub columns: u16,
 }
 
-/// What the session is told.
+/// What is sent to the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PaneInput {
     /// Bytes for the program's standard input.
@@ -198,7 +198,7 @@ impl Shell {
                 .ok_or_else(|| Stop::Failed(format!("pod {} has no container", self.pod)))?
         };
         let process = self.pods.exec(&self.pod, command, &terminal_params(&container, true, true)).await?;
-        self.tell(PaneEvent::Opened { container, tty: true, stdin: true }).await?;
+        self.report(PaneEvent::Opened { container, tty: true, stdin: true }).await?;
         Ok(process)
     }
 
@@ -206,14 +206,14 @@ impl Shell {
     async fn attach(&mut self, pod: &Pod, container: String) -> Result<(AttachedProcess, bool), Stop> {
         let (tty, stdin) = terminal_of(pod, &container).unwrap_or((false, false));
         let process = self.pods.attach(&self.pod, &terminal_params(&container, tty, stdin)).await?;
-        self.tell(PaneEvent::Opened { container, tty, stdin }).await?;
+        self.report(PaneEvent::Opened { container, tty, stdin }).await?;
         Ok((process, tty))
     }
 
     /// Waits for a debug container, telling every step; the user may detach meanwhile.
     async fn until_running(&mut self, container: &str) -> Result<Pod, Stop> {
         let mut pods = std::pin::pin!(watcher::watch_object(self.pods.clone(), &self.pod));
-        let mut told = None;
+        let mut reported = None;
         loop {
             let seen = tokio::select! {
                 seen = pods.next() => seen,
@@ -227,7 +227,7 @@ impl Shell {
                 // The watcher retries by itself; the user sees why nothing happens.
                 Some(Err(error)) => {
                     let message = error.to_string();
-                    self.tell(PaneEvent::Progress(StartProgress::Waiting {
+                    self.report(PaneEvent::Progress(StartProgress::Waiting {
                         reason: String::new(),
                         message,
                         trouble: true,
@@ -238,9 +238,9 @@ impl Shell {
                 None => return Err(Stop::Failed("the watch ended".to_owned())),
             };
             let now = progress(pod.as_ref(), container);
-            if told.as_ref() != Some(&now) {
-                self.tell(PaneEvent::Progress(now.clone())).await?;
-                told = Some(now.clone());
+            if reported.as_ref() != Some(&now) {
+                self.report(PaneEvent::Progress(now.clone())).await?;
+                reported = Some(now.clone());
             }
             match (now, pod) {
                 (StartProgress::Running, Some(pod)) => return Ok(pod),
@@ -308,7 +308,7 @@ impl Shell {
                 }
             };
             if !bytes.is_empty() {
-                self.tell(PaneEvent::Output(if tty { bytes } else { carriage_returns(&bytes) })).await?;
+                self.report(PaneEvent::Output(if tty { bytes } else { carriage_returns(&bytes) })).await?;
             }
         }
         if let Some(mut stdin) = stdin {
@@ -321,7 +321,7 @@ impl Shell {
         Ok(Outcome::from_status(status.as_ref()))
     }
 
-    async fn tell(&self, event: PaneEvent) -> Result<(), Stop> {
+    async fn report(&self, event: PaneEvent) -> Result<(), Stop> {
         self.events.send(event).await.map_err(|_| Stop::Detached)
     }
 }
