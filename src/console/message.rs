@@ -17,7 +17,6 @@ use super::toast::Toast;
 
 /// What the loop feeds to `Model::update`.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum Message {
     /// A key was pressed.
     Key(KeyEvent),
@@ -49,7 +48,6 @@ pub enum Message {
 
 /// What a screen receives.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a message is moved twice in its life; a box would cost more")]
 pub enum ScreenMessage {
     /// It was just pushed on the stack: the place to start its tasks.
     Opened,

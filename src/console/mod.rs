@@ -14,7 +14,7 @@
 //!
 //! | rooms | what they are |
 //! |---|---|
-//! | [`text`], [`keys`], [`command`], [`toast`], [`prompt`], [`scope`], [`search`], [`health`], [`theme`], [`widget`] | what the rest is drawn and steered with |
+//! | [`text`], [`keys`], [`command`], [`toast`], [`prompt`], [`scope`], [`search`], [`health`], [`pod_status`], [`theme`], [`widget`] | what the rest is drawn and steered with |
 //! | [`resource`], [`builtin`], [`server_table`], [`catalogue`], [`links`], [`store`] | the cluster as discovery and watches tell it: objects of any kind, by group, version and plural name |
 //! | [`changes`], [`action`], [`journal`] | changes of the cluster as data, and their undo |
 //! | [`context`], [`rows`], [`kind_view`], [`offers`], [`index`], [`query`] | what a screen may read; rows of tables; what the server offers for a kind |
@@ -70,6 +70,7 @@ pub mod message;
 pub mod model;
 pub mod navigate;
 pub mod offers;
+pub mod pod_status;
 pub mod prompt;
 pub mod query;
 pub mod read_only;

@@ -100,7 +100,7 @@ impl Kind {
     pub fn heading(&self) -> String {
         let kind = &self.kind;
         match () {
-            () if kind.to_lowercase() == self.resource.plural => kind.clone(),
+            () if kind.to_lowercase() == self.resource.plural || kind.ends_with("ics") => kind.clone(),
             () if kind.ends_with('s') => format!("{kind}es"),
             () if kind.ends_with("cy") || kind.ends_with("ry") || kind.ends_with("ty") => {
                 format!("{}ies", &kind[..kind.len() - 1])

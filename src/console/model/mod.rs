@@ -5,6 +5,7 @@ mod commands;
 mod input;
 pub mod palette;
 mod stack;
+mod watches;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use super::message::{Message, ScreenMessage};
 use super::prompt::Prompt;
 use super::resource::{Kind, ResourceKey};
 use super::scope::Scope;
-use super::screen::{Follows, Screen, View, overview::Overview};
+use super::screen::{Screen, View, overview::Overview};
 use super::store::{Stores, Touched};
 use super::theme::Theme;
 use super::theme::depth::Depth;
@@ -251,38 +252,6 @@ impl Model {
     pub fn update(&mut self, message: Message, now: Timestamp) -> Vec<Job> {
         let mut jobs = self.take(message, now);
         jobs.extend(self.watch_what_is_shown());
-        jobs
-    }
-
-    /// Asks for the resources of the tables on the stack, and lets go of those no table shows any more.
-    fn watch_what_is_shown(&mut self) -> Vec<Job> {
-        let mut shown: BTreeMap<ResourceKey, (Kind, Option<String>)> = BTreeMap::new();
-        for (_, screen) in &self.screens {
-            let Some(Follows::Kind(kind)) = screen.follows() else { continue };
-            if !builtin::contains(&kind.resource) {
-                let namespace = match &self.shared.scope {
-                    Scope::One(name) if kind.namespaced => Some(name.clone()),
-                    _ => None,
-                };
-                shown.insert(kind.resource.clone(), (kind, namespace));
-            }
-        }
-        let mut jobs = Vec::new();
-        let over: Vec<ResourceKey> =
-            self.watched.keys().filter(|resource| !shown.contains_key(*resource)).cloned().collect();
-        for resource in over {
-            self.watched.remove(&resource);
-            self.shared.stores.forget(&resource);
-            self.shared.links.forget(&resource);
-            jobs.push(Job::Unwatch(resource));
-        }
-        for (resource, (kind, namespace)) in shown {
-            if self.watched.get(&resource) != Some(&namespace) {
-                self.shared.stores.forget(&resource);
-                self.watched.insert(resource, namespace.clone());
-                jobs.push(Job::Watch(kind, namespace));
-            }
-        }
         jobs
     }
 

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::{Cell, Column, Row};
-use crate::console::health;
+use crate::console::pod_status;
 
 /// NAME READY STATUS RESTARTS AGE of kubectl, with IP and NODE always.
 pub fn columns() -> Vec<Column> {
@@ -22,7 +22,7 @@ pub fn columns() -> Vec<Column> {
 
 /// A pod's row.
 pub fn row(pod: &Pod) -> Option<Row> {
-    let seen = health::of(pod);
+    let seen = pod_status::of(pod);
     let spec = pod.spec.as_ref();
     let status = pod.status.as_ref();
     let images: Vec<&str> = spec

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::history::{Sign, revision_of, without_hash};
 use super::{Objects, Revision, Rollout, RolloutView, template_diff};
 use crate::console::context::Context;
-use crate::console::health;
+use crate::console::pod_status;
 use crate::console::text::{clean, fit};
 use crate::console::yaml_text;
 use crate::manifest::to_yaml;
@@ -137,7 +137,7 @@ pub(super) fn pods(
     let longest = all.iter().filter_map(|(_, pod)| pod.metadata.name.as_ref()).map(|name| name.width()).max();
     let name_width = longest.unwrap_or(0).clamp(8, 40);
     for (is_new, pod) in all {
-        let status = health::of(pod);
+        let status = pod_status::of(pod);
         let name = pod.metadata.name.as_deref().unwrap_or_default();
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("<none>");
         let age = pod.metadata.creation_timestamp.as_ref().map(|at| cx.age(at.0)).unwrap_or_default();

@@ -7,7 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use super::cause::{Cause, worst};
 use super::history::{images, is_current, revision_of};
 use super::limits::Limits;
-use crate::console::health::{self, Health};
+use crate::console::health::Health;
+use crate::console::pod_status;
 
 /// One ReplicaSet of the rollout.
 #[derive(Clone, Debug, PartialEq)]
@@ -205,7 +206,7 @@ fn side(set: &ReplicaSet, pods: &[&Pod]) -> Side {
 }
 
 fn mark(pod: &Pod) -> PodMark {
-    let status = health::of(pod);
+    let status = pod_status::of(pod);
     PodMark {
         health: status.health,
         ready: status.total > 0 && status.ready == status.total,
