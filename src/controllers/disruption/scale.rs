@@ -65,8 +65,9 @@ fn scale_of(
 ) -> Result<Option<(Uid, i32)>, ScaleError> {
     let kinds = api.kinds();
     let served = kinds.from_api_version(&controller.api_version, &controller.kind);
-    let kind = served.map(ServedKind::kind).ok_or_else(|| {
-        ScaleError::UnknownKind { kind: controller.kind.clone(), api_version: controller.api_version.clone() }
+    let kind = served.map(ServedKind::kind).ok_or_else(|| ScaleError::UnknownKind {
+        kind: controller.kind.clone(),
+        api_version: controller.api_version.clone(),
     })?;
     if !kinds.is_scalable(kind) {
         return Err(ScaleError::NoScale(kind.info().qualified_plural()));
