@@ -6,9 +6,7 @@ use k8s_openapi::api::core::v1::Taint;
 use serde::{Deserialize, Serialize};
 
 use crate::object::quantity::ResourceList;
-
-pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
-pub(super) const REGION: &str = "topology.kubernetes.io/region";
+pub(super) use crate::object::well_known::label::{REGION, ZONE};
 
 /// How many nodes there are besides those with names of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

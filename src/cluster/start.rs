@@ -23,6 +23,7 @@ use crate::api::{Api, ApiConfig};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
 use crate::object::node::is_ready;
+use crate::object::pod::{Phase, phase};
 use crate::object::{Kind, Shared};
 use crate::reconcile::Caches;
 use crate::store::{Loss, Store, StoreError};
@@ -208,10 +209,7 @@ impl Cluster {
 }
 
 fn running_pods(api: &Api) -> usize {
-    api.list_as::<Pod>(None)
-        .iter()
-        .filter(|pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Running"))
-        .count()
+    api.list_as::<Pod>(None).iter().filter(|pod| phase(pod) == Phase::Running).count()
 }
 
 fn default_address() -> SocketAddr {

@@ -4,25 +4,23 @@
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::api::{Api, ApiError, DeleteOptions};
+use crate::object::pod::{is_from_file, is_mirror};
+use crate::object::well_known::annotation::MIRROR_POD;
 use crate::object::{Key, Kind, Revision, Shared};
+use crate::reconcile::ignore_gone;
 
-/// Where a pod's object came from: `file` for static pods.
-pub(super) const SOURCE: &str = "kubernetes.io/config.source";
 pub(super) const HASH: &str = "kubernetes.io/config.hash";
 pub(super) const SEEN: &str = "kubernetes.io/config.seen";
 
 /// Whether the pod came from a manifest of its node.
 pub(super) fn is_static(pod: &Pod) -> bool {
-    let annotations = pod.metadata.annotations.as_ref();
-    annotations
-        .is_some_and(|a| a.get(SOURCE).is_some_and(|s| s == "file") && !a.contains_key(MIRROR_ANNOTATION))
+    is_from_file(pod) && !is_mirror(pod)
 }
 
 /// The static pod that an object of the API mirrors, by its hash.
 pub(super) fn hash(pod: &Pod) -> Option<&str> {
-    pod.metadata.annotations.as_ref()?.get(MIRROR_ANNOTATION).map(String::as_str)
+    pod.metadata.annotations.as_ref()?.get(MIRROR_POD).map(String::as_str)
 }
 
 /// What is known of a static pod's mirror. What a pass has made of it meets what was heard of it meanwhile: a mirror
@@ -84,7 +82,7 @@ impl Mirror {
 /// Makes the mirror of a static pod.
 pub(super) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<Pod>, ApiError> {
     let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
-    annotations.insert(MIRROR_ANNOTATION.into(), pod.uid().into());
+    annotations.insert(MIRROR_POD.into(), pod.uid().into());
     let owner = api.get_as::<NodeObject>(&Key::new("", node)).ok().map(|node| OwnerReference {
         api_version: "v1".into(),
         kind: "Node".into(),
@@ -110,10 +108,7 @@ pub(super) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<
 /// Removes a mirror; it is only the picture of a pod, so there is no grace.
 pub(super) fn remove(api: &Api, mirror: &Shared<Pod>) -> Result<(), ApiError> {
     let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(mirror.uid()) };
-    match api.delete(Kind::Pod, &mirror.key(), &options) {
-        Err(error) if !error.is_gone() => Err(error),
-        _ => Ok(()),
-    }
+    ignore_gone(api.delete(Kind::Pod, &mirror.key(), &options))
 }
 
 #[cfg(test)]

@@ -14,13 +14,16 @@ use k8s_openapi::api::core::v1::{
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::mirror_pod::{self, HASH, SEEN, SOURCE};
+use super::mirror_pod::{self, HASH, SEEN};
 use super::node::{Node, NodeConfig, StaticManifest};
 use super::pod_workers::PodWorkers;
 use crate::api::kinds::{apply_defaults, validate_create};
-use crate::api::node_access::MIRROR_ANNOTATION;
 use crate::base::clock::time;
+use crate::object::conditions::ConditionStatus;
+use crate::object::pod::Phase;
 use crate::object::taint::effect::NO_EXECUTE;
+use crate::object::well_known::annotation::{CONFIG_SOURCE, MIRROR_POD};
+use crate::object::well_known::condition::POD_SCHEDULED;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{EventType, reference_to};
 
@@ -44,8 +47,8 @@ fn static_pod(manifest: &StaticManifest, node: &NodeConfig, now: Timestamp) -> R
     let annotations = meta.annotations.get_or_insert_default();
     annotations.insert(HASH.into(), uid);
     annotations.insert(SEEN.into(), now.to_string());
-    annotations.insert(SOURCE.into(), "file".into());
-    annotations.remove(MIRROR_ANNOTATION);
+    annotations.insert(CONFIG_SOURCE.into(), "file".into());
+    annotations.remove(MIRROR_POD);
     if let Some(pod) = object.get_mut::<Pod>() {
         let spec = pod.spec.get_or_insert_default();
         refuse_references(spec)?;
@@ -56,10 +59,10 @@ fn static_pod(manifest: &StaticManifest, node: &NodeConfig, now: Timestamp) -> R
             ..Toleration::default()
         });
         pod.status = Some(PodStatus {
-            phase: Some("Pending".into()),
+            phase: Some(Phase::Pending.into()),
             conditions: Some(vec![PodCondition {
-                type_: "PodScheduled".into(),
-                status: "True".into(),
+                type_: POD_SCHEDULED.into(),
+                status: ConditionStatus::True.into(),
                 last_transition_time: Some(time(now)),
                 ..PodCondition::default()
             }]),

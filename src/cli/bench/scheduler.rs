@@ -16,7 +16,7 @@ use crate::base::clock::Clock;
 use crate::base::task::Tasks;
 use crate::object::owner::is_terminating;
 use crate::object::{Key, Kind, Object, Shared};
-use crate::reconcile::Caches;
+use crate::reconcile::{Caches, ignore_gone};
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::store::Store;
 
@@ -180,10 +180,7 @@ fn node(api: &Api, n: usize) -> Result<()> {
 /// What a kubelet does with a pod that was asked to go: there is none here, and nothing of the pod runs.
 fn end(api: &Api, pod: &Shared<Pod>) -> Result<()> {
     let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
-    match api.delete(Kind::Pod, &pod.key(), &now) {
-        Err(error) if !error.is_gone() => Err(error.into()),
-        _ => Ok(()),
-    }
+    Ok(ignore_gone(api.delete(Kind::Pod, &pod.key(), &now))?)
 }
 
 /// Creates pods, in a task beside the scheduler's, and waits until all are bound.

@@ -8,13 +8,12 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 
 use super::context::{NodeContext, Running};
 use super::desired::Cause;
-use crate::api::node_access::MIRROR_ANNOTATION;
-use crate::api::{ApiError, DeleteOptions};
+use crate::api::DeleteOptions;
 use crate::base::backoff::BackoffPolicy;
 use crate::kubelet::runtime::ProcessRuntime;
-use crate::object::owner::controller_of;
-use crate::object::pod::node_name;
+use crate::object::pod::{is_mirror, is_of_daemon_set, node_name};
 use crate::object::{Key, Kind, Shared};
+use crate::reconcile::ignore_gone;
 
 /// How often the end of a node's host is tried.
 const TRIES: u32 = 5;
@@ -35,7 +34,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
         .into_iter()
         .filter(|pod| !is_mirror(pod) && (cause == Cause::Deleted || !is_of_daemon_set(pod)))
         .map(|pod| {
-            let _ = told(context.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).map(drop));
+            let _ = context.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid()));
             pod.uid().to_string()
         })
         .collect();
@@ -47,7 +46,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
     }
     node.kubelet.shutdown(|_| {}).await;
     let object = context.api.delete(Kind::Node, &Key::new("", name), &DeleteOptions::uid(node.uid.as_str()));
-    if let Err(error) = told(object.map(drop)) {
+    if let Err(error) = ignore_gone(object) {
         tracing::warn!(node = name, "the Node object was not removed: {error}");
     }
     if let Some(process) = &node.process
@@ -59,7 +58,7 @@ pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Ca
     // Nothing of theirs runs any more, and nobody else could remove them.
     for pod in pods_of(context, name) {
         let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
-        if let Err(error) = told(context.api.delete(Kind::Pod, &pod.key(), &now).map(drop)) {
+        if let Err(error) = ignore_gone(context.api.delete(Kind::Pod, &pod.key(), &now)) {
             tracing::warn!(pod = %pod.key(), "the pod of a node that is gone was not removed: {error}");
         }
     }
@@ -108,20 +107,4 @@ fn pods_of(context: &NodeContext, name: &str) -> Vec<Shared<Pod>> {
     let mut pods = context.api.list_as::<Pod>(None);
     pods.retain(|pod| node_name(pod) == Some(name));
     pods
-}
-
-fn is_mirror(pod: &Pod) -> bool {
-    pod.metadata.annotations.iter().flatten().any(|(key, _)| key == MIRROR_ANNOTATION)
-}
-
-fn is_of_daemon_set(pod: &Pod) -> bool {
-    controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "DaemonSet")
-}
-
-/// What is gone already, or somebody else by now, is as good as removed.
-fn told(outcome: Result<(), ApiError>) -> Result<(), ApiError> {
-    match outcome {
-        Err(error) if !error.is_gone() => Err(error),
-        _ => Ok(()),
-    }
 }

@@ -21,7 +21,7 @@ use super::pressure::{self, Condition, Observations, Signal, Threshold};
 use super::runtime::PodUid;
 use super::spec;
 use crate::base::clock::since;
-use crate::object::pod::is_terminal;
+use crate::object::pod::{is_from_file, is_terminal};
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::{EventType, reference_to};
 use rank::Candidate;
@@ -173,9 +173,7 @@ fn counted(node: &Node, signal: Signal) -> BTreeMap<PodUid, BTreeMap<String, i64
 
 /// Static pods and those the cluster cannot do without.
 pub(super) fn is_critical(pod: &Pod) -> bool {
-    let annotations = pod.metadata.annotations.as_ref();
-    let is_static = annotations.and_then(|a| a.get(super::mirror_pod::SOURCE)).is_some_and(|s| s == "file");
-    is_static || spec::spec(pod).priority.is_some_and(|p| p >= SYSTEM_CRITICAL)
+    is_from_file(pod) || spec::spec(pod).priority.is_some_and(|p| p >= SYSTEM_CRITICAL)
 }
 
 /// Why a new pod may not start on a node in this state; none = it may.

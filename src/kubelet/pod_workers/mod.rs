@@ -31,6 +31,7 @@ use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
 use super::volumes::Tokens;
 use super::wakes::Wakes;
 use crate::base::clock::until;
+use crate::object::pod::node_name;
 use crate::object::{Kind, Revision, Shared};
 use crate::reconcile::Caches;
 use pending::PendingUpdates;
@@ -288,7 +289,7 @@ impl PodWorkers {
     }
 
     fn see(self: &Arc<Self>, pod: &Shared<Pod>) {
-        let Some(node) = pod.spec.as_ref().and_then(|s| s.node_name.as_ref()) else { return };
+        let Some(node) = node_name(pod) else { return };
         let Some(node) = self.nodes.read().get(node).cloned() else { return };
         if mirror_pod::hash(pod).is_some() {
             self.see_mirror(pod);

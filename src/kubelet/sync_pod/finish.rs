@@ -9,6 +9,7 @@ use crate::kubelet::runtime::SandboxRecord;
 use crate::kubelet::status::Moment;
 use crate::kubelet::{logs, plan, spec, volumes};
 use crate::object::Kind;
+use crate::reconcile::ignore_gone;
 
 impl SyncPod<'_> {
     /// Every process is gone: lets go of everything, the object last.
@@ -40,11 +41,11 @@ impl SyncPod<'_> {
                 uid: Some(uid.clone()),
                 ..DeleteOptions::default()
             };
-            match self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options) {
-                Ok(_) => {}
-                // Another pod has the name by now, or nobody.
-                Err(error) if error.is_gone() => {}
-                Err(error) => return After::Failed(format!("pod object not removed: {error}")),
+            // Another pod has the name by now, or nobody.
+            if let Err(error) =
+                ignore_gone(self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options))
+            {
+                return After::Failed(format!("pod object not removed: {error}"));
             }
         }
         After::End(Outcome::Removed)

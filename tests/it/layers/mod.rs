@@ -88,34 +88,7 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
     ),
     ("console::screen::overview", &["deployments", "events", "nodes", "view"]),
     ("console::theme", &["library", "parse"]),
-    (
-        "controllers",
-        &[
-            "autoscaler",
-            "context",
-            "cron_job",
-            "daemon_set",
-            "deployment",
-            "disruption",
-            "endpoints",
-            "garbage",
-            "history",
-            "job",
-            "namespace",
-            "node_lifecycle",
-            "pod_control",
-            "pod_gc",
-            "replica_set",
-            "resource_quota",
-            "stateful_set",
-            "taint_eviction",
-            "ttl_after_finished",
-            "volume",
-        ],
-    ),
-    ("controllers::stateful_set", &["identity", "roster", "rosters", "storage"]),
     ("object", &["any", "kind", "numbers", "versions"]),
-    ("reconcile", &["correlator", "recorder"]),
     (
         "scheduler",
         &[
@@ -138,7 +111,7 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
 ];
 
 /// Layers that still have paths with `super::super`.
-const KNOWN_LADDERS: &[&str] = &["api", "console", "controllers"];
+const KNOWN_LADDERS: &[&str] = &["api", "console"];
 
 /// Layer → the layers it may name.
 fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
@@ -151,7 +124,6 @@ fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("host", &["programs", "base"]),
         ("store", &["object", "base"]),
         ("api", &["store", "manifest", "object", "base"]),
-        ("reconcile", &["api", "object", "base"]),
         ("controllers", actor),
         ("scheduler", actor),
         ("kubelet", node),
