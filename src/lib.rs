@@ -16,14 +16,17 @@
 //! | [`object`] | vocabulary: the Kind table, objects, keys, quantities, selectors | base |
 //! | [`manifest`] | YAML and JSON documents with positions; the only user of YAML | object, base |
 //! | [`store`] | revisioned state, watch history, durability | object, base |
+//! | [`programs`] | the programs of built-in images, inside this binary: web server, nslookup, pause | object, base |
+//! | [`host`] | the node host: the process that holds a node's containers, its protocol and journal; knows no Kubernetes API | programs, base |
 //! | [`api`] | the only door: admission, defaulting, validation, patching, deletion, subresources; `http` is a thin face over the same handle | store, manifest, object, base |
 //! | [`reconcile`] | shared caches, keyed work queue, runner, event recorder | api, object, base |
-//! | [`controllers`], [`scheduler`], [`kubelet`], [`network`] | the actors; they never name each other | reconcile, api, object, base |
+//! | [`controllers`], [`scheduler`], [`network`] | the actors; they never name each other | reconcile, api, object, base |
+//! | [`kubelet`] | the actor of a node; the host's only client | reconcile, api, host, object, base |
 //! | [`console`] | the terminal program, a Kubernetes client like any other | object, manifest, base |
 //! | [`cluster`] | composition root: starts, wires and stops everything | all |
 //! | [`cli`] | flags, commands, exit codes | all |
 //!
-//! A test (`tests/it/layers.rs`) holds this table.
+//! A test (`tests/it/layers/mod.rs`) holds this table, and that no modules of one parent name each other in a circle.
 //!
 //! **A write** is validated, applied in memory under one short lock that gives it the next revision, and handed
 //! in that order to the disk thread, which commits in groups. HTTP answers, of reads as of writes, and kubelets wait
@@ -36,7 +39,7 @@
 //! functions tested as tables; a thin shell executes them.
 //!
 //! **The scheduler** and **the kubelet** decide in pure functions too (`cycle::schedule`, `plan`). A node's
-//! containers are children of that node's own host process (`podium node-host`), so that a crash of the control
+//! containers are children of that node's own host process ([`host`], `podium node-host`), so that a crash of the control
 //! plane neither kills nor orphans work.
 //! The host keeps one journal of what it runs, by which a kubelet finds it again, and holds in its own memory what
 //! pods are given from API objects.
@@ -61,6 +64,7 @@ pub mod console;
 pub mod controllers;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod host;
 pub mod kubelet;
 pub mod manifest;
 #[cfg(test)]
@@ -69,6 +73,7 @@ pub mod manifest;
 mod needs;
 pub mod network;
 pub mod object;
+pub mod programs;
 pub mod reconcile;
 pub mod scheduler;
 pub mod store;

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use super::ApiError;
-use super::session::{Session, SessionStreams};
+use crate::base::session::{Session, SessionStreams};
 use crate::object::Shared;
 
 /// Which part of a container's log.

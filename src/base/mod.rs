@@ -8,6 +8,8 @@ pub mod dial_error;
 pub mod nearest;
 pub mod quote;
 pub mod resolv_conf;
+pub(crate) mod root_dir;
+pub mod session;
 pub mod streams;
 pub mod task;
 pub mod time_zone;

@@ -1,11 +1,8 @@
-//! What can be said on the command line.
-
-use std::net::SocketAddr;
-use std::path::PathBuf;
+//! The commands.
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::cluster::{MOST_HOLLOW_NODES, MOST_NODES};
+use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget, InstanceArgs, ManifestRequest};
 
 /// A Kubernetes you hold in one terminal.
 ///
@@ -76,95 +73,6 @@ pub(super) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct ClusterArgs {
-    /// Where state, logs and keys live [default: the platform's data directory + /podium].
-    #[arg(long, value_name = "DIR", env = "PODIUM_DATA_DIR")]
-    pub(super) data_dir: Option<PathBuf>,
-    /// Nothing outlives the run.
-    #[arg(long)]
-    pub(super) ephemeral: bool,
-    /// Start although a part of the state is lost, with what can be read of it.
-    #[arg(long, conflicts_with = "ephemeral")]
-    pub(super) accept_data_loss: bool,
-    /// Where the API listens [default: 127.0.0.1:6443, or any free port when that is taken].
-    #[arg(long, value_name = "ADDRESS")]
-    pub(super) listen: Option<SocketAddr>,
-    /// Allow --listen to be reached from other machines.
-    #[arg(long)]
-    pub(super) expose: bool,
-    /// Nodes that run processes [default: the config file's nodeCount, or 3].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_NODES)))]
-    pub(super) nodes: Option<u16>,
-    /// Nodes that only pretend, for scale [default: the config file's hollowNodeCount, or 0].
-    #[arg(long, value_name = "N",
-        value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_HOLLOW_NODES)))]
-    pub(super) hollow_nodes: Option<u16>,
-    /// The config file.
-    #[arg(long, value_name = "FILE")]
-    pub(super) config: Option<PathBuf>,
-    /// Manifests to apply once the API is up: a file, a directory, or - (repeatable).
-    #[arg(short = 'f', long = "filename", value_name = "PATH")]
-    pub(super) filename: Vec<PathBuf>,
-    /// Where to write the kubeconfig [default: in the data directory].
-    #[arg(long, value_name = "FILE")]
-    pub(super) kubeconfig: Option<PathBuf>,
-    /// What the log tells: error, warn, info, debug, trace.
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub(super) log_level: tracing::Level,
-    /// Leave a component out (repeatable): scheduler, kubelet, proxy, dns, an admission plugin, or a controller.
-    #[arg(long, value_name = "NAME")]
-    pub(super) disable: Vec<String>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct ConsoleArgs {
-    /// The console's theme.
-    #[arg(long, value_name = "NAME")]
-    pub(super) theme: Option<String>,
-    /// Change nothing from the console.
-    #[arg(long)]
-    pub(super) read_only: bool,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct ConsoleTarget {
-    /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config].
-    #[arg(long, value_name = "FILE")]
-    pub(super) kubeconfig: Option<PathBuf>,
-    /// The context in it [default: its current one].
-    #[arg(long, value_name = "NAME")]
-    pub(super) context: Option<String>,
-    /// The namespace to show first.
-    #[arg(short, long, value_name = "NAME")]
-    pub(super) namespace: Option<String>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct InstanceArgs {
-    /// The running instance's data directory.
-    #[arg(long, value_name = "DIR", env = "PODIUM_DATA_DIR")]
-    pub(super) data_dir: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct ManifestRequest {
-    #[command(flatten)]
-    pub(super) instance: InstanceArgs,
-    /// A file, a directory, or - (repeatable).
-    #[arg(short = 'f', long = "filename", value_name = "PATH", required = true)]
-    pub(super) filename: Vec<PathBuf>,
-    /// Look into directories below as well.
-    #[arg(short = 'R', long)]
-    pub(super) recursive: bool,
-    /// Only check.
-    #[arg(long)]
-    pub(super) dry_run: bool,
-    /// The namespace of objects that name none.
-    #[arg(short, long, value_name = "NAME", default_value = "default")]
-    pub(super) namespace: String,
 }
 
 /// Prints the shell's completion script.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::args::InstanceArgs;
+use super::flags::InstanceArgs;
 use super::output::say;
 use crate::cluster::{default_data_dir, running_instance};
-use crate::kubelet::runtime::running::{RunningHost, process, running_hosts, wait_for_end};
+use crate::host::running::{RunningHost, process, running_hosts, wait_for_end};
 
 /// Lists the node hosts of this user.
 pub(super) fn list() {

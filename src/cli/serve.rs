@@ -1,14 +1,14 @@
 //! `podium serve`: the control plane alone.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tokio_util::sync::CancellationToken;
 
 use super::apply;
-use super::args::ClusterArgs;
+use super::flags::ClusterArgs;
 use super::logging::{self, Logging, Stderr};
+use super::runtime::run_to_end;
 use super::signals::StopSignals;
 use crate::cluster::{
     Cluster, ClusterConfig, ConfigFile, DataDir, StopProgress, UnknownComponent, default_data_dir,
@@ -16,27 +16,11 @@ use crate::cluster::{
 };
 use crate::controllers::Controllers;
 
-/// What still blocks a thread when all is over is left to the end of the process.
-const LEFT_BEHIND: Duration = Duration::from_secs(1);
-
 /// How often a stop that waits says so, in calls of its progress.
 const TOLD_EVERY: u32 = 150;
 
 pub(super) fn run(args: ClusterArgs) -> Result<()> {
     run_to_end(serve(args))
-}
-
-/// The runtime everything runs on.
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")
-}
-
-/// Runs a command on it, and then nothing holds the process up.
-pub(super) fn run_to_end(command: impl Future<Output = Result<()>>) -> Result<()> {
-    let runtime = runtime()?;
-    let outcome = runtime.block_on(command);
-    runtime.shutdown_timeout(LEFT_BEHIND);
-    outcome
 }
 
 async fn serve(args: ClusterArgs) -> Result<()> {

@@ -8,9 +8,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::apply;
-use super::args::{ClusterArgs, ConsoleArgs, ConsoleTarget};
+use super::flags::{ClusterArgs, ConsoleArgs, ConsoleTarget};
 use super::logging::{self, Stderr};
-use super::serve::{cluster_config, prepare, run_to_end};
+use super::runtime::run_to_end;
+use super::serve::{cluster_config, prepare};
 use super::signals::StopSignals;
 use crate::cluster::{Cluster, default_data_dir};
 use crate::console::{self, ConsoleOptions};

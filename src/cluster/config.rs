@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use super::nodes::{Counts, NodeSettings};
+use super::node_settings::{NodeCounts, NodeSettings};
 use crate::base::nearest::nearest;
-use crate::kubelet::eviction::EvictionConfig;
 use crate::kubelet::images::ImageEntry;
+use crate::kubelet::pressure::EvictionConfig;
 use crate::kubelet::runtime::hollow::HollowConfig as RuntimeConfig;
 use crate::object::config::{Limits, NodeLifecycleConfig, Seconds, Timings};
 
@@ -70,8 +70,8 @@ impl ClusterConfig {
     }
 
     /// How many nodes are counted, given what a version of the config file says; the command line comes first.
-    pub fn counts(&self, file: &ConfigFile) -> Counts {
-        Counts {
+    pub fn counts(&self, file: &ConfigFile) -> NodeCounts {
+        NodeCounts {
             nodes: self.nodes.or(file.node_count).unwrap_or(DEFAULT_NODES),
             hollow: self.hollow_nodes.or(file.hollow_node_count).unwrap_or(0),
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::start::StartError;
+use super::error::StartError;
 use crate::kubelet::images::{Catalogue, ImageEntry, ImageStore, UserImageSource, UserImages};
 use crate::manifest::{self, Document};
 

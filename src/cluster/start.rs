@@ -14,73 +14,21 @@ use tokio_util::sync::CancellationToken;
 
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
-use super::data_dir::{DataDir, DataDirError, write_private};
+use super::data_dir::{DataDir, write_private};
+use super::error::StartError;
 use super::{bootstrap, client, housekeeping, kubeconfig};
-use crate::api::http::{
-    CertificateAuthority, Credentials, Limits, Server, ServerConfig, TlsError, serve_tls,
-};
+use crate::api::http::{CertificateAuthority, Credentials, Limits, Server, ServerConfig, serve_tls};
 use crate::api::identity::Signer;
-use crate::api::{Api, ApiConfig, ApiError};
+use crate::api::{Api, ApiConfig};
 use crate::base::clock::Clock;
 use crate::base::task::Tasks;
 use crate::object::node::is_ready;
 use crate::object::{Kind, Shared};
 use crate::reconcile::Caches;
-use crate::scheduler::config::ConfigError as SchedulerConfigError;
 use crate::store::{Loss, Store, StoreError};
 
 /// The API's port unless another is asked for.
 const DEFAULT_PORT: u16 = 6443;
-
-/// A cluster could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The data directory cannot be used.
-    #[error(transparent)]
-    DataDir(#[from] DataDirError),
-    /// The state cannot be opened.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The API cannot listen.
-    #[error(
-        "the API cannot listen on {address}: {source}; choose another address with --listen (port 0 = any free port)"
-    )]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// Listening beyond loopback was not meant.
-    #[error("{0} can be reached from other machines; say --expose if that is meant")]
-    Exposed(SocketAddr),
-    /// Certificates.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The key of service account tokens cannot be used.
-    #[error("{0}; remove the file sa.key of the data directory to have a new one made")]
-    TokenKey(String),
-    /// The first objects were refused.
-    #[error("setting up the cluster: {0}")]
-    Api(#[from] ApiError),
-    /// The config file's `scheduler` cannot be used.
-    #[error("the config file's scheduler: {0}")]
-    Scheduler(#[from] SchedulerConfigError),
-    /// A file of the image catalogue cannot be used.
-    #[error("{reason}")]
-    Image {
-        /// Which, where in it, and what is wrong.
-        reason: String,
-    },
-    /// A node's kubelet could not be started.
-    #[error("node {node}: {reason}")]
-    Node {
-        /// Which.
-        node: String,
-        /// Why.
-        reason: String,
-    },
-}
 
 /// How far a stop is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub const TARGETS: &[Target] = &[
     ("quantity", quantities::check),
     ("manifest", manifests::check),
     ("image_archive", archives::check),
-    ("host_frame", crate::kubelet::runtime::fuzz::frames),
+    ("host_frame", crate::host::fuzz::frames),
     ("dns", dns::check),
 ];
 

@@ -1,22 +1,28 @@
 //! The node agent: runs the pods bound to its node.
 //!
-//! `plan` decides, `worker` does, `status` tells; `sync_loop` brings every pod its turn. [`Kubelets`] is the
-//! face: one per process, with any number of nodes.
+//! `pod_workers` has the table of pods and gives each its turn, `sync_pod` does what `plan` decides, `status` composes
+//! what is reported. [`Kubelets`] is the face: one per process, with any number of nodes.
 
 mod access;
 mod admit;
 mod adopt;
+mod context;
 pub mod environment;
 pub mod eviction;
 mod hooks;
 pub mod images;
 mod logs;
+mod mirror_pod;
 mod node;
 pub mod observed;
 pub mod plan;
+mod pleg;
 mod pod_ips;
+mod pod_workers;
+pub mod pressure;
 pub mod probe;
 pub mod resize;
+mod retry;
 pub mod runtime;
 mod sandbox;
 mod security;
@@ -24,13 +30,12 @@ mod service_names;
 pub mod spec;
 mod static_pods;
 pub mod status;
-mod sync_loop;
+mod sync_pod;
 #[cfg(test)]
 mod tests;
 mod usage;
 pub mod volumes;
 mod wakes;
-mod worker;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,11 +48,12 @@ use crate::base::backoff::BackoffPolicy;
 use crate::base::task::Tasks;
 use crate::object::Shared;
 use crate::reconcile::Caches;
-pub use node::NodeConfig;
+use context::Context;
 use node::{Closing, Node};
+pub use node::{NodeConfig, StaticManifest};
+use pod_workers::{PodEvent, PodWorkers};
 use runtime::{PodUid, Runtime, RuntimeError, SandboxSpec};
-pub use static_pods::StaticManifest;
-use sync_loop::{Engine, Note};
+use sync_pod::RuntimeSyncer;
 
 /// A node could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -73,13 +79,19 @@ pub enum StartError {
 /// All kubelets of this process; cheap to clone.
 #[derive(Clone)]
 pub struct Kubelets {
-    engine: Arc<Engine>,
+    workers: Arc<PodWorkers>,
 }
 
 impl Kubelets {
     /// No node yet.
     pub fn new(api: &Api, caches: &Caches, tasks: &Tasks) -> Self {
-        Self { engine: Engine::new(api, caches, tasks) }
+        let context = Context::new(api, caches, tasks);
+        let workers = PodWorkers::new(context, caches, Box::new(RuntimeSyncer));
+        let measured = workers.clone();
+        tasks.spawn_restarting("usage", move || usage::measure(measured.clone()));
+        let guarded = workers.clone();
+        tasks.spawn_restarting("eviction", move || eviction::watch(guarded.clone()));
+        Self { workers }
     }
 
     /// Starts a node: finds what runs there, registers the Node object, runs its pods.
@@ -88,9 +100,9 @@ impl Kubelets {
         config: NodeConfig,
         runtime: Arc<dyn Runtime>,
     ) -> Result<Kubelet, StartError> {
-        let engine = &self.engine;
+        let workers = &self.workers;
         let name = config.name.clone();
-        let node = Arc::new(Node::new(&engine.api, config, runtime, engine.tasks.child()));
+        let node = Arc::new(Node::new(&workers.context.api, config, runtime, workers.context.tasks.child()));
         let found =
             node.runtime.list().await.map_err(|error| StartError::Runtime { node: name.clone(), error })?;
         for sandbox in &found {
@@ -107,47 +119,50 @@ impl Kubelets {
                 }
             }
         }
-        node::report(engine, &node).map_err(|error| StartError::Register { node: name.clone(), error })?;
-        engine.api.set_node_access(
+        node::report(&workers.context, &node)
+            .map_err(|error| StartError::Register { node: name.clone(), error })?;
+        workers.context.api.set_node_access(
             &name,
-            Arc::new(access::Access { node: node.clone(), clock: engine.clock.clone() }),
+            Arc::new(access::Access { node: node.clone(), clock: workers.context.clock.clone() }),
         );
-        engine.config_maps.synced().await;
-        engine.secrets.synced().await;
-        engine.services.synced().await;
+        workers.context.config_maps.synced().await;
+        workers.context.secrets.synced().await;
+        workers.context.services.synced().await;
         let manifests = node.config.static_pods.clone();
-        static_pods::set(engine, &node, &manifests);
-        engine.add_node(&node);
+        static_pods::set(workers, &node, &manifests);
+        workers.add_node(&node);
         volumes::remove_strays(&node, |uid| {
-            engine.knows(uid) || found.iter().any(|sandbox| sandbox.spec.pod_uid == uid)
+            workers.knows(uid) || found.iter().any(|sandbox| sandbox.spec.pod_uid == uid)
         })
         .await;
         // What the API does not know must not run (SAFE-3).
-        for sandbox in found.iter().filter(|s| !engine.knows(&s.spec.pod_uid)) {
-            let gone = remove_stray(engine.clone(), node.clone(), sandbox.spec.clone());
+        for sandbox in found.iter().filter(|s| !workers.knows(&s.spec.pod_uid)) {
+            let gone = remove_stray(workers.clone(), node.clone(), sandbox.spec.clone());
             node.tasks.spawn("stray pod", gone);
         }
         if sandbox::needs_service_lines(&node.config) {
-            node.tasks.spawn("service names", service_names::follow(engine.clone(), node.clone()));
+            let (workers, follower) = (workers.clone(), node.clone());
+            node.tasks.spawn("service names", async move {
+                service_names::follow(&workers.context, &follower).await;
+            });
         }
-        let follower = (engine.clone(), node.clone());
+        let follower = (workers.clone(), node.clone());
         node.tasks.spawn("runtime events", follower.0.follow_runtime(follower.1));
-        let (beat_engine, beat_node) = (engine.clone(), node.clone());
+        let beating = (workers.clone(), node.clone());
         node.tasks.spawn_restarting("node heartbeat", move || {
-            node::heartbeat(beat_engine.clone(), beat_node.clone())
+            let (workers, node) = beating.clone();
+            async move { node::heartbeat(&workers.context, &node).await }
         });
-        let (watching_engine, watching_node) = (engine.clone(), node.clone());
-        node.tasks.spawn_restarting("node health", move || {
-            node::health::watch(watching_engine.clone(), watching_node.clone())
-        });
-        Ok(Kubelet { engine: engine.clone(), node })
+        let watched = (workers.clone(), node.clone());
+        node.tasks.spawn_restarting("node health", move || pleg::watch(watched.0.clone(), watched.1.clone()));
+        Ok(Kubelet { workers: workers.clone(), node })
     }
 }
 
 /// Ends a pod that the API does not know, however often that has to be tried.
-async fn remove_stray(engine: Arc<Engine>, node: Arc<Node>, spec: SandboxSpec) {
+async fn remove_stray(workers: Arc<PodWorkers>, node: Arc<Node>, spec: SandboxSpec) {
     let uid = spec.pod_uid;
-    let timings = &engine.timings;
+    let timings = &workers.context.timings;
     let policy =
         BackoffPolicy { initial: timings.cleanup_back_off_initial.0, max: timings.cleanup_back_off_max.0 };
     let mut told = None;
@@ -161,7 +176,7 @@ async fn remove_stray(engine: Arc<Engine>, node: Arc<Node>, spec: SandboxSpec) {
             tracing::warn!(pod = uid, "a stray pod was not removed: {error}");
             told = Some(error);
         }
-        engine.clock.sleep(policy.delay(failures)).await;
+        workers.context.clock.sleep(policy.delay(failures)).await;
     }
     node.ips.lock().give_back(spec.ip, &uid);
     volumes::remove_of(&node, &uid).await;
@@ -180,7 +195,7 @@ enum Graces {
 /// One node's kubelet.
 #[derive(Clone)]
 pub struct Kubelet {
-    engine: Arc<Engine>,
+    workers: Arc<PodWorkers>,
     node: Arc<Node>,
 }
 
@@ -192,23 +207,23 @@ impl Kubelet {
 
     /// Brings the node's static pods in line with these manifests, which are all it has (POD-15).
     pub fn set_static_pods(&self, manifests: &[StaticManifest]) {
-        static_pods::set(&self.engine, &self.node, manifests);
+        static_pods::set(&self.workers, &self.node, manifests);
     }
 
     /// From now on the machine under the node is taken to be in this state; none = as it is. For faults and
     /// simulations: a hollow node has no machine of its own.
-    pub fn pretend(&self, observations: Option<eviction::Observations>) {
+    pub fn pretend(&self, observations: Option<pressure::Observations>) {
         self.node.eviction.pretend(observations);
     }
 
     /// How many pods still have something on the node.
     pub fn live_pods(&self) -> usize {
-        self.engine.live_pods(self.name())
+        self.workers.live_pods(self.name())
     }
 
     /// Answers when none of these pods has anything on the node any more; false where the runtime is of no help.
-    pub async fn left_by(&self, pods: &BTreeSet<PodUid>) -> bool {
-        let gone = self.fewer_until(|_| {}, || pods.iter().filter(|uid| self.engine.knows(uid)).count());
+    pub async fn wait_until_left_by(&self, pods: &BTreeSet<PodUid>) -> bool {
+        let gone = self.wait_until_gone(|_| {}, || pods.iter().filter(|uid| self.workers.knows(uid)).count());
         tokio::select! {
             () = gone => true,
             () = self.given_up(Graces::Whole) => false,
@@ -222,7 +237,7 @@ impl Kubelet {
     /// itself has to be ended.
     pub async fn shutdown(&self, progress: impl FnMut(usize)) -> bool {
         self.close(Closing::Gracefully);
-        let gone = self.fewer_until(progress, || self.live_pods());
+        let gone = self.wait_until_gone(progress, || self.live_pods());
         let ended = tokio::select! {
             () = gone => true,
             () = self.given_up(Graces::Cut) => false,
@@ -239,10 +254,10 @@ impl Kubelet {
     }
 
     /// Answers when `left` says that nothing is, and tells each time it changes.
-    async fn fewer_until(&self, mut progress: impl FnMut(usize), left: impl Fn() -> usize) {
+    async fn wait_until_gone(&self, mut progress: impl FnMut(usize), left: impl Fn() -> usize) {
         let mut told = None;
         loop {
-            let fewer = self.engine.fewer.notified();
+            let fewer = self.workers.pod_left.notified();
             tokio::pin!(fewer);
             fewer.as_mut().enable();
             let left = left();
@@ -261,8 +276,8 @@ impl Kubelet {
     /// answer, or it has had the time of a request more than all graces. Whether it answers is asked no later than
     /// when a stop would cut the graces.
     async fn given_up(&self, which: Graces) {
-        let (engine, timings) = (&self.engine, &self.engine.timings);
-        let pods = engine.pods_of(self.name());
+        let (workers, timings) = (&self.workers, &self.workers.context.timings);
+        let pods = workers.pods_of(self.name());
         let grace = |pod: &Shared<Pod>| match pod.metadata.deletion_grace_period_seconds {
             Some(seconds) => spec::seconds(Some(seconds), 0),
             None => spec::grace(pod),
@@ -270,13 +285,13 @@ impl Kubelet {
         let whole = pods.iter().map(grace).max().unwrap_or_default();
         let cut = whole.min(timings.shutdown_grace_limit.0);
         tokio::select! {
-            () = engine.clock.sleep(cut) => {}
+            () = workers.context.clock.sleep(cut) => {}
             () = self.node.forced() => {}
         }
         let unanswered = async {
             let patience = timings.runtime_status_timeout.0;
             while let Ok(Ok(())) = tokio::time::timeout(patience, self.node.runtime.status()).await {
-                engine.clock.sleep(timings.pleg_relist_period.0).await;
+                workers.context.clock.sleep(timings.pleg_relist_period.0).await;
             }
         };
         let left = match which {
@@ -286,12 +301,12 @@ impl Kubelet {
         let late = left.saturating_add(timings.runtime_request_timeout.0);
         let forced = async {
             self.node.forced().await;
-            engine.clock.sleep(timings.runtime_status_timeout.0).await;
+            workers.context.clock.sleep(timings.runtime_status_timeout.0).await;
         };
         tokio::select! {
             () = unanswered => {}
             () = forced => {}
-            () = engine.clock.sleep(late) => {}
+            () = workers.context.clock.sleep(late) => {}
         }
     }
 
@@ -302,12 +317,12 @@ impl Kubelet {
 
     fn close(&self, how: Closing) {
         self.node.close(how);
-        self.engine.note_all(self.name(), &Note::Look);
+        self.workers.note_all(self.name(), &PodEvent::Resync);
     }
 
     /// Stops the kubelet and leaves what runs alone; the next start finds it again (SAFE-7).
     pub async fn detach(&self) {
         self.node.tasks.stop().await;
-        self.engine.forget_node(self.name());
+        self.workers.forget_node(self.name());
     }
 }

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, ResourceRequirements};
 use serde_json::{Map, Value, json};
 
-use super::observed::Observed;
 use super::runtime::ResourceLimits;
 use super::spec::{self, Role};
 use crate::object::quantity::{Amount, ResourceList};
@@ -156,15 +155,6 @@ pub fn needs_restart(
 ) -> bool {
     container.resize_policy.iter().flatten().any(|policy| {
         policy.restart_policy == "RestartContainer" && !same_resource(from, to, &policy.resource_name)
-    })
-}
-
-/// Something that runs is not held to what it was given yet.
-pub fn in_progress(pod: &Pod, observed: &Observed) -> bool {
-    resizable(pod).any(|(_, container)| {
-        let record = observed.latest(&container.name).filter(|r| r.exit.is_none());
-        let attempt = record.and_then(|record| observed.current(record));
-        attempt.is_some_and(|a| !same(a.resources.as_ref(), observed.resize.of(container)))
     })
 }
 

@@ -9,26 +9,26 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::context::Context;
 use super::node::Node;
 use super::sandbox::{needs_service_lines, service_lines, with_services};
-use super::sync_loop::Engine;
 
 /// Changes come in bursts; a pod waits for the end of one no longer than this.
 const BURST: Duration = Duration::from_millis(50);
 
 /// The lines for a pod of this namespace, where its node needs them.
-pub(super) fn lines_for(engine: &Engine, node: &Node, namespace: &str) -> String {
+pub(super) fn lines_for(context: &Context, node: &Node, namespace: &str) -> String {
     if !needs_service_lines(&node.config) {
         return String::new();
     }
-    service_lines(&engine.services.list(), namespace, &node.config.domain)
+    service_lines(&context.services.list(), namespace, &node.config.domain)
 }
 
 /// Follows the services for a node's pods.
-pub(super) async fn follow(engine: Arc<Engine>, node: Arc<Node>) {
+pub(super) async fn follow(context: &Context, node: &Node) {
     let changed = Arc::new(Notify::new());
     let weak = Arc::downgrade(&changed);
-    engine.services.on_change(move |_| {
+    context.services.on_change(move |_| {
         if let Some(changed) = weak.upgrade() {
             changed.notify_one();
         }
@@ -40,7 +40,7 @@ pub(super) async fn follow(engine: Arc<Engine>, node: Arc<Node>) {
         let Ok(sandboxes) = node.runtime.list().await else { continue };
         for sandbox in sandboxes.into_iter().filter(|sandbox| sandbox.ready) {
             let Some(hosts) = &sandbox.spec.hosts else { continue };
-            let lines = lines_for(&engine, &node, &sandbox.spec.namespace);
+            let lines = lines_for(context, node, &sandbox.spec.namespace);
             let written = node.runtime.write_hosts(&sandbox.spec.pod_uid, with_services(hosts, &lines)).await;
             if let Err(error) = written {
                 tracing::debug!(pod = sandbox.spec.pod_uid, "hosts file not written: {error}");

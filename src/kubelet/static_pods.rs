@@ -4,8 +4,6 @@
 //! its own with a uid made of its content, so that a changed manifest is another pod; the API shows it by a
 //! mirror pod, which is made again when somebody deletes it.
 
-pub(super) mod mirror;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -16,29 +14,15 @@ use k8s_openapi::api::core::v1::{
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::node::{Node, NodeConfig};
-use super::sync_loop::Engine;
-use crate::api::default::apply_defaults;
+use super::mirror_pod::{self, HASH, SEEN, SOURCE};
+use super::node::{Node, NodeConfig, StaticManifest};
+use super::pod_workers::PodWorkers;
+use crate::api::kinds::{apply_defaults, validate_create};
 use crate::api::node_access::MIRROR_ANNOTATION;
-use crate::api::validate::validate_create;
 use crate::base::clock::time;
 use crate::object::taint::effect::NO_EXECUTE;
 use crate::object::{Key, Kind, Object, Shared};
 use crate::reconcile::{EventType, reference_to};
-
-/// Where a pod's object came from: `file` for static pods.
-pub(super) const SOURCE: &str = "kubernetes.io/config.source";
-const HASH: &str = "kubernetes.io/config.hash";
-const SEEN: &str = "kubernetes.io/config.seen";
-
-/// A manifest as it was read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StaticManifest {
-    /// The file it came from.
-    pub source: String,
-    /// What it says, or why it could not be read.
-    pub content: Result<Value, String>,
-}
 
 /// The pod of a manifest on this node; an error says what is wrong with it.
 fn static_pod(manifest: &StaticManifest, node: &NodeConfig, now: Timestamp) -> Result<Pod, String> {
@@ -141,47 +125,40 @@ fn refuse_environment(container: &Container) -> Result<(), String> {
 }
 
 /// Brings a node's static pods in line with its manifests.
-pub(super) fn set(engine: &Arc<Engine>, node: &Arc<Node>, manifests: &[StaticManifest]) {
+pub(super) fn set(workers: &Arc<PodWorkers>, node: &Arc<Node>, manifests: &[StaticManifest]) {
     let mut wanted = Vec::new();
     let mut broken = BTreeSet::new();
     for manifest in manifests {
-        match static_pod(manifest, &node.config, engine.clock.now()) {
+        match static_pod(manifest, &node.config, workers.context.clock.now()) {
             Ok(pod) => wanted.push(pod),
             Err(error) => {
                 broken.insert((manifest.source.clone(), error));
             }
         }
     }
-    tell_broken(engine, node, &broken);
+    tell_broken(workers, node, &broken);
     let uids: BTreeSet<&str> = wanted.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
-    engine.end_static_pods(&node.config.name, &uids);
+    workers.end_static_pods(&node.config.name, &uids);
     for pod in wanted {
         // Its status goes on where an earlier kubelet left it.
-        let mirror = engine.api.get_as::<Pod>(&Key::of(&pod.metadata)).ok().filter(|mirror| {
-            mirror::hash(mirror).is_some_and(|hash| Some(hash) == pod.metadata.uid.as_deref())
+        let mirror = workers.context.api.get_as::<Pod>(&Key::of(&pod.metadata)).ok().filter(|mirror| {
+            mirror_pod::hash(mirror).is_some_and(|hash| Some(hash) == pod.metadata.uid.as_deref())
         });
         let status = mirror.as_ref().map_or_else(|| pod.status.clone(), |mirror| mirror.status.clone());
-        engine.add_static_pod(node, &Shared::from_value(Pod { status, ..pod }), mirror);
+        workers.add_static_pod(node, &Shared::from_value(Pod { status, ..pod }), mirror);
     }
 }
 
 /// Each broken manifest is told of once, until it is broken in another way.
-fn tell_broken(engine: &Engine, node: &Node, broken: &BTreeSet<(String, String)>) {
+fn tell_broken(workers: &PodWorkers, node: &Node, broken: &BTreeSet<(String, String)>) {
     let told = std::mem::replace(&mut *node.broken_manifests.lock(), broken.clone());
     for (source, error) in broken.difference(&told) {
         let message = format!("static pod {source}: {error}");
         tracing::warn!(node = node.config.name, "{message}");
-        if let Ok(object) = engine.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
+        if let Ok(object) = workers.context.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
             node.recorder.record(reference_to(&object), EventType::Warning, "InvalidStaticPod", message);
         }
     }
-}
-
-/// Whether the pod came from a manifest of its node.
-pub(super) fn is_static(pod: &Pod) -> bool {
-    let annotations = pod.metadata.annotations.as_ref();
-    annotations
-        .is_some_and(|a| a.get(SOURCE).is_some_and(|s| s == "file") && !a.contains_key(MIRROR_ANNOTATION))
 }
 
 #[cfg(test)]
@@ -191,7 +168,7 @@ mod tests {
     use super::*;
 
     fn made(value: Value) -> Result<Pod, String> {
-        let config = super::super::tests::config();
+        let config = crate::kubelet::tests::config();
         let manifest = StaticManifest { source: "web.yaml".into(), content: Ok(value) };
         static_pod(&manifest, &config, Timestamp::UNIX_EPOCH)
     }
@@ -208,7 +185,7 @@ mod tests {
         assert_eq!(pod.spec.as_ref().unwrap().node_name.as_deref(), Some("n1"));
         assert_eq!(pod.metadata.uid, made(manifest("nginx")).unwrap().metadata.uid);
         assert_ne!(pod.metadata.uid, made(manifest("nginx:1.25")).unwrap().metadata.uid);
-        assert!(is_static(&pod));
+        assert!(mirror_pod::is_static(&pod));
     }
 
     #[test]

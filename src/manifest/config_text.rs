@@ -25,7 +25,7 @@ impl ConfigText {
         let source: Arc<str> = source.into();
         let tree = parse::single(text, &source)?;
         let value = match &tree {
-            Some(tree) => node::to_value(tree).map_err(|fault| parse::error(&source, fault))?,
+            Some(tree) => node::to_value(tree).map_err(|fault| ManifestError::of_fault(&source, fault))?,
             None => Value::Null,
         };
         Ok(Self { source, value, tree })
@@ -65,6 +65,11 @@ impl ConfigText {
             }
         })
     }
+}
+
+/// Reads a text that is one document, as an editor's or a config file's; an empty one is null.
+pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
+    ConfigText::parse(text, "yaml").map(ConfigText::into_value)
 }
 
 /// serde's message; of the many names that might have been meant, the nearest.

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::error::{ManifestError, Position};
 use super::node::{self, Content, Node};
-use super::parse;
 use crate::base::nearest::nearest;
 use crate::object::{Kind, Object, ServedKind};
 
@@ -74,7 +73,7 @@ impl Document {
         if name.is_empty() {
             return Err(self.error("kind", "Required value: which kind of object is this?"));
         }
-        let known: Vec<Kind> = Kind::ALL.iter().copied().filter(|k| k.info().name == name).collect();
+        let known: Vec<Kind> = Kind::BUILT_IN.iter().copied().filter(|k| k.info().name == name).collect();
         if !known.is_empty() {
             let versions: Vec<_> = known.iter().map(|k| k.info().api_version()).collect();
             let versions = versions.join(" and ");
@@ -111,7 +110,7 @@ pub(super) fn values(source: &Arc<str>, tree: &Arc<Node>) -> Vec<Result<Document
         Ok(value) => {
             Ok(Document { line: root.start.line, source: source.clone(), tree: root.clone(), value })
         }
-        Err(fault) => Err(parse::error(source, fault)),
+        Err(fault) => Err(ManifestError::of_fault(source, fault)),
     };
     roots.iter().map(read).collect()
 }
@@ -124,7 +123,7 @@ pub(super) fn from_tree(
 ) {
     let value = match node::to_value(tree) {
         Ok(value) => value,
-        Err(fault) => return results.push(Err(parse::error(source, fault))),
+        Err(fault) => return results.push(Err(ManifestError::of_fault(source, fault))),
     };
     let Value::Object(fields) = &value else {
         let found = match &value {
@@ -179,6 +178,6 @@ fn nearest_kind(name: &str) -> Option<Kind> {
         return Some(kind);
     }
     let singular = |kind: &Kind| kind.info().singular;
-    let near = nearest(name, Kind::ALL.iter().map(singular))?;
-    Kind::ALL.iter().copied().find(|kind| singular(kind) == near)
+    let near = nearest(name, Kind::BUILT_IN.iter().map(singular))?;
+    Kind::BUILT_IN.iter().copied().find(|kind| singular(kind) == near)
 }

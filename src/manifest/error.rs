@@ -37,11 +37,18 @@ impl ManifestError {
         Self { source: source.into(), position: None, field: None, message: message.into() }
     }
 
+    pub(super) fn of_fault(source: &Arc<str>, (position, message): Fault) -> Self {
+        Self::at(source, position, message)
+    }
+
     /// About a place.
     pub(super) fn at(source: &Arc<str>, position: Position, message: impl Into<String>) -> Self {
         Self { source: source.clone(), position: Some(position), field: None, message: message.into() }
     }
 }
+
+/// What is wrong at a place of a text whose name is not known yet.
+pub(super) type Fault = (Position, String);
 
 impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -15,12 +15,12 @@ mod scalar;
 mod tests;
 mod write;
 
-pub use config_text::ConfigText;
+pub use config_text::{ConfigText, from_yaml};
 pub use document::Document;
 pub use error::{ManifestError, Position};
 pub use files::{Source, collect};
 pub use order::in_apply_order;
-pub use parse::{from_yaml, parse, parse_bytes, parse_values};
+pub use parse::{parse, parse_bytes, parse_values};
 pub use write::to_yaml;
 
 /// Reads every manifest below these paths (`-` is standard input), in apply order; documents that cannot

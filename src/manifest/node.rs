@@ -9,7 +9,7 @@ use std::sync::Arc;
 use granit_parser::{Event, ScalarStyle, Span, Tag};
 use serde_json::{Map, Value};
 
-use super::error::Position;
+use super::error::{Fault, Position};
 use super::scalar;
 
 /// How deep values may nest.
@@ -44,9 +44,6 @@ pub(super) struct Entry {
     pub(super) start: Position,
     pub(super) value: Arc<Node>,
 }
-
-/// What is wrong, where.
-pub(super) type Fault = (Position, String);
 
 /// Builds one document from its events.
 pub(super) struct Builder {

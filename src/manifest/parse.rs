@@ -7,10 +7,9 @@ use std::sync::Arc;
 use granit_parser::{Event, Parser};
 use serde_json::Value;
 
-use super::config_text::ConfigText;
 use super::document::{self, Document};
-use super::error::{ManifestError, Position};
-use super::node::{self, Builder, Fault, Node};
+use super::error::{Fault, ManifestError, Position};
+use super::node::{self, Builder, Node};
 
 /// How large a text may be.
 const MAX_TEXT_BYTES: usize = 32 * 1024 * 1024;
@@ -47,7 +46,7 @@ pub fn parse(text: &str, source: &str) -> Vec<Result<Document, ManifestError>> {
                     document::from_tree(&source, &root, &mut results);
                 }
             }
-            Err(fault) => results.push(Err(error(&source, fault))),
+            Err(fault) => results.push(Err(ManifestError::of_fault(&source, fault))),
         }
     }
     results
@@ -62,13 +61,8 @@ pub fn parse_values(text: &str, source: &str) -> Vec<Result<Document, ManifestEr
     }
     match trees(text.strip_prefix(BOM).unwrap_or(text), 0) {
         Ok(roots) => roots.iter().flat_map(|root| document::values(&source, root)).collect(),
-        Err(fault) => vec![Err(error(&source, fault))],
+        Err(fault) => vec![Err(ManifestError::of_fault(&source, fault))],
     }
-}
-
-/// Reads a text that is one document, as an editor's or a config file's; an empty one is null.
-pub fn from_yaml(text: &str) -> Result<Value, ManifestError> {
-    ConfigText::parse(text, "yaml").map(ConfigText::into_value)
 }
 
 /// The one document of a text; none when it is empty.
@@ -76,7 +70,8 @@ pub(super) fn single(text: &str, source: &Arc<str>) -> Result<Option<Arc<Node>>,
     if text.len() > MAX_TEXT_BYTES {
         return Err(too_large(source));
     }
-    let roots = trees(text.strip_prefix(BOM).unwrap_or(text), 0).map_err(|fault| error(source, fault))?;
+    let roots = trees(text.strip_prefix(BOM).unwrap_or(text), 0)
+        .map_err(|fault| ManifestError::of_fault(source, fault))?;
     match roots.as_slice() {
         [] => Ok(None),
         [root] => Ok(Some(root.clone())),
@@ -86,10 +81,6 @@ pub(super) fn single(text: &str, source: &Arc<str>) -> Result<Option<Arc<Node>>,
 
 fn too_large(source: &str) -> ManifestError {
     ManifestError::of_file(source, format!("larger than {} MiB", MAX_TEXT_BYTES / 1024 / 1024))
-}
-
-pub(super) fn error(source: &Arc<str>, (position, message): Fault) -> ManifestError {
-    ManifestError::at(source, position, message)
 }
 
 /// Cuts a text at its `---` lines, so that an error in one document leaves the others readable; each part

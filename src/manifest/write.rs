@@ -151,8 +151,8 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use super::super::from_yaml;
     use super::*;
+    use crate::manifest::from_yaml;
 
     #[test]
     fn objects_read_as_kubectl_prints_them_api_12() {

@@ -153,8 +153,8 @@ fn skews(pod: &PodInfo, snapshot: &Snapshot, node: &NodeInfo) -> Vec<Remedy> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::test_cluster::Cluster;
-    use super::super::test_objects::{asking, node, sized_node};
+    use crate::scheduler::test_cluster::Cluster;
+    use crate::scheduler::test_objects::{asking, node, sized_node};
 
     /// The advice for the pod `p` after its attempt: `node: change and change`.
     fn advice(cluster: &mut Cluster, spec: Value) -> Vec<String> {
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_pods_volumes_say_what_they_lack_con_9_vol_2() {
-        use super::super::plugins::test_volumes::{claim, volume, with_claim};
+        use crate::scheduler::plugins::test_volumes::{claim, volume, with_claim};
         let host = |name: &str| {
             node(
                 json!({"metadata": {"name": name, "labels": {"host": name, "topology.kubernetes.io/zone": name}},

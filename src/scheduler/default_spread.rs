@@ -9,12 +9,11 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
 use super::pod_info::PodInfo;
-use super::spread::{HOSTNAME, MissingKeys, Spread};
+use super::spread::{MissingKeys, Spread};
 use crate::object::owner::controller_of;
 use crate::object::selector::{Labels, Operator, Requirement, Selector};
+use crate::object::well_known::label::{HOSTNAME, ZONE};
 use crate::object::{Body, Key, Kind, Object};
-
-const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// The constraints of a profile (`PodTopologySpreadArgs`).
 #[derive(Clone, Debug, PartialEq)]

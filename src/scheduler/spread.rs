@@ -10,9 +10,7 @@ use super::pod_info::PodInfo;
 use super::topology::BY_NODE;
 use crate::object::node_selector::RequiredNodes;
 use crate::object::selector::{Operator, Requirement, Selector};
-
-/// The topology of single nodes.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
+use crate::object::well_known::label::HOSTNAME;
 
 /// One constraint.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! One field of a schedule: lists of ranges with steps, as bits.
 
-use super::parse::CronError;
+use super::error::CronError;
 
 /// Set when a field was left open by `*` or `?`.
 pub(super) const STAR: u64 = 1 << 63;

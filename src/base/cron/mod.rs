@@ -6,6 +6,7 @@
 //! pure: nothing here reads a clock.
 
 mod duration;
+mod error;
 mod field;
 mod next;
 mod parse;
@@ -15,7 +16,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub use parse::CronError;
+pub use error::CronError;
 
 /// When something is to be done again and again.
 #[derive(Clone, Debug, PartialEq)]

@@ -131,8 +131,8 @@ impl Wall<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::CronSchedule;
     use super::*;
+    use crate::base::cron::CronSchedule;
     use crate::base::time_zone::time_zone;
 
     /// The next times of a schedule on the wall clock of a zone, with the offset.

@@ -3,14 +3,10 @@
 use std::time::Duration;
 
 use super::duration::nanoseconds;
+use super::error::CronError;
 use super::field::{DAYS, HOURS, MINUTES, MONTHS, WEEKDAYS, all, field};
 use super::{CronSchedule, Fields, Times};
 use crate::base::time_zone::time_zone;
-
-/// What is wrong with a schedule.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CronError(pub(super) String);
 
 impl CronSchedule {
     /// Reads `minute hour day month weekday`, `@hourly` and its like, or `@every 1h30m`; `TZ=` or

@@ -47,7 +47,7 @@ const ALL: [Suite; 7] =
 /// Runs the suites (all but the soak, when none is named) and prints each as it is done; a soak takes this long.
 pub(super) fn run(suites: &[Suite], soak_minutes: f64) -> Result<()> {
     let suites = if suites.is_empty() { &ALL } else { suites };
-    super::serve::runtime()?.block_on(async {
+    super::runtime::runtime()?.block_on(async {
         if in_memory(&std::env::temp_dir()) {
             let place = std::env::temp_dir();
             super::output::note(&format!(

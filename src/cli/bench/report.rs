@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::output::say;
+use crate::cli::output::say;
 
 /// Prints one row a figure.
 pub(super) struct Report;

@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use unicode_width::UnicodeWidthStr;
 
-use super::super::args::InstanceArgs;
-use super::super::output::{note, printable, say};
+use crate::cli::flags::InstanceArgs;
+use crate::cli::output::{note, printable, say};
 use crate::cluster::{ConfigFile, image_catalogue};
 use crate::kubelet::images::{CatalogueImage, ImageOrigin};
 use crate::manifest;

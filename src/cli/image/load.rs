@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::super::args::InstanceArgs;
-use super::super::output::{self, say};
+use crate::cli::flags::InstanceArgs;
+use crate::cli::output::{self, say};
 use crate::kubelet::images::ImageStore;
 use crate::kubelet::images::store::{Input, LoadOptions};
 
 /// What to load.
 #[derive(Debug, clap::Args)]
-pub(in super::super) struct LoadRequest {
+pub(in crate::cli) struct LoadRequest {
     #[command(flatten)]
     instance: InstanceArgs,
     /// The name to give the image, instead of the archive's own.

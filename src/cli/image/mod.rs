@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Subcommand;
 
-use super::args::InstanceArgs;
+use super::flags::InstanceArgs;
 use super::output::say;
 use crate::cluster::default_data_dir;
+use crate::host::containers_with_root;
 use crate::kubelet::images::ImageStore;
-use crate::kubelet::runtime::containers_with_root;
 
 /// What to do with images.
 #[derive(Debug, Subcommand)]

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::settings::{NodeSettings, REGION, ZONE};
-use super::wanted::{Counts, counted_name};
-use crate::api::validate::{FieldError, validate_create};
+use super::desired::counted_name;
+use crate::api::kinds::validate_create;
+use crate::api::validate::FieldError;
 use crate::cluster::config::{ClusterConfig, ConfigFile, MOST_HOLLOW_NODES, MOST_NODES};
+use crate::cluster::node_settings::{NodeCounts, NodeSettings, REGION, ZONE};
 use crate::manifest::{ConfigText, ManifestError};
 use crate::object::{Kind, Object};
 
@@ -20,7 +21,7 @@ pub fn parse_config(text: &str, name: &str, config: &ClusterConfig) -> Result<Co
 }
 
 /// What is wrong with the nodes that a config file names, in the words of the Node objects it makes.
-fn check(text: &ConfigText, file: &ConfigFile, counts: Counts) -> Result<(), ManifestError> {
+fn check(text: &ConfigText, file: &ConfigFile, counts: NodeCounts) -> Result<(), ManifestError> {
     for (field, count, most) in [
         ("nodeCount", file.node_count, MOST_NODES),
         ("hollowNodeCount", file.hollow_node_count, MOST_HOLLOW_NODES),
@@ -60,7 +61,7 @@ fn check(text: &ConfigText, file: &ConfigFile, counts: Counts) -> Result<(), Man
 }
 
 /// Whether the node of this name is hollow, if it is one that is counted.
-fn counted_as(name: &str, counts: Counts) -> Option<bool> {
+fn counted_as(name: &str, counts: NodeCounts) -> Option<bool> {
     [(false, counts.nodes), (true, counts.hollow)].into_iter().find_map(|(hollow, count)| {
         let number = name.rsplit('-').next()?.parse::<usize>().ok().filter(|n| (1..=count).contains(n))?;
         (counted_name(hollow, number - 1) == name).then_some(hollow)

@@ -1,5 +1,5 @@
 //! Keeps the nodes that run in line with those that should (NODE-6): follows the config file and the Node objects,
-//! starts and ends nodes, and tries again what failed. What is to be done is `wanted`'s to say.
+//! starts and ends nodes, and tries again what failed. What is to be done is `desired`'s to say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,13 +10,14 @@ use k8s_openapi::api::core::v1::Node;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::context::{NodeContext, Running, zone_defaults};
+use super::deprovision::deprovision;
+use super::desired::{self, Cause, DesiredNode, Member, Origin, Seen, Stage, Step};
 use super::file;
-use super::ground::{Ground, Running, dealt};
 use super::places::Places;
-use super::retire::retire;
-use super::settings::{self, NodeSettings};
-use super::wanted::{self, Cause, Member, Origin, Seen, Stage, Step, Wanted};
+use super::settings;
 use crate::base::backoff::BackoffPolicy;
+use crate::cluster::node_settings::NodeSettings;
 use crate::object::{Key, Kind};
 
 /// How soon a node that could not be started is tried again.
@@ -24,7 +25,7 @@ const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), ma
 
 /// The nodes, and what is known of them.
 pub(super) struct Follower {
-    pub(super) ground: Ground,
+    pub(super) context: NodeContext,
     // Held for changes of the maps only.
     pub(super) state: Mutex<State>,
     /// Something is to be looked at.
@@ -37,7 +38,7 @@ pub(super) struct Follower {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) settings: Vec<NodeSettings>,
-    pub(super) declared: Vec<Wanted>,
+    pub(super) declared: Vec<DesiredNode>,
     pub(super) given_up: BTreeSet<String>,
     pub(super) slots: BTreeMap<String, Slot>,
     pub(super) places: Places,
@@ -66,10 +67,10 @@ pub(super) enum Now {
 
 impl State {
     /// Takes a place for a node and holds it as being started.
-    pub(super) fn reserve(&mut self, wanted: &Wanted, pod_cidr: Option<&str>) -> Option<usize> {
-        let index = self.places.take(&wanted.name, wanted.hollow, wanted.origin, pod_cidr)?;
-        let slot = Slot { now: Now::Starting, index, hollow: wanted.hollow, origin: wanted.origin };
-        self.slots.insert(wanted.name.clone(), slot);
+    pub(super) fn reserve(&mut self, desired: &DesiredNode, pod_cidr: Option<&str>) -> Option<usize> {
+        let index = self.places.take(&desired.name, desired.hollow, desired.origin, pod_cidr)?;
+        let slot = Slot { now: Now::Starting, index, hollow: desired.hollow, origin: desired.origin };
+        self.slots.insert(desired.name.clone(), slot);
         Some(index)
     }
 
@@ -88,7 +89,7 @@ impl State {
         due
     }
 
-    fn dealt(&self) -> BTreeMap<String, usize> {
+    fn zone_defaults(&self) -> BTreeMap<String, usize> {
         self.slots.iter().map(|(name, slot)| (name.clone(), slot.index)).collect()
     }
 
@@ -111,7 +112,7 @@ impl Follower {
         loop {
             let changed = self.changed.notified();
             let wait = self.pass();
-            let clock = self.ground.api.clock();
+            let clock = self.context.api.clock();
             match wait {
                 None => changed.await,
                 Some(wait) => {
@@ -126,29 +127,31 @@ impl Follower {
 
     /// Does what is to be done now, and says when to look again.
     fn pass(self: &Arc<Self>) -> Option<Duration> {
-        let objects = self.ground.api.list_as::<Node>(None);
+        let objects = self.context.api.list_as::<Node>(None);
         let cidrs: BTreeMap<String, Option<String>> = objects
             .iter()
             .map(|node| (node.name().to_string(), node.spec.as_ref().and_then(|s| s.pod_cidr.clone())))
             .collect();
         let seen: BTreeMap<String, Seen> = objects
             .iter()
-            .map(|node| (node.name().to_string(), Seen { uid: node.uid().into(), asks: wanted::asked(node) }))
+            .map(|node| {
+                (node.name().to_string(), Seen { uid: node.uid().into(), asks: desired::asked(node) })
+            })
             .collect();
-        let now = self.ground.api.clock().monotonic();
+        let now = self.context.api.clock().monotonic();
         let mut state = self.state.lock();
         if state.closing {
             return None;
         }
         let failed = state.take_due(now);
-        for step in wanted::steps(&state.declared, &state.given_up, &seen, &state.members()) {
+        for step in desired::steps(&state.declared, &state.given_up, &seen, &state.members()) {
             match step {
-                Step::Start(wanted) => {
-                    let cidr = cidrs.get(&wanted.name).and_then(Option::as_deref);
-                    if let Some(index) = state.reserve(&wanted, cidr) {
-                        self.begin(wanted, index);
+                Step::Start(desired) => {
+                    let cidr = cidrs.get(&desired.name).and_then(Option::as_deref);
+                    if let Some(index) = state.reserve(&desired, cidr) {
+                        self.begin(desired, index);
                     } else {
-                        self.tell_failure(&wanted.name, "all address ranges are taken by other nodes");
+                        self.tell_failure(&desired.name, "all address ranges are taken by other nodes");
                     }
                 }
                 Step::End(name, cause) => {
@@ -183,7 +186,7 @@ impl Follower {
     /// Clears what is left of a node that never ran.
     fn give_up(self: &Arc<Self>, name: String) {
         let follower = self.clone();
-        self.ground.tasks.spawn("node end", async move {
+        self.context.tasks.spawn("node end", async move {
             follower.clear(&name).await;
             follower.state.lock().release(&name);
             follower.moved.notify_waiters();
@@ -191,20 +194,20 @@ impl Follower {
         });
     }
 
-    fn begin(self: &Arc<Self>, wanted: Wanted, index: usize) {
+    fn begin(self: &Arc<Self>, desired: DesiredNode, index: usize) {
         let follower = self.clone();
-        self.ground.tasks.spawn("node start", async move {
-            let outcome = match follower.ground.host(&wanted, index).await {
-                Ok(host) => follower.ground.start(&wanted, index, host).await,
+        self.context.tasks.spawn("node start", async move {
+            let outcome = match follower.context.host(&desired, index).await {
+                Ok(host) => follower.context.start(&desired, index, host).await,
                 Err(error) => Err(error.to_string()),
             };
-            follower.started(&wanted, outcome);
+            follower.started(&desired, outcome);
         });
     }
 
     /// Takes in how a start went.
-    pub(super) fn started(&self, wanted: &Wanted, outcome: Result<Running, String>) {
-        let name = wanted.name.as_str();
+    pub(super) fn started(&self, desired: &DesiredNode, outcome: Result<Running, String>) {
+        let name = desired.name.as_str();
         match outcome {
             Ok(running) => {
                 tracing::info!(node = name, "the node runs");
@@ -221,7 +224,8 @@ impl Follower {
                     });
                     (settings, index)
                 };
-                let written = settings::apply_to(&self.ground.api, name, &settings, index.map(dealt));
+                let written =
+                    settings::apply_to(&self.context.api, name, &settings, index.map(zone_defaults));
                 if let Err(error) = written {
                     tracing::warn!(node = name, "what the config file says of the node is not set: {error}");
                 }
@@ -230,7 +234,7 @@ impl Follower {
                 let mut state = self.state.lock();
                 let failures = state.failures.entry(name.to_string()).or_insert(0);
                 *failures = failures.saturating_add(1);
-                let until = self.ground.api.clock().monotonic() + AGAIN.delay(*failures);
+                let until = self.context.api.clock().monotonic() + AGAIN.delay(*failures);
                 if let Some(slot) = state.slots.get_mut(name) {
                     slot.now = Now::FailedUntil(until);
                 }
@@ -244,16 +248,16 @@ impl Follower {
 
     fn tell_failure(&self, name: &str, error: &str) {
         tracing::warn!(node = name, "the node cannot be started: {error}");
-        if let Ok(object) = self.ground.api.get(Kind::Node, &Key::new("", name)) {
+        if let Ok(object) = self.context.api.get(Kind::Node, &Key::new("", name)) {
             let message = format!("Node {name} cannot be started: {error}");
-            self.ground.recorder.warning(&object, "NodeStartFailed", message);
+            self.context.recorder.warning(&object, "NodeStartFailed", message);
         }
     }
 
     fn end(self: &Arc<Self>, running: Arc<Running>, cause: Cause) {
         let follower = self.clone();
-        self.ground.tasks.spawn("node end", async move {
-            retire(&follower.ground, &running, cause).await;
+        self.context.tasks.spawn("node end", async move {
+            deprovision(&follower.context, &running, cause).await;
             tracing::info!(node = running.name, "the node is gone");
             follower.state.lock().release(&running.name);
             follower.moved.notify_waiters();
@@ -264,11 +268,11 @@ impl Follower {
     /// Follows the config file, of which only the nodes are read again. One that cannot be used changes nothing.
     pub(super) async fn follow_file(self: Arc<Self>, path: PathBuf) {
         let mut refused: Option<String> = None;
-        let period = self.ground.api.timings().static_pod_check.0;
+        let period = self.context.api.timings().static_pod_check.0;
         loop {
-            self.ground.api.clock().sleep(period).await;
+            self.context.api.clock().sleep(period).await;
             let (place, follower) = (path.clone(), self.clone());
-            let read = tokio::task::spawn_blocking(move || file::read(&place, &follower.ground.config));
+            let read = tokio::task::spawn_blocking(move || file::read(&place, &follower.context.config));
             let Ok(outcome) = read.await else { continue };
             let error = outcome.and_then(|file| self.take_file(&file)).err();
             if let Some(error) = error.as_ref().filter(|error| Some(*error) != refused.as_ref()) {
@@ -280,41 +284,41 @@ impl Follower {
 
     /// Takes over what the file says now.
     fn take_file(&self, file: &crate::cluster::ConfigFile) -> Result<(), String> {
-        let declared = wanted::declared(self.ground.config.counts(file), &file.nodes);
+        let declared = desired::declared(self.context.config.counts(file), &file.nodes);
         let indices = {
             let mut state = self.state.lock();
             if state.settings == file.nodes && state.declared == declared {
                 return Ok(());
             }
-            let names = |all: &[Wanted]| all.iter().map(|w| w.name.clone()).collect::<BTreeSet<_>>();
+            let names = |all: &[DesiredNode]| all.iter().map(|w| w.name.clone()).collect::<BTreeSet<_>>();
             let (before, after) = (names(&state.declared), names(&declared));
             // A name that is added is meant, whatever became of its node before.
             state.given_up.retain(|name| before.contains(name) && after.contains(name));
-            for wanted in &declared {
-                let was = state.declared.iter().find(|w| w.name == wanted.name);
-                if was.is_some_and(|was| was.capacity != wanted.capacity) {
+            for desired in &declared {
+                let was = state.declared.iter().find(|w| w.name == desired.name);
+                if was.is_some_and(|was| was.capacity != desired.capacity) {
                     tracing::warn!(
-                        node = wanted.name,
+                        node = desired.name,
                         "the new capacity counts from the node's next start on"
                     );
                 }
             }
             state.settings.clone_from(&file.nodes);
             state.declared = declared;
-            state.dealt()
+            state.zone_defaults()
         };
         tracing::info!("the config file's nodes have changed");
         self.changed.notify_one();
-        let dealt = |name: &str| indices.get(name).copied().map(dealt);
-        settings::apply_all(&self.ground.api, &file.nodes, dealt).map_err(|error| error.to_string())
+        let zone_defaults = |name: &str| indices.get(name).copied().map(zone_defaults);
+        settings::apply_all(&self.context.api, &file.nodes, zone_defaults).map_err(|error| error.to_string())
     }
 
     /// There is no object for the file; the system's namespace stands for the cluster.
     fn tell_mistake(&self, error: &str) {
         tracing::warn!("the changed config file is not used: {error}");
-        if let Ok(system) = self.ground.api.get(Kind::Namespace, &Key::new("", "kube-system")) {
+        if let Ok(system) = self.context.api.get(Kind::Namespace, &Key::new("", "kube-system")) {
             let message = format!("The changed config file is not used: {error}");
-            self.ground.recorder.warning(&system, "InvalidConfigFile", message);
+            self.context.recorder.warning(&system, "InvalidConfigFile", message);
         }
     }
 }

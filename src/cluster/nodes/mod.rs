@@ -1,16 +1,16 @@
 //! The nodes of this process, real and hollow: which there are, and their start and end.
 //!
-//! `wanted` decides which nodes should run, `follow` brings that about while the cluster runs, `ground` starts one
-//! and `retire` ends one.
+//! `desired` decides which nodes should run, `follow` brings that about while the cluster runs, `context` starts one
+//! and `deprovision` ends one.
 
 mod capacity;
+mod context;
+mod deprovision;
+mod desired;
 mod file;
 mod follow;
-mod ground;
 mod places;
-mod retire;
 mod settings;
-mod wanted;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 use super::addresses::AddressPlan;
 use super::config::ClusterConfig;
 use super::data_dir::DataDir;
+use super::error::StartError;
 use super::network::PodNetwork;
-use super::start::StartError;
 use crate::api::{Api, Change, ChangeKind, DeleteOptions};
 use crate::base::task::Tasks;
 use crate::kubelet::Kubelet;
@@ -33,12 +33,10 @@ use crate::kubelet::Kubelets;
 use crate::kubelet::runtime::RuntimeError;
 use crate::object::Kind;
 use crate::reconcile::{Caches, Recorder};
+use context::{NodeContext, Running};
+use desired::{ASKED, DesiredNode, Origin};
 pub use file::parse_config;
 use follow::{Follower, Now, State};
-use ground::{Ground, Running};
-pub use settings::NodeSettings;
-pub use wanted::Counts;
-use wanted::{ASKED, Origin, Wanted};
 
 /// A stop by force gives what ends by itself this long.
 const FORCED: Duration = Duration::from_secs(3);
@@ -64,7 +62,7 @@ impl Nodes {
         if config.is_disabled("kubelet") {
             return Ok(Self { follower: None, names: Vec::new() });
         }
-        let ground = Ground {
+        let context = NodeContext {
             api: api.clone(),
             kubelets: Kubelets::new(api, caches, tasks),
             tasks: tasks.clone(),
@@ -78,11 +76,11 @@ impl Nodes {
         };
         let state = State {
             settings: config.file.nodes.clone(),
-            declared: wanted::declared(config.counts(&config.file), &config.file.nodes),
+            declared: desired::declared(config.counts(&config.file), &config.file.nodes),
             ..State::default()
         };
         let follower = Arc::new(Follower {
-            ground,
+            context,
             state: Mutex::new(state),
             changed: Notify::new(),
             moved: Notify::new(),
@@ -115,7 +113,7 @@ impl Nodes {
         let by_force = async {
             force.cancelled().await;
             kubelets.iter().for_each(Kubelet::force);
-            follower.ground.api.clock().sleep(FORCED).await;
+            follower.context.api.clock().sleep(FORCED).await;
         };
         tokio::select! {
             ended = gently => {
@@ -163,41 +161,41 @@ impl Follower {
 
     /// Starts every node there should be, and returns their names. One that only an object asks for may fail.
     async fn start_all(self: &Arc<Self>) -> Result<Vec<String>, StartError> {
-        let objects = self.ground.api.list_as::<Node>(None);
+        let objects = self.context.api.list_as::<Node>(None);
         let cidr = |name: &str| {
             let node = objects.iter().find(|node| node.name() == name)?;
             node.spec.as_ref()?.pod_cidr.clone()
         };
-        let all: Vec<(Wanted, usize)> = {
+        let all: Vec<(DesiredNode, usize)> = {
             let mut state = self.state.lock();
             let mut all = state.declared.clone();
             let known: BTreeSet<String> = all.iter().map(|w| w.name.clone()).collect();
             all.extend(
-                objects.iter().filter_map(|node| wanted::asked(node)).filter(|w| !known.contains(&w.name)),
+                objects.iter().filter_map(|node| desired::asked(node)).filter(|w| !known.contains(&w.name)),
             );
-            let place = |wanted: Wanted| {
-                let index = state.reserve(&wanted, cidr(&wanted.name).as_deref())?;
-                Some((wanted, index))
+            let place = |desired: DesiredNode| {
+                let index = state.reserve(&desired, cidr(&desired.name).as_deref())?;
+                Some((desired, index))
             };
             all.into_iter().filter_map(place).collect()
         };
         let failed = |name: &str, reason: String| StartError::Node { node: name.to_string(), reason };
         // Hosts take some milliseconds each to start: all at once.
-        let hosts = all.iter().map(|(wanted, index)| self.ground.host(wanted, *index));
+        let hosts = all.iter().map(|(desired, index)| self.context.host(desired, *index));
         let hosts: Vec<Result<_, RuntimeError>> = futures::future::join_all(hosts).await;
-        for ((wanted, index), host) in all.iter().zip(hosts) {
+        for ((desired, index), host) in all.iter().zip(hosts) {
             let outcome = match host {
-                Ok(host) => self.ground.start(wanted, *index, host).await,
+                Ok(host) => self.context.start(desired, *index, host).await,
                 Err(error) => Err(error.to_string()),
             };
             match outcome {
-                Err(reason) if wanted.origin != Origin::Object => return Err(failed(&wanted.name, reason)),
-                outcome => self.started(wanted, outcome),
+                Err(reason) if desired.origin != Origin::Object => return Err(failed(&desired.name, reason)),
+                outcome => self.started(desired, outcome),
             }
         }
-        let running = |(wanted, _): &(Wanted, usize)| {
-            let runs = matches!(self.state.lock().slots.get(&wanted.name)?.now, Now::Running(_));
-            runs.then(|| wanted.name.clone())
+        let running = |(desired, _): &(DesiredNode, usize)| {
+            let runs = matches!(self.state.lock().slots.get(&desired.name)?.now, Now::Running(_));
+            runs.then(|| desired.name.clone())
         };
         Ok(all.iter().filter_map(running).collect())
     }
@@ -206,38 +204,38 @@ impl Follower {
     /// pods neither stay on them nor are sent there, and what a crash left running (NODE-5, SAFE-3).
     fn remove_former(self: &Arc<Self>) {
         let known: BTreeSet<String> = self.state.lock().slots.keys().cloned().collect();
-        for node in self.ground.api.list_as::<Node>(None) {
+        for node in self.context.api.list_as::<Node>(None) {
             let info = node.status.as_ref().and_then(|s| s.node_info.as_ref());
             let runtime = info.map_or("", |i| i.container_runtime_version.as_str());
             let ours = runtime.starts_with("podium://") || runtime.starts_with("hollow://");
             if ours && !known.contains(node.name()) {
                 // Fails only when it is gone already.
-                let _ = self.ground.api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
+                let _ = self.context.api.delete(Kind::Node, &node.key(), &DeleteOptions::uid(node.uid()));
             }
         }
-        let places = std::fs::read_dir(&self.ground.nodes_dir).into_iter().flatten().flatten();
+        let places = std::fs::read_dir(&self.context.nodes_dir).into_iter().flatten().flatten();
         for name in places.filter_map(|place| place.file_name().into_string().ok()) {
             if !known.contains(&name) {
-                if self.ground.directory(&name).join("host.sock").exists() {
+                if self.context.directory(&name).join("host.sock").exists() {
                     // Until it is known that nothing of it runs.
-                    self.ground.api.hold_node(&name);
+                    self.context.api.hold_node(&name);
                 }
                 let follower = self.clone();
-                self.ground.tasks.spawn("former node", async move { follower.clear(&name).await });
+                self.context.tasks.spawn("former node", async move { follower.clear(&name).await });
             }
         }
     }
 
     /// Ends what still runs on a node that is gone; nor do its pods hold volumes any more.
     pub(super) async fn clear(&self, name: &str) {
-        let directory = self.ground.directory(name);
+        let directory = self.context.directory(name);
         if directory.join("host.sock").exists()
-            && let Err(error) = self.ground.end_process(name).await
+            && let Err(error) = self.context.end_process(name).await
         {
             tracing::error!(node = name, "what runs on a node that is gone was not ended: {error}");
             return;
         }
-        self.ground.api.release_node(name);
+        self.context.api.release_node(name);
         let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(directory.join("pods"))).await;
     }
 
@@ -252,10 +250,10 @@ impl Follower {
             }
         });
         let follower = self.clone();
-        self.ground.tasks.spawn_restarting("nodes", move || follower.clone().run());
-        if let Some(path) = self.ground.config.file_path.clone() {
+        self.context.tasks.spawn_restarting("nodes", move || follower.clone().run());
+        if let Some(path) = self.context.config.file_path.clone() {
             let follower = self.clone();
-            let tasks = &self.ground.tasks;
+            let tasks = &self.context.tasks;
             tasks.spawn_restarting("config file", move || follower.clone().follow_file(path.clone()));
         }
     }

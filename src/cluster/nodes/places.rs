@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::wanted::Origin;
+use super::desired::Origin;
 
 /// How many ranges there are for nodes with processes, and for hollow ones.
 const PROCESS_RANGES: usize = 1024;

@@ -10,54 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Api, ApiError};
 use crate::base::clock::time;
+use crate::cluster::node_settings::NodeSettings;
 use crate::object::Key;
-use crate::object::quantity::ResourceList;
 
 /// What the config file said last.
 const ANNOTATION: &str = "podium.dev/node-settings";
-pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
-pub(super) const REGION: &str = "topology.kubernetes.io/region";
-
-/// A node as the config file has it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct NodeSettings {
-    /// Which node: one of those that are counted, e.g. `node-1`, or another one.
-    pub name: String,
-    /// Its label topology.kubernetes.io/zone.
-    pub zone: Option<String>,
-    /// Its label topology.kubernetes.io/region.
-    pub region: Option<String>,
-    /// Its labels besides those every node has; may replace these.
-    pub labels: BTreeMap<String, String>,
-    /// Its taints besides those of its state.
-    pub taints: Vec<Taint>,
-    /// What it offers instead of, or besides, what its kind of node offers.
-    pub capacity: ResourceList,
-    /// It runs no processes. Counted nodes are what they are counted as.
-    pub hollow: Option<bool>,
-}
-
-impl NodeSettings {
-    /// Its labels, those with fields of their own included.
-    pub(super) fn all_labels(&self) -> BTreeMap<String, String> {
-        let topology = [(ZONE, &self.zone), (REGION, &self.region)];
-        let topology =
-            topology.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.clone()?)));
-        self.labels.clone().into_iter().chain(topology).collect()
-    }
-}
 
 /// What was said last, as the annotation keeps it.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Said {
+struct LastApplied {
     labels: BTreeMap<String, String>,
     /// Key and effect.
     taints: Vec<(String, String)>,
 }
 
-impl Said {
+impl LastApplied {
     fn by(settings: &NodeSettings) -> Self {
         let taints = settings.taints.iter().map(|t| (t.key.clone(), t.effect.clone())).collect();
         Self { labels: settings.all_labels(), taints }
@@ -65,12 +33,17 @@ impl Said {
 }
 
 /// Makes a node what the file says, now that it says this.
-fn apply(node: &mut Node, settings: &NodeSettings, dealt: Option<Dealt>, now: jiff::Timestamp) {
+fn apply(
+    node: &mut Node,
+    settings: &NodeSettings,
+    zone_defaults: Option<ZoneDefaults>,
+    now: jiff::Timestamp,
+) {
     let annotations = node.metadata.annotations.get_or_insert_default();
-    let before: Said =
+    let before: LastApplied =
         annotations.get(ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let said = Said::by(settings);
-    if said == Said::default() {
+    let said = LastApplied::by(settings);
+    if said == LastApplied::default() {
         annotations.remove(ANNOTATION);
     } else {
         let text = serde_json::to_string(&said).expect("settings have string keys");
@@ -79,10 +52,10 @@ fn apply(node: &mut Node, settings: &NodeSettings, dealt: Option<Dealt>, now: ji
     let labels = node.metadata.labels.get_or_insert_default();
     // One that somebody has changed since is theirs.
     labels.retain(|key, value| before.labels.get(key) != Some(value) || said.labels.contains_key(key));
-    // Said once, not insisted on: what is changed through the API stays until the file changes.
+    // LastApplied once, not insisted on: what is changed through the API stays until the file changes.
     let news = said.labels.iter().filter(|(key, value)| before.labels.get(*key) != Some(value));
     labels.extend(news.map(|(key, value)| (key.clone(), value.clone())));
-    for (key, value) in dealt.into_iter().flatten() {
+    for (key, value) in zone_defaults.into_iter().flatten() {
         labels.entry(key.into()).or_insert_with(|| value.into());
     }
 
@@ -91,12 +64,12 @@ fn apply(node: &mut Node, settings: &NodeSettings, dealt: Option<Dealt>, now: ji
     for (key, effect) in before.taints.iter().filter(|taint| !said.taints.contains(taint)) {
         taints.retain(|t| !is(t, key, effect));
     }
-    for wanted in &settings.taints {
-        let known = before.taints.iter().any(|(key, effect)| is(wanted, key, effect));
-        match taints.iter_mut().find(|t| is(t, &wanted.key, &wanted.effect)) {
-            Some(there) => there.value.clone_from(&wanted.value),
+    for desired in &settings.taints {
+        let known = before.taints.iter().any(|(key, effect)| is(desired, key, effect));
+        match taints.iter_mut().find(|t| is(t, &desired.key, &desired.effect)) {
+            Some(there) => there.value.clone_from(&desired.value),
             None if known => {}
-            None => taints.push(Taint { time_added: Some(time(now)), ..wanted.clone() }),
+            None => taints.push(Taint { time_added: Some(time(now)), ..desired.clone() }),
         }
     }
     let spec = node.spec.get_or_insert_default();
@@ -104,16 +77,16 @@ fn apply(node: &mut Node, settings: &NodeSettings, dealt: Option<Dealt>, now: ji
 }
 
 /// The zone and the region of a node of which nobody says where it is.
-pub(super) type Dealt = [(&'static str, &'static str); 2];
+pub(super) type ZoneDefaults = [(&'static str, &'static str); 2];
 
-/// Brings every node to what the file says of it, be it nothing; to somebody else's node nothing is dealt.
+/// Brings every node to what the file says of it, be it nothing; to somebody else's node nothing is zone_defaults.
 pub(super) fn apply_all(
     api: &Api,
     all: &[NodeSettings],
-    dealt: impl Fn(&str) -> Option<Dealt>,
+    zone_defaults: impl Fn(&str) -> Option<ZoneDefaults>,
 ) -> Result<(), ApiError> {
     for node in api.list_as::<Node>(None) {
-        apply_to(api, node.name(), all, dealt(node.name()))?;
+        apply_to(api, node.name(), all, zone_defaults(node.name()))?;
     }
     Ok(())
 }
@@ -123,12 +96,12 @@ pub(super) fn apply_to(
     api: &Api,
     name: &str,
     all: &[NodeSettings],
-    dealt: Option<Dealt>,
+    zone_defaults: Option<ZoneDefaults>,
 ) -> Result<(), ApiError> {
     let (none, now) = (NodeSettings::default(), api.clock().now());
     let settings = all.iter().find(|settings| settings.name == name).unwrap_or(&none);
     let applied = api.modify::<Node>(&Key::new("", name), |fresh| {
-        apply(fresh, settings, dealt, now);
+        apply(fresh, settings, zone_defaults, now);
         Ok(())
     });
     match applied {
@@ -139,6 +112,7 @@ pub(super) fn apply_to(
 
 #[cfg(test)]
 mod tests {
+    use crate::cluster::node_settings::{REGION, ZONE};
     use serde_json::json;
 
     use super::*;
@@ -214,16 +188,16 @@ mod tests {
     #[test]
     fn a_zone_is_a_label_and_without_one_it_is_dealt_node_1_node_6() {
         let now: jiff::Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
-        let dealt = Some([(ZONE, "zone-a"), (REGION, "local")]);
+        let zone_defaults = Some([(ZONE, "zone-a"), (REGION, "local")]);
         let mut node = Node::default();
         let east = NodeSettings { zone: Some("east".into()), ..settings("|") };
         let zone = |node: &Node| {
             let labels = node.metadata.labels.clone().unwrap();
             format!("{} {}", labels[ZONE], labels[REGION])
         };
-        apply(&mut node, &east, dealt, now);
+        apply(&mut node, &east, zone_defaults, now);
         assert_eq!(zone(&node), "east local");
-        apply(&mut node, &settings("|"), dealt, now);
+        apply(&mut node, &settings("|"), zone_defaults, now);
         assert_eq!(zone(&node), "zone-a local");
     }
 }

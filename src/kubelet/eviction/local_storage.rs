@@ -7,25 +7,25 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::{HARD_GRACE, disk, message};
 use crate::kubelet::node::Node;
+use crate::kubelet::pod_workers::{PodEvent, PodWorkers};
 use crate::kubelet::spec;
-use crate::kubelet::sync_loop::{Engine, Note};
+use crate::object::pod::is_terminal;
 use crate::object::quantity::Amount;
-use crate::object::readiness::is_terminal;
 use crate::object::resources::pod_limits;
 
 const STORAGE: &str = "ephemeral-storage";
 
 /// Evicts every pod that is over one of its own limits.
-pub(super) async fn enforce(engine: &Arc<Engine>, nodes: &[Arc<Node>]) {
+pub(super) async fn enforce(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
     for node in nodes.iter().filter(|node| !node.config.hollow) {
-        for pod in engine.pods_of(&node.config.name) {
+        for pod in workers.pods_of(&node.config.name) {
             if is_terminal(&pod) || !has_limits(&pod) {
                 continue;
             }
             let used = disk::of_pod(node, &pod).await;
             if let Some(message) = excess(&pod, &used) {
                 let grace: Duration = HARD_GRACE;
-                engine.note(&pod.uid().to_string(), Note::Evict { message, grace, disrupted: false });
+                workers.note(&pod.uid().to_string(), PodEvent::Evict { message, grace, disrupted: false });
             }
         }
     }

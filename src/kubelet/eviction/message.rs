@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::machine::{Observations, Signal};
 use super::rank::{Candidate, requested_as};
-use super::threshold::{Condition, Threshold};
+use crate::kubelet::pressure::{Condition, Threshold};
+use crate::kubelet::pressure::{Observations, Signal};
 use crate::kubelet::spec;
 use crate::object::quantity::Amount;
 

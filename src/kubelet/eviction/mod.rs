@@ -1,38 +1,30 @@
 //! Node-pressure eviction (NODE-4): when the machine runs short, its node says so and gives up pods, one at a
 //! time, those first that use more than they asked for.
 //!
-//! `threshold` decides when, `rank` whom, `message` says why; this file looks, asks and tells. The nodes of
+//! `pressure` decides when, `rank` whom, `message` says why; this file observes, orders and reports. The nodes of
 //! one machine run short together, so only one of them gives up a pod at a time.
 
-mod config;
 mod disk;
 mod local_storage;
-mod machine;
 mod message;
 mod rank;
-mod threshold;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use parking_lot::Mutex;
 
 use super::node::{Node, report};
+use super::pod_workers::{PodEvent, PodWorkers};
+use super::pressure::{self, Condition, Observations, Signal, Threshold};
 use super::runtime::PodUid;
 use super::spec;
-use super::sync_loop::{Engine, Note};
 use crate::base::clock::since;
-use crate::object::readiness::is_terminal;
+use crate::object::pod::is_terminal;
 use crate::object::{Key, Kind, Shared};
 use crate::reconcile::{EventType, reference_to};
-pub use config::EvictionConfig;
-pub use machine::{Observation, Observations, Signal};
 use rank::Candidate;
-pub(super) use threshold::Condition;
-use threshold::Pressure;
-use threshold::Threshold;
 
 /// Evicted for good cause, a container gets this long and no longer.
 const HARD_GRACE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -41,60 +33,43 @@ const VICTIM_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 /// Pods of this priority and above are never evicted.
 const SYSTEM_CRITICAL: i32 = 2_000_000_000;
 
-/// What a node remembers of its machine's state.
-#[derive(Debug, Default)]
-pub(super) struct Eviction {
-    pressure: Mutex<Pressure>,
-    /// Taken for the machine's state instead of looking: faults and tests.
-    pretended: Mutex<Option<Observations>>,
-    /// The pod given up last, and when.
-    victim: Mutex<Option<(PodUid, Timestamp)>>,
-}
-
-impl Eviction {
-    /// The conditions that hold on the node.
-    pub(super) fn conditions(&self) -> Vec<Condition> {
-        self.pressure.lock().conditions().to_vec()
-    }
-
-    /// From now on the machine's state is taken to be this; none = as it is.
-    pub(super) fn pretend(&self, observations: Option<Observations>) {
-        *self.pretended.lock() = observations;
-    }
-}
-
 /// Looks at the machine again and again.
-pub(super) async fn watch(engine: Arc<Engine>) {
+pub(super) async fn watch(workers: Arc<PodWorkers>) {
     loop {
-        engine.clock.sleep(engine.timings.eviction_check.0).await;
-        let nodes = engine.nodes();
-        local_storage::enforce(&engine, &nodes).await;
+        workers.context.clock.sleep(workers.context.timings.eviction_check.0).await;
+        let nodes = workers.nodes();
+        local_storage::enforce(&workers, &nodes).await;
         let (hollow, real): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| node.config.hollow);
-        control(&engine, &real).await;
+        control(&workers, &real).await;
         for node in hollow {
-            control(&engine, &[node]).await;
+            control(&workers, &[node]).await;
         }
     }
+}
+
+/// The machine under a node; none for a hollow node that was not told what to pretend.
+fn observe(node: &Node) -> Option<Observations> {
+    node.eviction.pretended().or_else(|| (!node.config.hollow).then(|| pressure::read(&node.config.pods_dir)))
 }
 
 /// Brings the nodes of one machine up to date and gives up a pod where that is needed.
-async fn control(engine: &Arc<Engine>, nodes: &[Arc<Node>]) {
+async fn control(workers: &Arc<PodWorkers>, nodes: &[Arc<Node>]) {
     let mut short: Option<(Threshold, Observations)> = None;
     for node in nodes {
-        let Some(observations) = machine::observe(node) else { continue };
-        let now = engine.clock.steady();
+        let Some(observations) = observe(node) else { continue };
+        let now = workers.context.clock.steady();
         let (changed, threshold) = {
-            let mut pressure = node.eviction.pressure.lock();
-            let before = pressure.conditions().to_vec();
-            let threshold = pressure.update(&node.config.eviction, &observations, now);
-            (differences(&before, pressure.conditions()), threshold)
+            let mut thresholds = node.eviction.thresholds.lock();
+            let before = thresholds.conditions().to_vec();
+            let threshold = thresholds.update(&node.config.eviction, &observations, now);
+            (differences(&before, thresholds.conditions()), threshold)
         };
         if !changed.is_empty() {
-            tell_conditions(engine, node, &changed);
+            tell_conditions(workers, node, &changed);
         }
         if let Some(threshold) = threshold {
             tell(
-                engine,
+                workers,
                 node,
                 EventType::Warning,
                 "EvictionThresholdMet",
@@ -104,11 +79,11 @@ async fn control(engine: &Arc<Engine>, nodes: &[Arc<Node>]) {
         }
     }
     let Some((threshold, observations)) = short else { return };
-    let now = engine.clock.steady();
-    if nodes.iter().any(|node| still_ends(engine, node, now)) {
+    let now = workers.context.clock.steady();
+    if nodes.iter().any(|node| still_ends(workers, node, now)) {
         return;
     }
-    give_up_one(engine, nodes, &threshold, &observations, now).await;
+    give_up_one(workers, nodes, &threshold, &observations, now).await;
 }
 
 /// Conditions that came (true) and went (false).
@@ -117,35 +92,35 @@ fn differences(before: &[Condition], now: &[Condition]) -> Vec<(Condition, bool)
     came.chain(before.iter().filter(|c| !now.contains(c)).map(|c| (*c, false))).collect()
 }
 
-fn tell_conditions(engine: &Engine, node: &Node, changed: &[(Condition, bool)]) {
+fn tell_conditions(workers: &PodWorkers, node: &Node, changed: &[(Condition, bool)]) {
     for (condition, holds) in changed {
         let (reason, _) = condition.told(*holds);
         let reason = reason.replace("Kubelet", "Node");
         let message = format!("Node {} status is now: {reason}", node.config.name);
-        tell(engine, node, EventType::Normal, &reason, &message);
+        tell(workers, node, EventType::Normal, &reason, &message);
     }
-    if let Err(error) = report(engine, node) {
+    if let Err(error) = report(&workers.context, node) {
         tracing::warn!(node = node.config.name, "node status not written: {error}");
     }
 }
 
-fn tell(engine: &Engine, node: &Node, type_: EventType, reason: &str, message: &str) {
-    if let Ok(object) = engine.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
+fn tell(workers: &PodWorkers, node: &Node, type_: EventType, reason: &str, message: &str) {
+    if let Ok(object) = workers.context.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
         node.recorder.record(reference_to(&object), type_, reason, message.into());
     }
 }
 
 /// Whether the last victim of a node is still on its way out.
-fn still_ends(engine: &Engine, node: &Node, now: Timestamp) -> bool {
+fn still_ends(workers: &PodWorkers, node: &Node, now: Timestamp) -> bool {
     let victim = node.eviction.victim.lock().clone();
     victim.is_some_and(|(uid, since_when)| {
-        let gone = engine.pod(&uid).is_none_or(|pod| is_terminal(&pod));
+        let gone = workers.pod(&uid).is_none_or(|pod| is_terminal(&pod));
         !gone && since(now, since_when) < VICTIM_PATIENCE
     })
 }
 
 async fn give_up_one(
-    engine: &Arc<Engine>,
+    workers: &Arc<PodWorkers>,
     nodes: &[Arc<Node>],
     threshold: &Threshold,
     observations: &Observations,
@@ -153,7 +128,7 @@ async fn give_up_one(
 ) {
     let mut candidates = Vec::new();
     for node in nodes {
-        let pods = engine.pods_of(&node.config.name);
+        let pods = workers.pods_of(&node.config.name);
         let usage = match threshold.signal {
             Signal::NodefsAvailable | Signal::NodefsInodesFree => disk::usage(node, &pods).await,
             Signal::MemoryAvailable | Signal::PidAvailable => counted(node, threshold.signal),
@@ -177,7 +152,7 @@ async fn give_up_one(
     let message = message::node_was_low(threshold, observations, &victim);
     let uid = victim.pod.uid().to_string();
     *node.eviction.victim.lock() = Some((uid.clone(), now));
-    engine.note(&uid, Note::Evict { message, grace, disrupted: true });
+    workers.note(&uid, PodEvent::Evict { message, grace, disrupted: true });
 }
 
 /// What each container of each pod uses of memory or process ids, by the last measurement.
@@ -199,7 +174,7 @@ fn counted(node: &Node, signal: Signal) -> BTreeMap<PodUid, BTreeMap<String, i64
 /// Static pods and those the cluster cannot do without.
 pub(super) fn is_critical(pod: &Pod) -> bool {
     let annotations = pod.metadata.annotations.as_ref();
-    let is_static = annotations.and_then(|a| a.get(super::static_pods::SOURCE)).is_some_and(|s| s == "file");
+    let is_static = annotations.and_then(|a| a.get(super::mirror_pod::SOURCE)).is_some_and(|s| s == "file");
     is_static || spec::spec(pod).priority.is_some_and(|p| p >= SYSTEM_CRITICAL)
 }
 
@@ -218,7 +193,7 @@ pub(super) fn refusal(conditions: &[Condition], pod: &Shared<Pod>) -> Option<Str
 
 fn tolerates_memory_pressure(pod: &Pod) -> bool {
     let taint = k8s_openapi::api::core::v1::Taint {
-        key: "node.kubernetes.io/memory-pressure".into(),
+        key: crate::object::well_known::taint::MEMORY_PRESSURE.into(),
         effect: crate::object::taint::effect::NO_SCHEDULE.into(),
         ..k8s_openapi::api::core::v1::Taint::default()
     };

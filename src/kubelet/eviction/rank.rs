@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::machine::Signal;
+use crate::kubelet::pressure::Signal;
 use crate::kubelet::spec;
 use crate::object::Shared;
 use crate::object::quantity::Amount;

@@ -7,22 +7,23 @@
 pub mod builtin;
 pub mod catalogue;
 pub mod entry;
-mod nslookup;
 mod present;
-mod program;
 pub mod reference;
 mod signal;
 pub mod store;
-mod web;
 
-pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, Program, ResolveError, ResolvedImage};
+pub use catalogue::{Catalogue, CatalogueImage, ImageOrigin, ResolveError, ResolvedImage};
 pub use entry::{ImageEntry, ImageEnv, UserImageSource, UserImages};
 pub(super) use present::PresentImages;
-pub use program::{image_program_main, is_image_program};
 pub use reference::{ImageReference, InvalidReference};
 pub(in crate::kubelet) use signal::signal_number;
-pub(super) use store::Beneath;
 pub use store::{ImageStore, StoredImage};
 
-/// The file that marks a directory as brought along by an image and not filled yet.
-pub const IMAGE_DIRECTORY: &str = ".podium-image";
+/// What an image reference resolved to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PulledImage {
+    /// The identity shown as `imageID`.
+    pub image_id: String,
+    /// What it takes on the machine, in bytes; shown in the `Pulled` event.
+    pub size_bytes: u64,
+}

@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ContainerImage;
 
-use super::ImageReference;
-use crate::kubelet::runtime::PulledImage;
+use super::{ImageReference, PulledImage};
 
 /// A kubelet's `nodeStatusMaxImages`.
 const MOST_IMAGES: usize = 50;

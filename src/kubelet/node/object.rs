@@ -1,7 +1,6 @@
 //! The Node object and its Lease: what a node says of itself, written at start and kept fresh.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,12 +14,15 @@ use super::machine_ids::MachineIds;
 use super::{Node, NodeConfig};
 use crate::api::{ApiError, DeleteOptions};
 use crate::base::clock::time;
-use crate::kubelet::eviction::Condition;
+use crate::kubelet::context::Context;
+use crate::kubelet::pressure::Condition;
 use crate::kubelet::runtime::Runtime;
-use crate::kubelet::sync_loop::Engine;
+use crate::object::conditions::{self, ConditionStatus};
 use crate::object::low_ports::LowPorts;
 use crate::object::node::is_ready;
 use crate::object::quantity::ResourceList;
+use crate::object::well_known::condition::READY;
+use crate::object::well_known::label::{HOSTNAME, REGION, ZONE};
 use crate::object::{Key, Kind, Shared};
 
 /// The namespace of node leases.
@@ -29,34 +31,34 @@ const LEASE_NAMESPACE: &str = "kube-node-lease";
 const KUBELET_VERSION: &str = concat!("v1.37.0-podium.", env!("CARGO_PKG_VERSION"));
 
 /// Registers the node, then renews its lease and its status until the task is stopped.
-pub(in crate::kubelet) async fn heartbeat(engine: Arc<Engine>, node: Arc<Node>) {
+pub(in crate::kubelet) async fn heartbeat(context: &Context, node: &Node) {
     let mut reported: Option<Duration> = None;
     loop {
-        let now = engine.clock.monotonic();
-        if reported.is_some() && engine.api.get(Kind::Node, &Key::new("", &node.config.name)).is_err() {
+        let now = context.clock.monotonic();
+        if reported.is_some() && context.api.get(Kind::Node, &Key::new("", &node.config.name)).is_err() {
             // Its object was deleted: gone for good (NODE-5). Only a restart registers it again.
-            engine.clock.sleep(engine.timings.node_lease_renew.0).await;
+            context.clock.sleep(context.timings.node_lease_renew.0).await;
             continue;
         }
-        let due = reported.is_none_or(|at| now.saturating_sub(at) >= engine.timings.node_status_report.0);
+        let due = reported.is_none_or(|at| now.saturating_sub(at) >= context.timings.node_status_report.0);
         // Also when something else wrote the status (a lifecycle controller that lost sight of the node).
         // Or images came or went, which the scheduler goes by.
-        if due || !is_told(&engine, &node) {
-            match report(&engine, &node) {
+        if due || !is_told(context, node) {
+            match report(context, node) {
                 Ok(()) => reported = Some(now),
                 Err(error) => tracing::warn!(node = node.config.name, "node status not written: {error}"),
             }
         }
-        if let Err(error) = renew(&engine, &node) {
+        if let Err(error) = renew(context, node) {
             tracing::warn!(node = node.config.name, "node lease not renewed: {error}");
         }
-        engine.clock.sleep(engine.timings.node_lease_renew.0).await;
+        context.clock.sleep(context.timings.node_lease_renew.0).await;
     }
 }
 
 /// Whether the Node object says whether the node is Ready, which images it has, and what pods may have of it.
-fn is_told(engine: &Engine, node: &Node) -> bool {
-    let Ok(object) = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
+fn is_told(context: &Context, node: &Node) -> bool {
+    let Ok(object) = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name)) else { return false };
     let Some(status) = &object.status else { return false };
     is_ready(&object) == node.health.failure().is_none()
         && status.images == images(node)
@@ -64,12 +66,12 @@ fn is_told(engine: &Engine, node: &Node) -> bool {
 }
 
 /// Writes the Node object as it should be; creates it when it is not there.
-pub(in crate::kubelet) fn report(engine: &Engine, node: &Node) -> Result<(), ApiError> {
+pub(in crate::kubelet) fn report(context: &Context, node: &Node) -> Result<(), ApiError> {
     let key = Key::new("", &node.config.name);
-    let now = engine.clock.now();
-    match engine.api.get_as::<NodeObject>(&key) {
+    let now = context.clock.now();
+    match context.api.get_as::<NodeObject>(&key) {
         Err(error) if error.is_not_found() => {
-            engine.api.create_as(first_object(node, now))?;
+            context.api.create_as(first_object(node, now))?;
         }
         Err(error) => return Err(error),
         // Its range cannot be changed (the cluster's addresses are others than at the last start).
@@ -80,10 +82,10 @@ pub(in crate::kubelet) fn report(engine: &Engine, node: &Node) -> Result<(), Api
                 .and_then(|s| s.pod_cidr.as_ref())
                 .is_some_and(|c| *c != cidr(&node.config)) =>
         {
-            replace(engine, node, &object)?;
+            replace(context, node, &object)?;
         }
         Ok(_) => {
-            engine.api.modify::<NodeObject>(&key, |object| {
+            context.api.modify::<NodeObject>(&key, |object| {
                 let wanted = metadata(&node.config, node.runtime.as_ref());
                 let labels = object.metadata.labels.get_or_insert_default();
                 for (key, value) in wanted.labels.unwrap_or_default() {
@@ -105,7 +107,7 @@ pub(in crate::kubelet) fn report(engine: &Engine, node: &Node) -> Result<(), Api
                 spec.provider_id.get_or_insert_with(|| format!("podium://{}", node.config.name));
                 Ok(())
             })?;
-            engine.api.modify_status::<NodeObject>(&key, |object| {
+            context.api.modify_status::<NodeObject>(&key, |object| {
                 let old = object.status.take().unwrap_or_default();
                 object.status = Some(status(node, &old, now));
                 Ok(())
@@ -116,8 +118,8 @@ pub(in crate::kubelet) fn report(engine: &Engine, node: &Node) -> Result<(), Api
 }
 
 /// Makes the node's object anew, with all that people have set.
-fn replace(engine: &Engine, node: &Node, old: &NodeObject) -> Result<(), ApiError> {
-    let mut new = first_object(node, engine.clock.now());
+fn replace(context: &Context, node: &Node, old: &NodeObject) -> Result<(), ApiError> {
+    let mut new = first_object(node, context.clock.now());
     let (given, own) = (&old.metadata, &mut new.metadata);
     let keep = |own: &mut Option<BTreeMap<String, String>>, given: &Option<BTreeMap<String, String>>| {
         own.get_or_insert_default().extend(given.clone().unwrap_or_default());
@@ -128,8 +130,8 @@ fn replace(engine: &Engine, node: &Node, old: &NodeObject) -> Result<(), ApiErro
         (spec.taints, spec.unschedulable) = (given.taints.clone(), given.unschedulable);
     }
     let options = DeleteOptions::uid(old.metadata.uid.clone().unwrap_or_default());
-    engine.api.delete(Kind::Node, &Key::new("", &node.config.name), &options)?;
-    engine.api.create_as(new).map(drop)
+    context.api.delete(Kind::Node, &Key::new("", &node.config.name), &options)?;
+    context.api.create_as(new).map(drop)
 }
 
 fn first_object(node: &Node, now: Timestamp) -> NodeObject {
@@ -156,16 +158,16 @@ fn metadata(config: &NodeConfig, runtime: &dyn Runtime) -> ObjectMeta {
     let mut label = |key: &str, value: &str| {
         labels.insert(key.to_string(), value.to_string());
     };
-    label("kubernetes.io/hostname", &config.name);
+    label(HOSTNAME, &config.name);
     for (key, value) in [("os", operating_system()), ("arch", architecture())] {
         label(&format!("kubernetes.io/{key}"), value);
         label(&format!("beta.kubernetes.io/{key}"), value);
     }
     if let Some(zone) = &config.zone {
-        label("topology.kubernetes.io/zone", zone);
+        label(ZONE, zone);
     }
     if let Some(region) = &config.region {
-        label("topology.kubernetes.io/region", region);
+        label(REGION, region);
     }
     let mut annotations: BTreeMap<String, String> = runtime.isolation();
     if !config.hollow {
@@ -240,25 +242,22 @@ fn conditions(
     let short = Condition::ALL.map(|condition| {
         let holds = pressure.contains(&condition);
         let (reason, message) = condition.told(holds);
-        (condition.text(), if holds { "True" } else { "False" }, reason, message.to_string())
+        (condition.text(), ConditionStatus::from(holds), reason, message.to_string())
     });
     let ready = match failure {
-        None => ("Ready", "True", "KubeletReady", "kubelet is posting ready status".to_string()),
-        Some(failure) => ("Ready", "False", "KubeletNotReady", failure),
+        None => (READY, ConditionStatus::True, "KubeletReady", "kubelet is posting ready status".to_string()),
+        Some(failure) => (READY, ConditionStatus::False, "KubeletNotReady", failure),
     };
     for (type_, status, reason, message) in short.into_iter().chain([ready]) {
-        let index = all.iter().position(|c| c.type_ == type_).unwrap_or_else(|| {
-            all.push(NodeCondition { type_: type_.into(), ..NodeCondition::default() });
-            all.len() - 1
-        });
-        let condition = &mut all[index];
-        if condition.status != status {
-            condition.status = status.into();
-            condition.last_transition_time = Some(time(now));
-        }
-        condition.reason = Some(reason.into());
-        condition.message = Some(message);
-        condition.last_heartbeat_time = Some(time(now));
+        let next = NodeCondition {
+            type_: type_.into(),
+            status: status.into(),
+            reason: Some(reason.into()),
+            message: Some(message),
+            last_heartbeat_time: Some(time(now)),
+            last_transition_time: Some(time(now)),
+        };
+        conditions::set(&mut all, next);
     }
     all
 }
@@ -293,19 +292,19 @@ fn os_image() -> String {
 }
 
 /// Renews the node's Lease; the first time it makes it, owned by the Node object.
-fn renew(engine: &Engine, node: &Node) -> Result<(), ApiError> {
+fn renew(context: &Context, node: &Node) -> Result<(), ApiError> {
     let key = Key::new(LEASE_NAMESPACE, &node.config.name);
-    let renewed = engine.api.modify::<Lease>(&key, |lease| {
+    let renewed = context.api.modify::<Lease>(&key, |lease| {
         let spec = lease.spec.get_or_insert_default();
         spec.holder_identity = Some(node.config.name.clone());
-        spec.renew_time = Some(engine.clock.micro_time());
+        spec.renew_time = Some(context.clock.micro_time());
         Ok(())
     });
     match renewed {
         Err(error) if error.is_not_found() => {}
         other => return other.map(|_: Shared<Lease>| ()),
     }
-    let object = engine.api.get_as::<NodeObject>(&Key::new("", &node.config.name))?;
+    let object = context.api.get_as::<NodeObject>(&Key::new("", &node.config.name))?;
     let owner = OwnerReference {
         api_version: "v1".into(),
         kind: "Node".into(),
@@ -313,7 +312,7 @@ fn renew(engine: &Engine, node: &Node) -> Result<(), ApiError> {
         uid: object.uid().into(),
         ..OwnerReference::default()
     };
-    let grace = engine.timings.node_monitor_grace.0.as_secs();
+    let grace = context.timings.node_monitor_grace.0.as_secs();
     let lease = Lease {
         metadata: ObjectMeta {
             name: Some(node.config.name.clone()),
@@ -324,9 +323,9 @@ fn renew(engine: &Engine, node: &Node) -> Result<(), ApiError> {
         spec: Some(LeaseSpec {
             holder_identity: Some(node.config.name.clone()),
             lease_duration_seconds: Some(i32::try_from(grace).unwrap_or(i32::MAX)),
-            renew_time: Some(engine.clock.micro_time()),
+            renew_time: Some(context.clock.micro_time()),
             ..LeaseSpec::default()
         }),
     };
-    engine.api.create_as(lease).map(|_| ())
+    context.api.create_as(lease).map(|_| ())
 }

@@ -51,13 +51,17 @@ fn aliases(spec: &PodSpec) -> String {
 }
 
 /// A hosts file with these lines for services, in place of those it has.
-pub(in super::super) fn with_services(hosts: &str, lines: &str) -> String {
+pub(in crate::kubelet) fn with_services(hosts: &str, lines: &str) -> String {
     let own = hosts.split(SERVICES).next().unwrap_or_default();
     if lines.is_empty() { own.to_owned() } else { format!("{own}{SERVICES}{lines}") }
 }
 
 /// Lines for the services that have an address, under every name that a pod of the namespace may use.
-pub(in super::super) fn service_lines(services: &[Shared<Service>], namespace: &str, domain: &str) -> String {
+pub(in crate::kubelet) fn service_lines(
+    services: &[Shared<Service>],
+    namespace: &str,
+    domain: &str,
+) -> String {
     let (own, others): (Vec<_>, Vec<_>) = services.iter().partition(|s| s.namespace() == namespace);
     let mut out = String::new();
     for service in own.into_iter().chain(others.into_iter().take(OTHERS)) {

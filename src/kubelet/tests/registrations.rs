@@ -80,7 +80,7 @@ async fn it_is_known_when_pods_have_left_a_node_node_6() {
     scene.until(&key, "ready", is_ready).await;
     let uid = scene.pod(&key).uid().to_string();
     let (kubelet, pods) = (scene.kubelet.clone(), [uid, "unknown".to_string()].into());
-    let left = tokio::spawn(async move { kubelet.left_by(&pods).await });
+    let left = tokio::spawn(async move { kubelet.wait_until_left_by(&pods).await });
     tokio::time::sleep(Duration::from_mins(1)).await;
     assert!(!left.is_finished());
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();

@@ -87,7 +87,7 @@ async fn what_cannot_be_removed_is_tried_again_later_and_later_whatever_happens_
     scene.api.delete(Kind::Pod, &key, &DeleteOptions::default()).unwrap();
     // As a host tells of each of its tries.
     for _ in 0..600 {
-        scene.kubelets.engine.note(&uid, Note::Look);
+        scene.kubelets.workers.note(&uid, PodEvent::Resync);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let tries = scene.runtime.refused_removals();

@@ -13,7 +13,7 @@ use hickory_proto::op::{Message, MessageType};
 use parking_lot::Mutex;
 use tokio::net::{TcpStream, UdpSocket};
 
-use super::server::{read_framed, write_framed};
+use super::framing::{read_framed, write_framed};
 use crate::base::clock::Clock;
 use crate::base::resolv_conf::ResolvConf;
 

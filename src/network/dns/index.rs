@@ -228,7 +228,12 @@ pub(super) mod testing {
     use crate::object::Shared;
 
     /// A service, by its spec, with one slice of these endpoints.
-    pub(in super::super) fn joined(name: &str, spec: &Value, ports: &Value, endpoints: &Value) -> Joined {
+    pub(in crate::network::dns) fn joined(
+        name: &str,
+        spec: &Value,
+        ports: &Value,
+        endpoints: &Value,
+    ) -> Joined {
         let service = json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec});
         let slice = json!({"metadata": {"name": format!("{name}-x"), "namespace": "default"},
             "addressType": "IPv4", "ports": ports, "endpoints": endpoints});

@@ -6,6 +6,7 @@
 
 pub mod answer;
 mod forward;
+mod framing;
 pub mod index;
 pub mod message;
 mod server;

@@ -8,11 +8,11 @@ use std::time::Duration;
 use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 use parking_lot::RwLock;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 
 use super::forward::{Forwarder, Resolvers, Way};
+use super::framing::{read_framed, write_framed};
 use super::index::Index;
 use super::message::{Reaction, encode, failure, question, react, rotate, udp_limit};
 use crate::base::clock::Clock;
@@ -198,20 +198,4 @@ async fn converse(server: &Server, mut stream: TcpStream) -> io::Result<()> {
         let Some(answer) = answer else { return Ok(()) };
         tokio::time::timeout(SILENCE, write_framed(&mut stream, &answer)).await??;
     }
-}
-
-/// A message with its length before it.
-pub(super) async fn read_framed(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let length = stream.read_u16().await?;
-    let mut packet = vec![0; usize::from(length)];
-    stream.read_exact(&mut packet).await?;
-    Ok(packet)
-}
-
-/// Writes a message with its length before it, as one.
-pub(super) async fn write_framed(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
-    let length = u16::try_from(packet.len()).map_err(io::Error::other)?;
-    let mut framed = length.to_be_bytes().to_vec();
-    framed.extend_from_slice(packet);
-    stream.write_all(&framed).await
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::test_cluster::Cluster;
-use super::super::test_objects::{asking, node, sized_node};
 use super::*;
 use crate::object::Object;
 use crate::scheduler::framework::{Plugin, PluginId, Point};
+use crate::scheduler::test_cluster::Cluster;
+use crate::scheduler::test_objects::{asking, node, sized_node};
 
 fn one(configuration: &Value) -> Profile {
     let mut all = profiles(configuration).unwrap();
@@ -187,7 +187,7 @@ fn default_constraints_spread_pods_that_somebody_selects_sch_6() {
         }
         // b1 is much fuller: without the constraint nobody goes there.
         cluster.placed("heavy", "b1", json!({"spec": asking("8")}));
-        let mut pod = (*super::super::test_objects::named_pod("p", asking("100m"))).clone();
+        let mut pod = (*crate::scheduler::test_objects::named_pod("p", asking("100m"))).clone();
         pod.metadata.labels = Some([("app".to_string(), "web".to_string())].into());
         if let Some(by) = by.as_ref().filter(|by| by.kind() != crate::object::Kind::Service) {
             let owner = json!([{"apiVersion": by.kind().info().api_version(), "kind": by.kind().info().name,

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::super::test_cluster::Cluster;
-use super::super::test_objects::{asking, named_pod, node, sized_node};
 use super::*;
 use crate::object::Shared;
+use crate::scheduler::test_cluster::Cluster;
+use crate::scheduler::test_objects::{asking, named_pod, node, sized_node};
 
 #[test]
 fn messages_are_kube_schedulers_sch_9() {

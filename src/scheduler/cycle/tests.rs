@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::test_objects::{asking, named_pod, node};
 use super::*;
+use crate::scheduler::test_objects::{asking, named_pod, node};
 
 #[test]
 fn big_clusters_are_searched_in_part_sch_6() {

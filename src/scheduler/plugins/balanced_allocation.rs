@@ -78,8 +78,8 @@ impl Plugin for BalancedAllocation {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_asking::scores_of;
     use super::*;
+    use crate::scheduler::plugins::test_asking::scores_of;
     use crate::scheduler::test_objects::{node_info, pod_info};
 
     #[test]

@@ -151,8 +151,8 @@ impl Plugin for NodeResourcesFit {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_asking::{refusal_of, scores_of};
     use super::*;
+    use crate::scheduler::plugins::test_asking::{refusal_of, scores_of};
     use crate::scheduler::test_objects::{node_info, pod_info};
 
     fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> NodeInfo {

@@ -81,7 +81,7 @@ impl Plugin for VolumeRestrictions {
 mod tests {
     use serde_json::json;
 
-    use super::super::test_volumes::{claim, with_claim};
+    use crate::scheduler::plugins::test_volumes::{claim, with_claim};
     use crate::scheduler::test_cluster::Cluster;
     use crate::scheduler::test_objects::{named_pod, sized_node};
 

@@ -3,10 +3,10 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
-use super::super::framework::PluginId;
-use super::super::plugins::PrioritySort;
 use super::*;
 use crate::object::Shared;
+use crate::scheduler::framework::PluginId;
+use crate::scheduler::plugins::PrioritySort;
 
 fn pod(name: &str, priority: i32, second: u8) -> Arc<PodInfo> {
     let created = format!("2026-11-21T00:00:{second:02}Z");

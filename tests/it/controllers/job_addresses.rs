@@ -8,13 +8,13 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use podium::api::AddressRange;
-use podium::kubelet::eviction::EvictionConfig;
 use podium::kubelet::images::Catalogue;
+use podium::kubelet::pressure::EvictionConfig;
 use podium::kubelet::runtime::hollow::{HollowConfig, HollowRuntime};
 use podium::kubelet::{Kubelets, NodeConfig};
 use podium::object::Shared;
 use podium::object::low_ports::LowPorts;
-use podium::object::readiness::is_active;
+use podium::object::pod::is_active;
 use podium::scheduler::{Scheduler, SchedulerConfig};
 use serde_json::json;
 

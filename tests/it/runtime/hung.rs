@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use podium::api::session::SessionStreams;
+use podium::base::session::SessionStreams;
 use podium::kubelet::images::Catalogue;
 use podium::kubelet::runtime::{
     ContainerSpec, HostLife, ProcessConfig, ProcessRuntime, Runtime, RuntimeError,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use podium::api::session::{Session, SessionInput, SessionOutput, SessionStreams, TerminalSize};
+use podium::base::session::{Session, SessionInput, SessionOutput, SessionStreams, TerminalSize};
 use podium::kubelet::runtime::{ContainerSpec, Runtime, RuntimeError};
 
 use super::node::{Node, alive, modes, shell, soon, words};

@@ -18,7 +18,7 @@ use super::logs::container_of;
 use super::request::Query;
 use super::upgrade::{self, Upgrade};
 use crate::api::ApiError;
-use crate::api::session::{Session, SessionInput, SessionOutput, SessionStreams};
+use crate::base::session::{Session, SessionInput, SessionOutput, SessionStreams};
 use crate::object::{Key, Subresource};
 
 /// The streams a query asks for.

@@ -17,7 +17,7 @@ use super::{Inward, Outward, ends};
 use crate::api::ApiError;
 use crate::api::http::channels::Framing;
 use crate::api::http::upgrade::{self, WebSocketRequest};
-use crate::api::session::{SessionInput, SessionOutput};
+use crate::base::session::{SessionInput, SessionOutput};
 
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
@@ -163,7 +163,7 @@ impl Outward for Out {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::session::TerminalSize;
+    use crate::base::session::TerminalSize;
 
     #[test]
     fn channels_mean_what_kubernetes_says_eph_2() {

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-use crate::object::readiness::is_ready;
+use crate::object::pod::is_ready;
 use crate::object::selector::Selector;
 
 /// What budgets say about evicting one pod now.

@@ -56,7 +56,7 @@ fn replacement(pod: &Pod) -> Replacement {
     Replacement {
         name: pod.metadata.name.clone().unwrap_or_default(),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
-        ready: crate::object::readiness::is_ready(pod),
+        ready: crate::object::pod::is_ready(pod),
     }
 }
 

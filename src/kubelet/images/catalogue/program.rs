@@ -3,8 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The search path of containers whose image sets none.
-pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+use crate::host::DEFAULT_PATH;
 
 /// Adds a search path that also finds the image's own program, when the usual one would not.
 pub(super) fn with_search_path(

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::compression::{self, Compression};
-use super::load::{Input, Limits, LoadError};
+use super::options::{Input, Limits, LoadError};
 
 /// Headers, long names and attributes of one entry take no more than this.
 const ENTRY_HEAD_BYTES: u64 = 4 << 20;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
-use super::load::{Limits, LoadError};
+use super::options::{Limits, LoadError};
 use super::platform::Platform;
 
 /// What a container of the image runs, as its configuration says.

@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
 use super::archive::Metered;
-use super::beneath::{Beneath, Place};
-use super::load::{Limits, LoadError};
+use super::options::{Limits, LoadError};
+use crate::base::root_dir::{Place, RootDir};
 
 /// How names in a layer begin that take something away.
 const WHITEOUT: &str = ".wh.";
@@ -28,7 +28,7 @@ const ENTRY_HEAD_BYTES: u64 = 4 << 20;
 
 /// A root file system in the making.
 pub(super) struct Unpacking<'a> {
-    pub(super) root: &'a Beneath,
+    pub(super) root: &'a RootDir,
     pub(super) limits: &'a Limits,
     /// Files may be given to other users.
     pub(super) as_root: bool,
@@ -41,7 +41,7 @@ pub(super) struct Unpacking<'a> {
 }
 
 impl<'a> Unpacking<'a> {
-    pub(super) fn new(root: &'a Beneath, limits: &'a Limits, as_root: bool) -> Self {
+    pub(super) fn new(root: &'a RootDir, limits: &'a Limits, as_root: bool) -> Self {
         Self {
             root,
             limits,

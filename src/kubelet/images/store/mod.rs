@@ -12,11 +12,11 @@
 //! Readers take no lock. Nothing here runs anything, and nothing asks a network.
 
 mod archive;
-mod beneath;
 mod compression;
 mod formats;
 mod layer;
 mod load;
+mod options;
 mod platform;
 mod remove;
 #[cfg(test)]
@@ -34,9 +34,9 @@ use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-pub(in crate::kubelet) use beneath::Beneath;
 pub use formats::RunConfig;
-pub use load::{Input, Limits, LoadError, LoadOptions, Loaded};
+pub use load::Loaded;
+pub use options::{Input, Limits, LoadError, LoadOptions};
 pub use remove::RemoveError;
 
 use super::ImageReference;

@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 
 use super::StoredImage;
 use super::archive::Archive;
-use super::beneath::Beneath;
 use super::compression;
 use super::formats::{Packed, PackedLayer};
 use super::layer::Unpacking;
-use super::load::{LoadError, LoadOptions};
+use super::options::{LoadError, LoadOptions};
+use crate::base::root_dir::RootDir;
 
 /// Unpacks an image into a directory of its own.
 pub(super) fn unpack(
@@ -31,7 +31,7 @@ pub(super) fn unpack(
     fs::DirBuilder::new().mode(0o700).create(directory).map_err(at())?;
     fs::DirBuilder::new().mode(0o755).create(&rootfs).map_err(at())?;
     fs::set_permissions(&rootfs, fs::Permissions::from_mode(0o755)).map_err(at())?;
-    let root = Beneath::new(&rootfs).map_err(at())?;
+    let root = RootDir::new(&rootfs).map_err(at())?;
     let as_root = rustix::process::geteuid().is_root();
     let mut unpacking = Unpacking::new(&root, &options.limits, as_root);
     for layer in &packed.layers {

@@ -10,13 +10,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::super::{
-    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, ResourceLimits, Runtime,
-    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod, after_all,
-};
 use super::HollowRuntime;
 use super::state::Pod;
-use crate::api::session::{Session, SessionStreams};
+use crate::base::session::{Session, SessionStreams};
+use crate::host::after_all;
+use crate::kubelet::runtime::{
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, PulledImage, ResourceLimits, Runtime,
+    RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
+};
 
 /// What a hollow container answers to whoever wants to talk with a process.
 fn no_process<T>() -> Result<T, RuntimeError> {

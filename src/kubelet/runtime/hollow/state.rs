@@ -9,11 +9,11 @@ use rand::rngs::SmallRng;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::{
+use super::HollowLoad;
+use crate::kubelet::runtime::{
     ContainerExit, ContainerId, ContainerRecord, PodUid, RuntimeError, RuntimeEvent, SandboxRecord,
     SandboxSpec, Usage,
 };
-use super::HollowLoad;
 
 pub(super) struct State {
     pub(super) pods: BTreeMap<PodUid, Pod>,

@@ -7,10 +7,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::super::{ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security};
 use super::{HollowConfig, HollowRuntime};
-use crate::api::session::SessionStreams;
+use crate::base::session::SessionStreams;
 use crate::kubelet::images::Catalogue;
+use crate::kubelet::runtime::{
+    ContainerSpec, HostShares, Runtime, RuntimeError, RuntimeEvent, SandboxSpec, Security,
+};
 
 fn runtime(config: HollowConfig) -> HollowRuntime {
     let start = Instant::now();

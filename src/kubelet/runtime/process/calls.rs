@@ -10,15 +10,15 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::super::kept;
-use super::super::protocol::{Answer, Ask, Purpose};
-use super::super::{
+use super::{ProcessRuntime, host_error};
+use crate::base::session::{Session, SessionStreams};
+use crate::host::journal;
+use crate::host::protocol::{Answer, Ask, Purpose};
+use crate::kubelet::images::StoredImage;
+use crate::kubelet::runtime::{
     ContainerId, ContainerRecord, ContainerSpec, ExecOutput, Memory, PodUid, PulledImage, ResourceLimits,
     Runtime, RuntimeError, RuntimeEvent, SandboxRecord, SandboxSpec, Usage, UsageByPod,
 };
-use super::{ProcessRuntime, host_error};
-use crate::api::session::{Session, SessionStreams};
-use crate::kubelet::images::StoredImage;
 
 /// What a host that keeps to the protocol never sends.
 fn nonsense<T>() -> Result<T, RuntimeError> {
@@ -208,7 +208,11 @@ impl Runtime for ProcessRuntime {
     fn container_dirs(&self, pod: &PodUid, id: &ContainerId) -> Vec<PathBuf> {
         let node = &self.shared.config.state_dir;
         // The last is there where there are no namespaces.
-        vec![kept::container_dir(node, id), kept::tmp_dir(node, id), kept::pod_dir(node, pod).join(&id.0)]
+        vec![
+            journal::container_dir(node, id),
+            journal::tmp_dir(node, id),
+            journal::pod_dir(node, pod).join(&id.0),
+        ]
     }
 
     fn usage_of_all(&self) -> BoxFuture<'_, Result<UsageByPod, RuntimeError>> {

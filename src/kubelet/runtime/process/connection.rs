@@ -20,15 +20,15 @@ use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::super::host::Held;
-use super::super::protocol::{
+use super::session::run_session;
+use super::{HostLife, ProcessConfig, host_error};
+use crate::base::session::Session;
+use crate::host::Descendants;
+use crate::host::protocol::{
     ANSWER_LIMIT, Answer, Ask, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, VERSION, Welcome, encode,
     read_json, write_json,
 };
-use super::super::{Memory, PodUid, RuntimeError, RuntimeEvent};
-use super::session::run_session;
-use super::{HostLife, ProcessConfig, host_error};
-use crate::api::session::Session;
+use crate::kubelet::runtime::{Memory, PodUid, RuntimeError, RuntimeEvent};
 
 pub(super) struct Shared {
     pub(super) config: ProcessConfig,
@@ -47,7 +47,7 @@ pub(super) struct Shared {
     /// The connection has ended for good.
     pub(super) ended: watch::Sender<bool>,
     /// What was killed with a host and had not died by then.
-    pub(super) unburied: Mutex<Option<Held>>,
+    pub(super) unburied: Mutex<Option<Descendants>>,
     /// Of requests, over all connections.
     pub(super) next_id: AtomicU64,
 }
@@ -114,7 +114,7 @@ impl Shared {
         patience: Duration,
     ) -> Result<(UnixStream, Welcome), Unconnected> {
         let absent = |error: std::io::Error| Unconnected::Absent(error.to_string());
-        let socket = super::super::host::reachable(&self.socket()).map_err(absent)?;
+        let socket = crate::host::reachable(&self.socket()).map_err(absent)?;
         let mut stream = UnixStream::connect(&socket.path).await.map_err(absent)?;
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).and_then(|pid| u32::try_from(pid).ok());
         if matches!(purpose, Purpose::Control) {

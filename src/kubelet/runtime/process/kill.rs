@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::super::RuntimeError;
-use super::super::host::Held;
 use super::connection::{HostProcess, Shared};
 use super::host_error;
+use crate::host::Descendants;
+use crate::kubelet::runtime::RuntimeError;
 
 /// A host that has said that it ends gets this long.
 const TO_END: Duration = Duration::from_secs(5);
@@ -39,7 +39,8 @@ impl Shared {
         let (mut host, mut child) = (self.host.lock(), self.child.lock());
         let running = |host: &&HostProcess| has_ended(&host.handle, Duration::ZERO).is_ok_and(|ended| !ended);
         let pid = child.as_ref().map(Child::id).or(host.as_ref().filter(running).map(|host| host.pid));
-        let mut held = self.unburied.lock().take().unwrap_or_else(|| Held::of(&self.config.state_dir, pid));
+        let mut held =
+            self.unburied.lock().take().unwrap_or_else(|| Descendants::of(&self.config.state_dir, pid));
         let killed = kill_and_bury(&mut host, &mut child, &mut held);
         if killed.is_err() {
             *self.unburied.lock() = Some(held);
@@ -51,7 +52,7 @@ impl Shared {
 fn kill_and_bury(
     host: &mut Option<HostProcess>,
     child: &mut Option<Child>,
-    held: &mut Held,
+    held: &mut Descendants,
 ) -> Result<(), RuntimeError> {
     if let Some(host) = host {
         kill_and_wait(&host.handle)?;
@@ -62,7 +63,7 @@ fn kill_and_bury(
         reap(child)?;
     }
     *host = None;
-    held.bury(TO_DIE).map_err(host_error)
+    held.kill_all(TO_DIE).map_err(host_error)
 }
 
 fn kill_and_wait(host: &OwnedFd) -> Result<(), RuntimeError> {

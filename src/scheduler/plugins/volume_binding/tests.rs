@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::VolumeBinding;
 
-use super::super::test_volumes::{claim, volume, with_claim};
 use crate::object::Shared;
 use crate::scheduler::core::Step;
 use crate::scheduler::plugins::PrioritySort;
+use crate::scheduler::plugins::test_volumes::{claim, volume, with_claim};
 use crate::scheduler::profile::Profile;
 use crate::scheduler::queue::Attempt;
 use crate::scheduler::test_cluster::Cluster;

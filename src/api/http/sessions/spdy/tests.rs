@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::api::http::spdy::client::Client;
-use crate::api::session::TerminalSize;
+use crate::base::session::TerminalSize;
 
 /// The process' side of a session.
 struct Process {

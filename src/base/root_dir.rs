@@ -1,0 +1,211 @@
+//! A directory that nothing leaves: paths are looked up in it as a process whose root it is would.
+//!
+//! Symbolic links of an image may point anywhere; here they lead to places inside the directory, whatever they
+//! say. Used for unpacking and for reading an image's files from outside.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+/// The directory.
+#[derive(Debug)]
+pub(crate) struct RootDir {
+    root: OwnedFd,
+}
+
+/// An open directory inside, and a name in it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) directory: OwnedFd,
+    pub(crate) name: String,
+}
+
+/// Directories that unpacking makes on the way, until the archive says what they are.
+const MADE: u32 = 0o755;
+
+impl RootDir {
+    pub(crate) fn new(root: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { root: rustix::fs::open(root, flags, Mode::empty())? })
+    }
+
+    /// Opens what a path names, as a process inside would see it.
+    pub(crate) fn open(&self, path: &Path, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        rustix::fs::openat2(&self.root, path, flags | OFlags::CLOEXEC, Mode::empty(), how)
+    }
+
+    /// The text of a file inside; none when there is no such regular file.
+    pub(crate) fn read(&self, path: &Path) -> Option<String> {
+        // Anything but a file might never end, or wait for ever.
+        let file = File::from(self.open(path, OFlags::RDONLY | OFlags::NONBLOCK).ok()?);
+        let is_file = file.metadata().is_ok_and(|about| about.is_file() && about.len() < 4 << 20);
+        if is_file { io::read_to_string(file).ok() } else { None }
+    }
+
+    /// The directory that holds `path`, made when it is not there.
+    pub(crate) fn place(&self, path: &Path) -> io::Result<Place> {
+        match self.known_place(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make(path.parent().unwrap_or(Path::new("")))?;
+                self.known_place(path)
+            }
+            known => known,
+        }
+    }
+
+    /// The directory that holds `path`, which must be there.
+    pub(crate) fn known_place(&self, path: &Path) -> io::Result<Place> {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+        let parent = path.parent().unwrap_or(Path::new(""));
+        Ok(Place { directory: self.open(parent, OFlags::PATH | OFlags::DIRECTORY)?, name })
+    }
+
+    /// A directory inside, made when it is not there.
+    pub(crate) fn directory(&self, path: &Path) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        match self.open(path, flags) {
+            Err(Errno::NOENT) => {
+                self.make(path)?;
+                Ok(self.open(path, flags)?)
+            }
+            opened => Ok(opened?),
+        }
+    }
+
+    /// Whatever is inside at this path; a directory is made when there is nothing.
+    pub(crate) fn any(&self, path: &Path) -> io::Result<OwnedFd> {
+        match self.open(path, OFlags::PATH) {
+            Err(Errno::NOENT) => self.directory(path),
+            opened => Ok(opened?),
+        }
+    }
+
+    /// A file inside, made when it is not there; a link that leads nowhere makes room for it.
+    pub(crate) fn file(&self, path: &Path) -> io::Result<OwnedFd> {
+        match self.open(path, OFlags::PATH) {
+            Err(Errno::NOENT) => {
+                let place = self.place(path)?;
+                place.remove()?;
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                rustix::fs::openat(&place.directory, &place.name, flags, Mode::from_raw_mode(0o644))?;
+                Ok(self.open(path, OFlags::PATH)?)
+            }
+            opened => {
+                let opened = opened?;
+                let is_directory = FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode).is_dir();
+                if is_directory { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(opened) }
+            }
+        }
+    }
+
+    /// Makes a directory and those above it, also where links lead to nothing yet.
+    fn make(&self, path: &Path) -> io::Result<()> {
+        self.make_through(path, 40)
+    }
+
+    fn make_through(&self, path: &Path, links_left: u8) -> io::Result<()> {
+        let mut so_far = PathBuf::new();
+        for part in path.components() {
+            let Component::Normal(name) = part else {
+                if part == Component::ParentDir {
+                    so_far.push("..");
+                }
+                continue;
+            };
+            let above = self.open(&so_far, OFlags::PATH | OFlags::DIRECTORY)?;
+            let whole = so_far.join(name);
+            match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(MADE)) {
+                Err(Errno::EXIST) if matches!(self.open(&whole, OFlags::PATH), Err(Errno::NOENT)) => {
+                    let links_left = links_left.checked_sub(1).ok_or(Errno::LOOP)?;
+                    let target = rustix::fs::readlinkat(&above, name, Vec::new())?.into_bytes();
+                    let target = PathBuf::from(String::from_utf8(target).map_err(io::Error::other)?);
+                    let target = if target.is_absolute() { target } else { so_far.join(target) };
+                    self.make_through(&target, links_left)?;
+                }
+                // There is something; whether it is a directory shows in the next round.
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            so_far = whole;
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    /// What is there, without following a link.
+    pub(crate) fn stat(&self) -> rustix::io::Result<Option<Stat>> {
+        match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(None),
+            about => about.map(Some),
+        }
+    }
+
+    pub(crate) fn is_directory(&self) -> rustix::io::Result<bool> {
+        Ok(self.stat()?.is_some_and(|about| FileType::from_raw_mode(about.st_mode).is_dir()))
+    }
+
+    /// Removes what is there, with everything in it; nothing is fine too.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match self.stat()? {
+            None => Ok(()),
+            // Does not follow links either, and starts at the directory that is held.
+            Some(about) if FileType::from_raw_mode(about.st_mode).is_dir() => fs::remove_dir_all(self.path()),
+            Some(_) => Ok(rustix::fs::unlinkat(&self.directory, &self.name, AtFlags::empty())?),
+        }
+    }
+
+    /// A path of the machine's that means this place.
+    pub(crate) fn path(&self) -> PathBuf {
+        let number = self.directory.as_fd().as_raw_fd();
+        PathBuf::from(format!("/proc/self/fd/{number}")).join(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// IMG-3: links lead to places inside, whatever they say.
+    #[test]
+    fn no_link_leads_outside() {
+        let around = tempfile::tempdir().unwrap();
+        let root = around.path().join("root");
+        fs::create_dir_all(root.join("etc")).unwrap();
+        fs::write(around.path().join("secret"), "outside").unwrap();
+        fs::write(root.join("secret"), "inside").unwrap();
+        fs::write(root.join("etc/passwd"), "root:x:0:0::/root:/bin/sh").unwrap();
+        symlink("/etc/passwd", root.join("absolute")).unwrap();
+        symlink("../../../secret", root.join("up")).unwrap();
+        symlink("/etc", root.join("run")).unwrap();
+        symlink("/nowhere", root.join("dangling")).unwrap();
+        symlink("/proc/self/root/etc/passwd", root.join("magic")).unwrap();
+        let inside = RootDir::new(&root).unwrap();
+        assert_eq!(inside.read(Path::new("absolute")).unwrap(), "root:x:0:0::/root:/bin/sh");
+        assert_eq!(inside.read(Path::new("/up")).unwrap(), "inside");
+        assert_eq!(inside.read(Path::new("../secret")).unwrap(), "inside");
+        for nothing in ["magic", "dangling", "etc", "none"] {
+            assert_eq!(inside.read(Path::new(nothing)), None, "{nothing}");
+        }
+        inside.place(Path::new("run/a/b")).unwrap();
+        assert!(root.join("etc/a").is_dir());
+        // What a link names is made inside, and a link to itself ends.
+        symlink("../../../../nowhere/at/all", root.join("far")).unwrap();
+        symlink("/loop", root.join("loop")).unwrap();
+        inside.file(Path::new("/dangling")).unwrap();
+        inside.directory(Path::new("/far/away")).unwrap();
+        assert!(root.join("nowhere/at/all/away").is_dir() && root.join("dangling").is_file());
+        assert!(inside.directory(Path::new("/loop/a")).is_err());
+        assert!(inside.directory(Path::new("/secret")).is_err() && inside.file(Path::new("/etc")).is_err());
+        assert!(!Path::new("/nowhere").exists());
+    }
+}

@@ -1,0 +1,50 @@
+//! How many nodes a cluster has, and what the config file says of single ones.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Taint;
+use serde::{Deserialize, Serialize};
+
+use crate::object::quantity::ResourceList;
+
+pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
+pub(super) const REGION: &str = "topology.kubernetes.io/region";
+
+/// How many nodes there are besides those with names of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeCounts {
+    /// `node-1`, `node-2` …, which run processes.
+    pub nodes: usize,
+    /// `hollow-00001` …, which run none.
+    pub hollow: usize,
+}
+
+/// A node as the config file has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct NodeSettings {
+    /// Which node: one of those that are counted, e.g. `node-1`, or another one.
+    pub name: String,
+    /// Its label topology.kubernetes.io/zone.
+    pub zone: Option<String>,
+    /// Its label topology.kubernetes.io/region.
+    pub region: Option<String>,
+    /// Its labels besides those every node has; may replace these.
+    pub labels: BTreeMap<String, String>,
+    /// Its taints besides those of its state.
+    pub taints: Vec<Taint>,
+    /// What it offers instead of, or besides, what its kind of node offers.
+    pub capacity: ResourceList,
+    /// It runs no processes. Counted nodes are what they are counted as.
+    pub hollow: Option<bool>,
+}
+
+impl NodeSettings {
+    /// Its labels, those with fields of their own included.
+    pub(super) fn all_labels(&self) -> BTreeMap<String, String> {
+        let topology = [(ZONE, &self.zone), (REGION, &self.region)];
+        let topology =
+            topology.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.clone()?)));
+        self.labels.clone().into_iter().chain(topology).collect()
+    }
+}

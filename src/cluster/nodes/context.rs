@@ -1,0 +1,196 @@
+//! What a node stands on, and how one is started: its host process, its kubelet, its static pods.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Node;
+
+use super::capacity;
+use super::desired::{ASKED, CAPACITY, DesiredNode, Origin};
+use super::settings::ZoneDefaults;
+use crate::api::{Api, ApiError};
+use crate::base::task::Tasks;
+use crate::cluster::addresses::AddressPlan;
+use crate::cluster::config::ClusterConfig;
+use crate::cluster::network::{self, PodNetwork};
+use crate::cluster::node_settings::{REGION, ZONE};
+use crate::cluster::static_pods;
+use crate::kubelet::images::Catalogue;
+use crate::kubelet::runtime::hollow::HollowRuntime;
+use crate::kubelet::runtime::{HostLife, ProcessConfig, ProcessRuntime, Runtime, RuntimeError};
+use crate::kubelet::{Kubelet, Kubelets, NodeConfig};
+use crate::object::Key;
+use crate::object::low_ports::LowPorts;
+use crate::object::quantity::ResourceList;
+use crate::reconcile::Recorder;
+
+/// Zones that nodes are zone_defaults to in turn, so that spreading can be seen.
+const ZONES: [&str; 3] = ["zone-a", "zone-b", "zone-c"];
+const REGION_NAME: &str = "local";
+
+/// What all nodes share.
+pub(super) struct NodeContext {
+    pub(super) api: Api,
+    pub(super) kubelets: Kubelets,
+    pub(super) tasks: Tasks,
+    pub(super) config: ClusterConfig,
+    pub(super) addresses: Arc<AddressPlan>,
+    pub(super) network: PodNetwork,
+    /// Where each node has a directory.
+    pub(super) nodes_dir: PathBuf,
+    pub(super) catalogue: Arc<Catalogue>,
+    /// What a node with processes offers.
+    pub(super) machine: ResourceList,
+    pub(super) recorder: Recorder,
+}
+
+/// A node that runs.
+pub(super) struct Running {
+    pub(super) name: String,
+    pub(super) kubelet: Kubelet,
+    /// Ends after the kubelet.
+    pub(super) process: Option<Arc<ProcessRuntime>>,
+    pub(super) tasks: Tasks,
+    /// Of its Node object.
+    pub(super) uid: String,
+}
+
+/// What a node's pods run in.
+#[derive(Clone)]
+pub(super) enum Host {
+    /// Processes.
+    Process(Arc<ProcessRuntime>),
+    /// Nothing.
+    Hollow(Arc<HollowRuntime>),
+}
+
+/// The zone and region that a node of this index has unless somebody says otherwise.
+pub(super) fn zone_defaults(index: usize) -> ZoneDefaults {
+    [(ZONE, ZONES[index % ZONES.len()]), (REGION, REGION_NAME)]
+}
+
+impl NodeContext {
+    pub(super) fn directory(&self, name: &str) -> PathBuf {
+        self.nodes_dir.join(name)
+    }
+
+    /// Starts the host process of a node, or finds the one that runs.
+    pub(super) async fn process(&self, name: &str) -> Result<ProcessRuntime, RuntimeError> {
+        self.api.hold_node(name);
+        ProcessRuntime::start(self.process_config(name)?, self.catalogue.clone()).await
+    }
+
+    /// Ends the host process of a node, if one runs, with all it holds; an error means that something may still run.
+    pub(super) async fn end_process(&self, name: &str) -> Result<(), RuntimeError> {
+        ProcessRuntime::end(self.process_config(name)?, self.catalogue.clone()).await
+    }
+
+    fn process_config(&self, name: &str) -> Result<ProcessConfig, RuntimeError> {
+        Ok(ProcessConfig {
+            program: std::env::current_exe().map_err(|error| RuntimeError::Host(error.to_string()))?,
+            state_dir: self.directory(name),
+            life: if self.config.ephemeral { HostLife::OfControlPlane } else { HostLife::Own },
+            namespaces: self.config.file.namespaces,
+            cgroups: self.config.file.cgroups,
+            pod_pids_limit: self.config.file.pod_pids_limit,
+            unclaimed: self.api.timings().unclaimed_host.0,
+            request_timeout: self.api.timings().runtime_request_timeout.0,
+            status_timeout: self.api.timings().runtime_status_timeout.0,
+        })
+    }
+
+    pub(super) async fn host(&self, desired: &DesiredNode, index: usize) -> Result<Host, RuntimeError> {
+        if !desired.hollow {
+            return Ok(Host::Process(Arc::new(self.process(&desired.name).await?)));
+        }
+        let clock = self.api.clock().clone();
+        let runtime = self.config.file.hollow.runtime(index as u64);
+        let now = Arc::new(move || clock.now());
+        Ok(Host::Hollow(Arc::new(HollowRuntime::new(runtime, self.catalogue.clone(), now))))
+    }
+
+    /// Starts the kubelet of a node. When that fails, what runs there goes on, and the next try finds it.
+    pub(super) async fn start(
+        &self,
+        desired: &DesiredNode,
+        index: usize,
+        host: Host,
+    ) -> Result<Running, String> {
+        let (runtime, process): (Arc<dyn Runtime>, _) = match host {
+            Host::Process(runtime) => (runtime.clone(), Some(runtime)),
+            Host::Hollow(runtime) => (runtime, None),
+        };
+        let (kubelet, tasks, uid) = self.start_kubelet(desired, index, runtime).await?;
+        Ok(Running { name: desired.name.clone(), kubelet, process, tasks, uid })
+    }
+
+    async fn start_kubelet(
+        &self,
+        desired: &DesiredNode,
+        index: usize,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<(Kubelet, Tasks, String), String> {
+        let (name, hollow) = (desired.name.clone(), desired.hollow);
+        if desired.origin == Origin::Object {
+            self.keep_what_was_asked(desired).map_err(|error| error.to_string())?;
+        }
+        let mut capacity = if hollow { capacity::hollow() } else { self.machine.clone() };
+        capacity.extend(desired.capacity.clone());
+        let manifests = match &self.config.file.static_pod_path {
+            Some(path) => path.clone(),
+            None => self.directory(&name).join("manifests"),
+        };
+        let addresses = &self.addresses;
+        let (ip, pod_range) = if hollow {
+            (AddressPlan::hollow_node(index), AddressPlan::hollow_pods(index))
+        } else {
+            (addresses.node(index), addresses.pods(index))
+        };
+        let config = NodeConfig {
+            name: name.clone(),
+            zone: Some(ZONES[index % ZONES.len()].into()),
+            region: Some(REGION_NAME.into()),
+            labels: BTreeMap::new(),
+            // From the first moment on: no pod may slip in. The rest is the follower's.
+            taints: desired.taints.clone(),
+            ip: ip.into(),
+            pod_range,
+            capacity,
+            pods_dir: self.directory(&name).join("pods"),
+            hollow,
+            static_pods: if hollow { Vec::new() } else { static_pods::read(&manifests) },
+            eviction: self.config.file.eviction.clone(),
+            low_ports: if hollow { LowPorts::default() } else { self.network.low_ports },
+            dns: self.network.dns,
+            domain: network::DOMAIN.into(),
+        };
+        let kubelet = self.kubelets.start_node(config, runtime).await.map_err(|error| error.to_string())?;
+        let tasks = self.tasks.child();
+        if !hollow {
+            let (clock, period) = (self.api.clock().clone(), self.api.timings().static_pod_check.0);
+            let follower = kubelet.clone();
+            tasks.spawn_restarting("static pods", move || {
+                static_pods::follow(follower.clone(), manifests.clone(), clock.clone(), period)
+            });
+        }
+        // Gone already: then it ends as soon as it is looked at.
+        let object = self.api.get_as::<Node>(&Key::new("", &name));
+        Ok((kubelet, tasks, object.map(|node| node.uid().to_string()).unwrap_or_default()))
+    }
+
+    /// Notes in a Node object what it asked for, before its status becomes the kubelet's own.
+    fn keep_what_was_asked(&self, desired: &DesiredNode) -> Result<(), ApiError> {
+        let written = self.api.modify::<Node>(&Key::new("", &desired.name), |node| {
+            let annotations = node.metadata.annotations.get_or_insert_default();
+            let how = if desired.hollow { "hollow" } else { "process" };
+            annotations.insert(ASKED.into(), how.into());
+            if !desired.capacity.is_empty() {
+                let text = serde_json::to_string(&desired.capacity).expect("quantities have string keys");
+                annotations.entry(CAPACITY.into()).or_insert(text);
+            }
+            Ok(())
+        });
+        written.map(drop)
+    }
+}

@@ -1,0 +1,127 @@
+//! The end of a node that is gone for good: its pods within their grace, its object, its processes (NODE-5,
+//! NODE-6, SAFE-1). In this order: its pods are let go of only when all its processes are known to be dead.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+
+use super::context::{NodeContext, Running};
+use super::desired::Cause;
+use crate::api::node_access::MIRROR_ANNOTATION;
+use crate::api::{ApiError, DeleteOptions};
+use crate::base::backoff::BackoffPolicy;
+use crate::kubelet::runtime::ProcessRuntime;
+use crate::object::owner::controller_of;
+use crate::object::pod::node_name;
+use crate::object::{Key, Kind, Shared};
+
+/// How often the end of a node's host is tried.
+const TRIES: u32 = 5;
+
+/// How long between two tries.
+const AGAIN: BackoffPolicy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_secs(10) };
+
+/// Ends a node; nothing of it is left when this returns, unless its processes cannot be killed: then its pods stay.
+pub(super) async fn deprovision(context: &NodeContext, node: &Running, cause: Cause) {
+    let name = &node.name;
+    tracing::info!(node = name, "the node is removed: {}", reason(cause));
+    if cause == Cause::Dropped {
+        announce(context, node);
+    }
+    // Asked through the API, so that they are replaced at once. While the Node object is there, a daemon set's
+    // pods would come back; they end with the kubelet.
+    let asked: BTreeSet<String> = pods_of(context, name)
+        .into_iter()
+        .filter(|pod| !is_mirror(pod) && (cause == Cause::Deleted || !is_of_daemon_set(pod)))
+        .map(|pod| {
+            let _ = told(context.api.delete(Kind::Pod, &pod.key(), &DeleteOptions::uid(pod.uid())).map(drop));
+            pod.uid().to_string()
+        })
+        .collect();
+    let left = node.kubelet.wait_until_left_by(&asked).await;
+    node.tasks.stop().await;
+    if !left {
+        // They have had their grace; it is the runtime that does not end them.
+        node.kubelet.force();
+    }
+    node.kubelet.shutdown(|_| {}).await;
+    let object = context.api.delete(Kind::Node, &Key::new("", name), &DeleteOptions::uid(node.uid.as_str()));
+    if let Err(error) = told(object.map(drop)) {
+        tracing::warn!(node = name, "the Node object was not removed: {error}");
+    }
+    if let Some(process) = &node.process
+        && !end_for_certain(context, name, process).await
+    {
+        return;
+    }
+    context.api.release_node(name);
+    // Nothing of theirs runs any more, and nobody else could remove them.
+    for pod in pods_of(context, name) {
+        let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(pod.uid()) };
+        if let Err(error) = told(context.api.delete(Kind::Pod, &pod.key(), &now).map(drop)) {
+            tracing::warn!(pod = %pod.key(), "the pod of a node that is gone was not removed: {error}");
+        }
+    }
+    let pods = context.directory(name).join("pods");
+    let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(pods)).await;
+}
+
+/// Ends the node's host, by force where need be; false where something of it may still run.
+async fn end_for_certain(context: &NodeContext, name: &str, process: &ProcessRuntime) -> bool {
+    for failures in 1..=TRIES {
+        match process.shutdown().await {
+            Ok(()) => return true,
+            Err(error) => {
+                tracing::warn!(node = name, "the node's processes are not known to be dead: {error}");
+            }
+        }
+        context.api.clock().sleep(AGAIN.delay(failures)).await;
+    }
+    tracing::error!(node = name, "processes of the node may still run: its pods are not let go of");
+    false
+}
+
+fn reason(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Deleted => "its Node object was deleted",
+        Cause::Dropped => "the configuration has it no more",
+    }
+}
+
+/// Says what happens, and keeps new pods away.
+fn announce(context: &NodeContext, node: &Running) {
+    let cordoned = context.api.modify::<Node>(&Key::new("", &node.name), |object| {
+        object.spec.get_or_insert_default().unschedulable = Some(true);
+        Ok(())
+    });
+    if let Ok(object) = cordoned {
+        let message = format!(
+            "The configuration has node {} no more: its pods are ended within their grace, then it is removed",
+            node.name
+        );
+        context.recorder.normal(object.object(), "NodeRemoved", message);
+    }
+}
+
+fn pods_of(context: &NodeContext, name: &str) -> Vec<Shared<Pod>> {
+    let mut pods = context.api.list_as::<Pod>(None);
+    pods.retain(|pod| node_name(pod) == Some(name));
+    pods
+}
+
+fn is_mirror(pod: &Pod) -> bool {
+    pod.metadata.annotations.iter().flatten().any(|(key, _)| key == MIRROR_ANNOTATION)
+}
+
+fn is_of_daemon_set(pod: &Pod) -> bool {
+    controller_of(&pod.metadata).is_some_and(|owner| owner.kind == "DaemonSet")
+}
+
+/// What is gone already, or somebody else by now, is as good as removed.
+fn told(outcome: Result<(), ApiError>) -> Result<(), ApiError> {
+    match outcome {
+        Err(error) if !error.is_gone() => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,279 @@
+//! Which nodes should run: those that are counted, those the config file names, and those that Node objects ask
+//! for (NODE-6). Decides only; `follow` starts and ends them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+
+use crate::cluster::node_settings::{NodeCounts, NodeSettings};
+use crate::object::owner::is_terminating;
+use crate::object::quantity::ResourceList;
+
+/// A Node object that carries this asks this control plane to run it: `process` or `hollow`.
+pub(super) const ASKED: &str = "podium.dev/node";
+/// What the Node object's `status.capacity` said when its node was started for the first time.
+pub(super) const CAPACITY: &str = "podium.dev/capacity";
+
+/// Who wants a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The count, as the one of this index.
+    Count(usize),
+    /// The config file, by name.
+    File,
+    /// Its Node object.
+    Object,
+}
+
+/// A node that should run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct DesiredNode {
+    pub(super) name: String,
+    pub(super) origin: Origin,
+    /// It runs no processes.
+    pub(super) hollow: bool,
+    /// What it offers besides, or instead of, what such nodes offer.
+    pub(super) capacity: ResourceList,
+    /// What it registers with.
+    pub(super) taints: Vec<Taint>,
+}
+
+/// The name of a counted node.
+pub(super) fn counted_name(hollow: bool, index: usize) -> String {
+    if hollow { format!("hollow-{:05}", index + 1) } else { format!("node-{}", index + 1) }
+}
+
+/// The nodes of flags and config file, each once.
+pub(super) fn declared(counts: NodeCounts, settings: &[NodeSettings]) -> Vec<DesiredNode> {
+    let by_name: BTreeMap<&str, &NodeSettings> = settings.iter().map(|s| (s.name.as_str(), s)).collect();
+    let desired = |name: String, origin: Origin, hollow: bool| {
+        let said = by_name.get(name.as_str());
+        DesiredNode {
+            capacity: said.map(|s| s.capacity.clone()).unwrap_or_default(),
+            taints: said.map(|s| s.taints.clone()).unwrap_or_default(),
+            name,
+            origin,
+            hollow,
+        }
+    };
+    let counted = |hollow: bool, count: usize| {
+        (0..count).map(move |index| (counted_name(hollow, index), Origin::Count(index), hollow))
+    };
+    let mut all: Vec<DesiredNode> = counted(false, counts.nodes)
+        .chain(counted(true, counts.hollow))
+        .map(|(name, origin, hollow)| desired(name, origin, hollow))
+        .collect();
+    let known: BTreeSet<String> = all.iter().map(|w| w.name.clone()).collect();
+    let named = settings.iter().filter(|s| !known.contains(&s.name));
+    all.extend(named.map(|s| desired(s.name.clone(), Origin::File, s.hollow == Some(true))));
+    all
+}
+
+/// What a Node object asks for.
+pub(super) fn asked(node: &Node) -> Option<DesiredNode> {
+    if is_terminating(&node.metadata) {
+        return None;
+    }
+    let annotations = node.metadata.annotations.as_ref()?;
+    let hollow = match annotations.get(ASKED)?.as_str() {
+        "process" => false,
+        "hollow" => true,
+        _ => return None,
+    };
+    let status = node.status.as_ref();
+    // Once a kubelet has reported, the status is its own.
+    let fresh = status.is_none_or(|s| s.node_info.is_none());
+    let capacity = match annotations.get(CAPACITY).and_then(|text| serde_json::from_str(text).ok()) {
+        Some(kept) => kept,
+        None if fresh => status.and_then(|s| s.capacity.clone()).unwrap_or_default(),
+        None => ResourceList::new(),
+    };
+    let name = node.metadata.name.clone()?;
+    Some(DesiredNode { name, origin: Origin::Object, hollow, capacity, taints: Vec::new() })
+}
+
+/// A Node object, as far as this matters.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) uid: String,
+    pub(super) asks: Option<DesiredNode>,
+}
+
+/// How far a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its Node object had this uid when it registered.
+    Running { uid: String },
+    /// It is being started or ended, or waits to be tried again.
+    Busy,
+}
+
+/// A node that was started and has not ended.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) stage: Stage,
+    pub(super) hollow: bool,
+    pub(super) origin: Origin,
+}
+
+/// Why a node ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Its object was deleted.
+    Deleted,
+    /// Neither flags nor config file want it any more.
+    Dropped,
+}
+
+/// What is to be done with a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// It should run.
+    Start(DesiredNode),
+    /// It should end.
+    End(String, Cause),
+}
+
+/// What brings the nodes that run to those that should.
+///
+/// `given_up`: declared nodes whose objects were deleted. They stay away until the next start, like a machine
+/// whose kubelet is not restarted, unless an object asks for them again.
+pub(super) fn steps(
+    declared: &[DesiredNode],
+    given_up: &BTreeSet<String>,
+    objects: &BTreeMap<String, Seen>,
+    members: &BTreeMap<String, Member>,
+) -> Vec<Step> {
+    let asking = objects.values().filter_map(|seen| seen.asks.as_ref());
+    let mut desired: BTreeMap<&str, &DesiredNode> = asking.map(|w| (w.name.as_str(), w)).collect();
+    desired.extend(declared.iter().filter(|w| !given_up.contains(&w.name)).map(|w| (w.name.as_str(), w)));
+
+    let mut steps = Vec::new();
+    for (name, member) in members {
+        let Stage::Running { uid } = &member.stage else { continue };
+        let here = objects.get(name).is_some_and(|seen| seen.uid == *uid);
+        let desired = desired.get(name.as_str());
+        // An object that asks goes on asking for what it asked for first.
+        let another = |w: &DesiredNode| w.hollow != member.hollow && member.origin != Origin::Object;
+        if !here {
+            steps.push(Step::End(name.clone(), Cause::Deleted));
+        } else if member.origin != Origin::Object && desired.is_none_or(|w| another(w)) {
+            steps.push(Step::End(name.clone(), Cause::Dropped));
+        }
+    }
+    let missing = desired.values().filter(|w| !members.contains_key(&w.name));
+    steps.extend(missing.map(|w| Step::Start((*w).clone())));
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NONE: NodeCounts = NodeCounts { nodes: 0, hollow: 0 };
+
+    fn settings(text: &str) -> Vec<NodeSettings> {
+        let named = |name: &str| {
+            let (name, hollow) = name.strip_suffix('~').map_or((name, None), |name| (name, Some(true)));
+            NodeSettings { name: name.into(), hollow, ..NodeSettings::default() }
+        };
+        text.split_whitespace().map(named).collect()
+    }
+
+    fn object(name: &str, asks: Option<&str>) -> Node {
+        let annotations = asks.map(|how| json!({ASKED: how})).unwrap_or_default();
+        serde_json::from_value(json!({"metadata": {"name": name, "annotations": annotations}})).unwrap()
+    }
+
+    /// `name:uid`, with `?` behind the name of one that asks to be run and `~` behind that of a hollow one.
+    fn objects(text: &str) -> BTreeMap<String, Seen> {
+        let seen = |word: &str| {
+            let (name, uid) = word.split_once(':').unwrap();
+            let how = if name.ends_with('~') { "hollow" } else { "process" };
+            let bare = name.trim_end_matches(['~', '?']);
+            let asks = name.contains('?').then(|| asked(&object(bare, Some(how))).unwrap());
+            (bare.to_string(), Seen { uid: uid.into(), asks })
+        };
+        text.split_whitespace().map(seen).collect()
+    }
+
+    /// The same of members; `-` as uid: busy.
+    fn members(text: &str) -> BTreeMap<String, Member> {
+        let member = |word: &str| {
+            let (name, uid) = word.split_once(':').unwrap();
+            let bare = name.trim_end_matches(['~', '?']);
+            let origin = if name.contains('?') { Origin::Object } else { Origin::File };
+            let stage = if uid == "-" { Stage::Busy } else { Stage::Running { uid: uid.into() } };
+            (bare.to_string(), Member { stage, hollow: name.ends_with('~'), origin })
+        };
+        text.split_whitespace().map(member).collect()
+    }
+
+    #[test]
+    fn counted_and_named_nodes_are_declared_once_node_6() {
+        let counts = NodeCounts { nodes: 2, hollow: 1 };
+        let all = declared(counts, &settings("gpu node-2 pretend~ hollow-00001"));
+        let told: Vec<String> = all
+            .iter()
+            .map(|w| format!("{}{} {:?}", w.name, if w.hollow { "~" } else { "" }, w.origin))
+            .collect();
+        let expected =
+            ["node-1 Count(0)", "node-2 Count(1)", "hollow-00001~ Count(0)", "gpu File", "pretend~ File"];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn nodes_follow_file_and_objects_node_6_node_5() {
+        for (case, file, given_up, seen, running, expected) in [
+            ("a name is added", "a b", "", "a:1", "a:1", "+b"),
+            ("a name is removed", "a", "", "a:1 b:2", "a:1 b:2", "-b Dropped"),
+            ("an object is deleted", "a b", "", "a:1", "a:1 b:2", "-b Deleted"),
+            ("it stays away", "a b", "b", "a:1", "a:1", ""),
+            ("until an object asks for it", "a b", "b", "a:1 b?:3", "a:1", "+b"),
+            ("what is under way is waited for", "a", "", "b?:2", "a:- b?:-", ""),
+            ("an object asks", "", "", "x?:1", "", "+x"),
+            ("a hollow one too", "", "", "x?~:1", "", "+x~"),
+            ("it asks no more, but runs", "", "", "x:1", "x?:1", ""),
+            ("it is deleted", "", "", "", "x?:1", "-x Deleted"),
+            ("it was replaced", "", "", "x?:2", "x?:1", "-x Deleted"),
+            ("somebody else's kubelet", "", "", "x:1", "", ""),
+            ("named by the file as well", "x", "", "x?:1", "x?:1", ""),
+            ("the file names an object's node, then no more", "", "", "x?:1", "x:1", ""),
+            ("it becomes hollow", "a~", "", "a:1", "a:1", "-a Dropped"),
+        ] {
+            let given_up = given_up.split_whitespace().map(str::to_string).collect();
+            let steps = steps(&declared(NONE, &settings(file)), &given_up, &objects(seen), &members(running));
+            let told: Vec<String> = steps
+                .iter()
+                .map(|step| match step {
+                    Step::Start(desired) => {
+                        format!("+{}{}", desired.name, if desired.hollow { "~" } else { "" })
+                    }
+                    Step::End(name, cause) => format!("-{name} {cause:?}"),
+                })
+                .collect();
+            assert_eq!(told.join(" "), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn an_objects_capacity_is_what_it_said_at_first_node_6() {
+        let node =
+            |value| asked(&serde_json::from_value(value).unwrap()).map(|w| json!(w.capacity).to_string());
+        let asks = json!({ASKED: "hollow"});
+        let said = json!({"cpu": "2"});
+        let fresh = json!({"metadata": {"name": "x", "annotations": asks}, "status": {"capacity": said}});
+        assert_eq!(node(fresh.clone()).unwrap(), r#"{"cpu":"2"}"#);
+        let mut reported = fresh;
+        reported["status"]["nodeInfo"] =
+            serde_json::to_value(k8s_openapi::api::core::v1::NodeSystemInfo::default()).unwrap();
+        assert_eq!(node(reported.clone()).unwrap(), "{}", "what its kubelet said is not what was asked");
+        reported["metadata"]["annotations"][CAPACITY] = json!(r#"{"cpu":"3"}"#);
+        assert_eq!(node(reported).unwrap(), r#"{"cpu":"3"}"#);
+        assert_eq!(node(json!({"metadata": {"name": "x", "annotations": {ASKED: "vm"}}})), None);
+        let going = json!({"name": "x", "annotations": asks, "deletionTimestamp": "2026-11-21T00:00:00Z"});
+        assert_eq!(node(json!({"metadata": going})), None, "held by a finalizer only");
+    }
+}

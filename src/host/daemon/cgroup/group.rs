@@ -1,0 +1,374 @@
+//! One container's control group, in each hierarchy that limits something of it.
+
+use std::cell::{OnceCell, RefCell};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Pid;
+
+use super::{Controller, Hierarchy, Limits, pass_on, remove_directories};
+use crate::host::Usage;
+
+/// The period of cpu limits, in microseconds, as Kubernetes has it.
+const CPU_PERIOD_MICROS: u64 = 100_000;
+
+/// A container's group.
+#[derive(Debug)]
+pub(in crate::host::daemon) struct Group {
+    parts: Vec<Part>,
+    /// In the hierarchies that it came to need when it was resized.
+    more: OnceCell<Vec<Part>>,
+}
+
+/// The group in one hierarchy.
+#[derive(Debug)]
+struct Part {
+    directory: PathBuf,
+    unified: bool,
+    /// What can be limited here.
+    available: Vec<Controller>,
+    /// What is limited here.
+    controllers: RefCell<Vec<Controller>>,
+}
+
+impl Group {
+    pub(super) fn make<'a>(
+        hierarchies: impl Iterator<Item = &'a Hierarchy>,
+        pod: &str,
+        container: &str,
+        limits: &Limits,
+    ) -> io::Result<Self> {
+        let parts = Part::make(hierarchies, pod, container, limits)?;
+        Ok(Self { parts, more: OnceCell::new() })
+    }
+
+    /// The group in these hierarchies, too, as far as it is not yet and has to be: where one has to be all of them
+    /// are, so that this is done once. Whether its processes are to be taken in.
+    pub(super) fn extend<'a>(
+        &self,
+        hierarchies: impl Iterator<Item = &'a Hierarchy>,
+        pod: &str,
+        container: &str,
+        limits: &Limits,
+    ) -> io::Result<bool> {
+        let has = |base: &Path| self.parts().any(|part| part.directory.starts_with(base));
+        let missing: Vec<&Hierarchy> = hierarchies.filter(|hierarchy| !has(&hierarchy.base)).collect();
+        let wanted = |hierarchy: &&Hierarchy| hierarchy.controllers.iter().any(|own| limits.wants(*own));
+        if !missing.iter().any(wanted) {
+            return Ok(false);
+        }
+        let more = Part::make(missing.into_iter(), pod, container, limits)?;
+        Ok(self.more.set(more).is_ok())
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.parts.iter().chain(self.more.get().into_iter().flatten())
+    }
+
+    /// Holds what is in it to other limits.
+    pub(in crate::host::daemon) fn resize(&self, limits: &Limits) -> io::Result<()> {
+        self.parts().try_for_each(|part| part.limit(limits))
+    }
+
+    /// What is in all of it now.
+    pub(in crate::host::daemon) fn processes(&self) -> Vec<Pid> {
+        let in_each: Vec<Vec<Pid>> = self.parts().map(|part| processes(&part.directory)).collect();
+        let (first, rest) = in_each.split_first().map_or((&[][..], &[][..]), |(first, rest)| (first, rest));
+        first.iter().copied().filter(|pid| rest.iter().all(|part| part.contains(pid))).collect()
+    }
+
+    /// Moves a process in; one that has ended is no matter.
+    pub(in crate::host::daemon) fn take_in(&self, pid: Pid) -> io::Result<()> {
+        for door in self.doors() {
+            match fs::write(door, pid.as_raw_nonzero().to_string()) {
+                Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The files a process writes `0` to for getting into the group.
+    pub(in crate::host::daemon) fn doors(&self) -> Vec<PathBuf> {
+        self.parts().map(|part| part.directory.join("cgroup.procs")).collect()
+    }
+
+    /// Whether the kernel kills what goes over the memory limit.
+    pub(in crate::host::daemon) fn limits_memory(&self) -> bool {
+        self.part(Controller::Memory).is_some()
+    }
+
+    fn part(&self, controller: Controller) -> Option<&Part> {
+        self.parts().find(|part| part.controllers.borrow().contains(&controller))
+    }
+
+    /// The kernel has killed for memory here.
+    pub(in crate::host::daemon) fn out_of_memory(&self) -> bool {
+        let Some(part) = self.part(Controller::Memory) else { return false };
+        let file = if part.unified { "memory.events" } else { "memory.oom_control" };
+        field(&part.directory.join(file), "oom_kill").is_some_and(|count| count > 0)
+    }
+
+    /// Kills everything in it at once, where the kernel can.
+    pub(in crate::host::daemon) fn kill(&self) {
+        for part in self.parts().filter(|part| part.unified) {
+            // Older kernels have no such file; what holds the container kills too.
+            let _ = fs::write(part.directory.join("cgroup.kill"), "1");
+        }
+    }
+
+    /// What the kernel counted, over what was seen of the processes: it has also those that have ended.
+    pub(in crate::host::daemon) fn improve(&self, usage: &mut Usage) {
+        let part = self.parts().find(|part| part.unified);
+        if let Some(micros) = part.and_then(|part| field(&part.directory.join("cpu.stat"), "usage_usec")) {
+            usage.cpu_time = usage.cpu_time.max(Duration::from_micros(micros));
+        }
+        let Some(part) = self.part(Controller::Memory) else { return };
+        let (now, idle) = if part.unified {
+            ("memory.current", "inactive_file")
+        } else {
+            ("memory.usage_in_bytes", "total_inactive_file")
+        };
+        // The working set, as Kubernetes counts: without what the kernel can drop at once.
+        let current =
+            fs::read_to_string(part.directory.join(now)).ok().and_then(|text| text.trim().parse().ok());
+        if let Some(current) = current {
+            let idle = field(&part.directory.join("memory.stat"), idle).unwrap_or(0);
+            usage.memory_bytes = u64::saturating_sub(current, idle);
+        }
+    }
+
+    /// Removes it; its processes are gone.
+    pub(in crate::host::daemon) fn remove(&self) {
+        for part in self.parts() {
+            if !remove_directories(&part.directory) {
+                // It goes with its pod's.
+                eprintln!("{}: still in use", part.directory.display());
+            }
+        }
+    }
+}
+
+impl Part {
+    fn make<'a>(
+        hierarchies: impl Iterator<Item = &'a Hierarchy>,
+        pod: &str,
+        container: &str,
+        limits: &Limits,
+    ) -> io::Result<Vec<Self>> {
+        let mut parts = Vec::new();
+        for hierarchy in hierarchies {
+            let pod = hierarchy.base.join(pod);
+            make_directory(&pod)?;
+            if hierarchy.unified {
+                pass_on(&pod, &hierarchy.controllers)?;
+            }
+            let directory = pod.join(container);
+            make_directory(&directory)?;
+            let part = Self {
+                directory,
+                unified: hierarchy.unified,
+                available: hierarchy.controllers.iter().copied().collect(),
+                controllers: RefCell::default(),
+            };
+            part.limit(limits)?;
+            parts.push(part);
+        }
+        Ok(parts)
+    }
+
+    /// Writes the limits; what was limited and is not any more is unlimited again.
+    fn limit(&self, limits: &Limits) -> io::Result<()> {
+        let mut controllers = self.controllers.borrow_mut();
+        let wanted = |own: &Controller| limits.wants(*own) || controllers.contains(own);
+        let all: Vec<Controller> = self.available.iter().copied().filter(wanted).collect();
+        let mut files: Vec<_> = all.iter().flat_map(|own| settings(*own, self.unified, limits)).collect();
+        if self.write_all(&files).is_err() {
+            // Version 1 wants memory before memory with swap when it shrinks, and after it when it grows.
+            files.reverse();
+            self.write_all(&files)?;
+        }
+        *controllers = all.into_iter().filter(|own| limits.wants(*own)).collect();
+        Ok(())
+    }
+
+    fn write_all(&self, files: &[(&'static str, String)]) -> io::Result<()> {
+        for (file, value) in files {
+            let of_pod = file.starts_with("pids.");
+            let directory = if of_pod { self.directory.parent() } else { Some(self.directory.as_path()) };
+            let path = directory.unwrap_or(&self.directory).join(file);
+            // Swap accounting is not everywhere.
+            if path.exists() || !["memory.swap.max", "memory.memsw.limit_in_bytes"].contains(file) {
+                fs::write(&path, value).map_err(|error| {
+                    io::Error::new(error.kind(), format!("{value} to {}: {error}", path.display()))
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The files of a controller and what they are to hold.
+fn settings(controller: Controller, unified: bool, limits: &Limits) -> Vec<(&'static str, String)> {
+    let mut files = Vec::new();
+    match controller {
+        Controller::Memory => {
+            let text = |none: &str| limits.memory_bytes.map_or_else(|| none.to_owned(), |b| b.to_string());
+            if unified {
+                files.push(("memory.max", text("max")));
+                files.push(("memory.swap.max", "0".to_owned()));
+                // The container goes as a whole, not whichever of its processes was biggest.
+                files.push(("memory.oom.group", "1".to_owned()));
+            } else {
+                files.push(("memory.limit_in_bytes", text("-1")));
+                files.push(("memory.memsw.limit_in_bytes", text("-1")));
+            }
+        }
+        Controller::Cpu => {
+            // A limit without a request is a request of the same (Kubernetes' default).
+            let shares = limits.cpu_request_millicores.map(|millis| (millis * 1024 / 1000).clamp(2, 262_144));
+            if let Some(shares) = shares {
+                if unified {
+                    files.push(("cpu.weight", (1 + (shares - 2) * 9999 / 262_142).to_string()));
+                } else {
+                    files.push(("cpu.shares", shares.to_string()));
+                }
+            }
+            if let Some(millis) = limits.cpu_millicores {
+                let quota = (millis * CPU_PERIOD_MICROS / 1000).max(1000);
+                if unified {
+                    files.push(("cpu.max", format!("{quota} {CPU_PERIOD_MICROS}")));
+                } else {
+                    files.push(("cpu.cfs_period_us", CPU_PERIOD_MICROS.to_string()));
+                    files.push(("cpu.cfs_quota_us", quota.to_string()));
+                }
+            }
+        }
+        Controller::Pids => files.extend(limits.pod_pids.map(|count| ("pids.max", count.to_string()))),
+    }
+    files
+}
+
+fn make_directory(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        result => result,
+    }
+}
+
+/// The number after a name in a file of lines `name number`.
+fn field(file: &Path, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    line.trim().parse().ok()
+}
+
+/// The processes in one group, not in those below it.
+pub(super) fn processes(group: &Path) -> Vec<Pid> {
+    let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    text.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        memory_bytes: Some(64 << 20),
+        cpu_millicores: Some(250),
+        cpu_request_millicores: Some(100),
+        pod_pids: Some(50),
+    };
+
+    fn hierarchy(base: &Path, unified: bool, controllers: &[Controller]) -> Hierarchy {
+        let name = if unified { "unified" } else { controllers[0].name() };
+        let base = base.join(name);
+        fs::create_dir(&base).unwrap();
+        Hierarchy { base, unified, controllers: controllers.iter().copied().collect() }
+    }
+
+    /// POD-12: what is written where, in both versions.
+    #[test]
+    fn limits_are_written_as_kubernetes_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let all = [
+            hierarchy(directory.path(), true, &Controller::ALL),
+            hierarchy(directory.path(), false, &[Controller::Cpu]),
+            hierarchy(directory.path(), false, &[Controller::Memory]),
+            hierarchy(directory.path(), false, &[Controller::Pids]),
+        ];
+        let group = Group::make(all.iter(), "pod", "c1", &LIMITS).unwrap();
+        for (file, expect) in [
+            ("unified/pod/cgroup.subtree_control", "+cpu +memory +pids"),
+            ("unified/pod/pids.max", "50"),
+            ("unified/pod/c1/memory.max", "67108864"),
+            ("unified/pod/c1/memory.oom.group", "1"),
+            ("unified/pod/c1/cpu.max", "25000 100000"),
+            ("unified/pod/c1/cpu.weight", "4"),
+            ("cpu/pod/c1/cpu.cfs_quota_us", "25000"),
+            ("cpu/pod/c1/cpu.shares", "102"),
+            ("memory/pod/c1/memory.limit_in_bytes", "67108864"),
+            ("pids/pod/pids.max", "50"),
+        ] {
+            assert_eq!(fs::read_to_string(directory.path().join(file)).unwrap(), expect, "{file}");
+        }
+        assert_eq!(group.doors().len(), 4);
+        assert!(!directory.path().join("unified/pod/c1/memory.swap.max").exists(), "not where it is not");
+
+        assert!(group.limits_memory() && !group.out_of_memory());
+        fs::write(directory.path().join("unified/pod/c1/memory.events"), "oom 1\noom_kill 1\n").unwrap();
+        assert!(group.out_of_memory());
+        fs::write(directory.path().join("unified/pod/c1/cpu.stat"), "usage_usec 2500000\nuser_usec 1\n")
+            .unwrap();
+        fs::write(directory.path().join("unified/pod/c1/memory.current"), "5000\n").unwrap();
+        fs::write(directory.path().join("unified/pod/c1/memory.stat"), "anon 1\ninactive_file 1000\n")
+            .unwrap();
+        let mut usage = Usage::default();
+        group.improve(&mut usage);
+        assert_eq!((usage.cpu_time, usage.memory_bytes), (Duration::from_millis(2500), 4000));
+    }
+
+    /// POD-12: other limits for what runs, also where there was none; a process gets in through every door.
+    #[test]
+    fn limits_change_while_it_runs() {
+        let directory = tempfile::tempdir().unwrap();
+        let all = [
+            hierarchy(directory.path(), true, &Controller::ALL),
+            hierarchy(directory.path(), false, &[Controller::Memory]),
+        ];
+        let few = Limits { cpu_request_millicores: Some(100), ..Limits::default() };
+        let group = Group::make(all.iter(), "pod", "c1", &few).unwrap();
+        assert!(!group.limits_memory());
+        let read = |file: &str| fs::read_to_string(directory.path().join(file)).unwrap();
+        group.resize(&Limits { memory_bytes: Some(1 << 20), ..LIMITS }).unwrap();
+        assert!(group.limits_memory());
+        assert_eq!(read("unified/pod/c1/memory.max"), "1048576");
+        assert_eq!(read("memory/pod/c1/memory.limit_in_bytes"), "1048576");
+        assert_eq!(read("unified/pod/c1/cpu.max"), "25000 100000");
+        group.resize(&few).unwrap();
+        assert_eq!(read("unified/pod/c1/memory.max"), "max", "unlimited again");
+        assert!(!group.limits_memory());
+        group.take_in(Pid::from_raw(7).unwrap()).unwrap();
+        assert_eq!(read("unified/pod/c1/cgroup.procs"), "7");
+        assert_eq!(group.processes(), [Pid::from_raw(7).unwrap()]);
+    }
+
+    #[test]
+    fn what_has_nothing_to_limit_has_no_group() {
+        let directory = tempfile::tempdir().unwrap();
+        let cgroups = crate::host::daemon::cgroup::Cgroups {
+            hierarchies: vec![hierarchy(directory.path(), true, &[Controller::Cpu, Controller::Pids])],
+        };
+        assert_eq!(cgroups.facts(), "cgroup v2: cpu,pids; memory is watched");
+        let none = Limits::default();
+        assert!(cgroups.make("pod", "c", &none).unwrap().is_none());
+        let memory = Limits { memory_bytes: Some(1), ..none };
+        assert!(cgroups.make("pod", "c", &memory).unwrap().is_none(), "nothing here limits memory");
+        let pids = Limits { pod_pids: Some(1), ..none };
+        assert!(cgroups.make("pod", "c", &pids).unwrap().is_some());
+        let without = crate::host::daemon::cgroup::Cgroups::default().facts();
+        assert_eq!(without, "cpu not limited; memory is watched; pids not limited");
+    }
+}

@@ -1,0 +1,247 @@
+//! What a forked child does until it becomes the program: join or make namespaces, get its view of files,
+//! its terminal, its user, and exec.
+//!
+//! Every failure is written to the report pipe, in runc's words; the pipe closes silently when exec succeeds.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::thread::LinkNameSpaceType;
+
+use crate::host::Security;
+
+use super::capabilities;
+use super::os;
+use super::program::{self, Found, os_text};
+use super::rootfs::{self, View};
+use super::signals;
+use super::user::User;
+use crate::host::Program;
+
+/// How the child gets its view of the files.
+pub(super) enum Files {
+    /// The machine's, as they are.
+    Machine,
+    /// A new view.
+    Own(Box<View>),
+    /// The view of a running process.
+    Of(Pid),
+}
+
+/// The standard streams a child gets.
+pub(super) enum Stdio {
+    /// Three descriptors.
+    Pipes { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
+    /// The slave side of a terminal, controlling it.
+    Terminal(OwnedFd),
+}
+
+/// Everything a child needs to know.
+pub(super) struct Plan<'a> {
+    pub(super) argv: &'a [String],
+    pub(super) env: &'a [(String, String)],
+    pub(super) working_dir: &'a Path,
+    pub(super) programs: &'a [(String, Program)],
+    /// This binary, for programs inside it.
+    pub(super) own_program: &'a OwnedFd,
+    /// Host name and IPC namespaces of the pod.
+    pub(super) join: &'a [(OwnedFd, LinkNameSpaceType)],
+    pub(super) files: Files,
+    pub(super) stdio: Stdio,
+    pub(super) user: Option<User>,
+    pub(super) security: &'a Security,
+    /// What the process writes `0` to for getting into its control groups.
+    pub(super) doors: &'a [PathBuf],
+    pub(super) open_files_limit: Rlimit,
+    /// Becomes readable when the host dies.
+    pub(super) host: Option<&'a OwnedFd>,
+    pub(super) report: OwnedFd,
+}
+
+/// Becomes the program, or reports why not and ends with 128.
+pub(super) fn run(plan: &Plan<'_>) -> ! {
+    let mut report = File::from(plan.report.try_clone().unwrap_or_else(|_| os::exit_now(128)));
+    let reason = prepare_and_exec(plan);
+    // Nobody to tell when this fails too.
+    let _ = report.write_all(reason.as_bytes());
+    os::exit_now(128)
+}
+
+/// Dies with the host, also when it died a moment ago.
+pub(super) fn die_with_host(host: Option<&OwnedFd>) {
+    // Refused only by kernels without it; the marker scan covers those.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    if let Some(host) = host {
+        let mut wait = [rustix::event::PollFd::new(host, rustix::event::PollFlags::IN)];
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        if matches!(rustix::event::poll(&mut wait, Some(&now)), Ok(1)) {
+            os::exit_now(137);
+        }
+    }
+}
+
+/// Comes back only with the reason why it failed.
+fn prepare_and_exec(plan: &Plan<'_>) -> String {
+    die_with_host(plan.host);
+    match become_ready(plan) {
+        Ok((found, working_dir)) => exec(plan, &found, &working_dir),
+        Err(reason) => reason,
+    }
+}
+
+fn become_ready(plan: &Plan<'_>) -> Result<(Found, PathBuf), String> {
+    let at = |what: &'static str| move |error: std::io::Error| format!("{what}: {}", os_text(&error));
+    rustix::process::setsid().map_err(|error| at("setsid")(error.into()))?;
+    for door in plan.doors {
+        // Before anything of its own is done, so that it counts for the group.
+        std::fs::write(door, "0").map_err(at("control group"))?;
+    }
+    // Standard streams last: the descriptors they replace may be in use until then.
+    let of_files = match &plan.files {
+        Files::Of(pid) => Some(open_namespace(*pid, "mnt").map_err(at("mount namespace"))?),
+        Files::Machine | Files::Own(_) => None,
+    };
+    let of_user = match &plan.files {
+        Files::Of(pid) => own_user_namespace(*pid).map_err(at("user namespace"))?,
+        Files::Machine | Files::Own(_) => None,
+    };
+    for (namespace, kind) in plan.join {
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(*kind))
+            .map_err(|error| at("namespace")(error.into()))?;
+    }
+    if let Some(namespace) = of_files {
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))
+            .map_err(|error| at("mount namespace")(error.into()))?;
+    }
+    if let Files::Own(view) = &plan.files {
+        rootfs::enter(view)?;
+    }
+    let seems = match &plan.files {
+        Files::Own(view) => view.image.as_ref().and_then(|image| image.seems.as_ref()),
+        _ => None,
+    };
+    connect(&plan.stdio).map_err(at("standard streams"))?;
+    // Best effort: a lower limit than the machine's default is nothing to fail for.
+    let _ = rustix::process::setrlimit(Resource::Nofile, plan.open_files_limit);
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    // Once as who we are: another user may not be able to walk there, only to be there.
+    let there = rustix::process::chdir(plan.working_dir).is_ok();
+    let keep = capabilities::of(plan.security).map_err(at("capabilities"))?;
+    capabilities::bound(keep).map_err(at("capabilities"))?;
+    if let Some(user) = &plan.user {
+        os::become_user(user.uid, user.gid, &user.groups).map_err(at("user"))?;
+        // Changing the user forgot who to die with.
+        die_with_host(plan.host);
+    }
+    if plan.security.no_new_privileges {
+        rustix::thread::set_no_new_privs(true).map_err(|error| at("no new privileges")(error.into()))?;
+    }
+    // Last: what this process may do to the others' namespaces ends here.
+    if let Some(user) = seems {
+        rootfs::seem(user).map_err(at("user namespace"))?;
+        // Whoever enters a user namespace has all of its capabilities again.
+        capabilities::bound(keep).map_err(at("capabilities"))?;
+        die_with_host(plan.host);
+    }
+    if let Some(namespace) = of_user {
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::User))
+            .map_err(|error| at("user namespace")(error.into()))?;
+        capabilities::bound(keep).map_err(at("capabilities"))?;
+        die_with_host(plan.host);
+    }
+    let working_dir = plan.working_dir.to_path_buf();
+    match rustix::process::chdir(&working_dir) {
+        Err(Errno::ACCESS) if there => {}
+        Err(error) => {
+            let (text, path) = (os_text(&error.into()), working_dir.display().to_string());
+            return Err(format!("chdir to cwd ({path:?}) set in config.json failed: {text}"));
+        }
+        Ok(()) => {}
+    }
+    let name = plan.argv.first().map(String::as_str).unwrap_or_default();
+    if plan.argv.is_empty() {
+        return Err("no command specified".to_owned());
+    }
+    let search_path = plan.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
+    Ok((program::find(name, search_path.unwrap_or_default(), plan.programs)?, working_dir))
+}
+
+fn connect(stdio: &Stdio) -> std::io::Result<()> {
+    let (stdin, stdout, stderr) = match stdio {
+        Stdio::Pipes { stdin, stdout, stderr } => (stdin, stdout, stderr),
+        Stdio::Terminal(slave) => {
+            rustix::process::ioctl_tiocsctty(slave)?;
+            (slave, slave, slave)
+        }
+    };
+    rustix::stdio::dup2_stdin(stdin)?;
+    rustix::stdio::dup2_stdout(stdout)?;
+    rustix::stdio::dup2_stderr(stderr)?;
+    Ok(())
+}
+
+fn exec(plan: &Plan<'_>, found: &Found, working_dir: &Path) -> String {
+    let text = |text: &str| CString::new(text).map_err(|_| "an argument has a zero byte".to_owned());
+    let pairs =
+        plan.env.iter().filter(|(name, _)| name != "PWD").map(|(name, value)| format!("{name}={value}"));
+    let pwd = format!("PWD={}", working_dir.display());
+    let env = pairs.chain([pwd]).map(|pair| text(&pair)).collect::<Result<Vec<_>, _>>();
+    let mut words = plan.argv.to_vec();
+    if let Found::Inside(program) = found {
+        let name = words[0].rsplit('/').next().unwrap_or_default().to_owned();
+        words.splice(..1, [name, "image-program".to_owned(), program.clone()]);
+    }
+    let argv = words.iter().map(|word| text(word)).collect::<Result<Vec<_>, _>>();
+    let (env, argv) = match (env, argv) {
+        (Ok(env), Ok(argv)) => (env, argv),
+        (Err(reason), _) | (_, Err(reason)) => return reason,
+    };
+    os::close_on_exec_from(3);
+    signals::reset();
+    match found {
+        Found::Inside(_) => {
+            let error = os::exec_descriptor(plan.own_program.as_fd(), &argv, &env);
+            format!("exec: {:?}: {}", plan.argv[0], os_text(&error))
+        }
+        Found::File(path) => {
+            let Ok(name) = CString::new(path.as_os_str().as_encoded_bytes()) else {
+                return "the program's path has a zero byte".to_owned();
+            };
+            let error = os::exec(&name, &argv, &env);
+            format!("exec {}: {}", path.display(), os_text(&error))
+        }
+    }
+}
+
+/// Opens a namespace of a running process.
+pub(super) fn open_namespace(pid: Pid, kind: &str) -> std::io::Result<OwnedFd> {
+    File::open(format!("/proc/{}/ns/{kind}", pid.as_raw_nonzero())).map(Into::into)
+}
+
+/// The user namespace of a running process, where it is not this process' own.
+fn own_user_namespace(pid: Pid) -> std::io::Result<Option<OwnedFd>> {
+    // Not by this process' number: that may be one of another PID namespace.
+    let (other, own) = (open_namespace(pid, "user")?, OwnedFd::from(File::open("/proc/self/ns/user")?));
+    let number = |namespace: &OwnedFd| rustix::fs::fstat(namespace).map(|about| about.st_ino);
+    Ok(if number(&other)? == number(&own)? { None } else { Some(other) })
+}
+
+/// Pid 1 of a namespace: buries orphans for ever; its end is the end of everything in the namespace.
+pub(super) fn be_init(host: Option<&OwnedFd>) -> ! {
+    die_with_host(host);
+    // No terminal's signals reach it, and it holds nothing open.
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::chdir("/");
+    os::retitle(c"pause");
+    os::close_from(0);
+    os::forget_heap();
+    loop {
+        while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
+        signals::wait_for_child();
+    }
+}

@@ -1,0 +1,270 @@
+//! One container attempt: watched, killed, remembered.
+
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use tokio::sync::{oneshot, watch};
+
+use super::cgroup::Group;
+use super::init::Init;
+use super::io::Streams;
+use super::keeper::Keeper;
+use super::reaper::Ended;
+use super::rootfs::remove_directory;
+use super::{Host, os};
+use crate::host::journal::{Entry, JournaledContainer, container_dir, tmp_dir};
+use crate::host::protocol::Launch;
+use crate::host::{ContainerExit, ContainerId, ContainerRecord, PodUid};
+
+/// A container that started so lately has just started.
+const JUST_NOW: Duration = Duration::from_secs(10);
+
+/// One attempt at running a container.
+pub(super) struct Container {
+    pub(super) id: ContainerId,
+    pub(super) pod: PodUid,
+    /// Its directory on disk, with its log; made when there is something to write.
+    pub(super) dir: PathBuf,
+    /// Its /tmp on disk, where there are namespaces.
+    pub(super) tmp: PathBuf,
+    /// Where its private root and its termination message lie: in memory where there are namespaces.
+    pub(super) private: PathBuf,
+    pub(super) launch: Launch,
+    pub(super) record: RefCell<ContainerRecord>,
+    /// It has not become its program yet.
+    pub(super) starting: Cell<bool>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) account: Option<super::user::User>,
+    pub(super) main: Cell<Option<Pid>>,
+    /// What holds its processes; none once all are gone.
+    pub(super) holder: RefCell<Option<Holder>>,
+    /// The PID namespace its processes live in; none once all are gone.
+    pub(super) pid_namespace: RefCell<Option<Rc<OwnedFd>>>,
+    /// Leaders of commands that run in it.
+    pub(super) execs: RefCell<Vec<Pid>>,
+    /// The keepers of commands that ran in it, as long as they keep something.
+    pub(super) exec_keepers: RefCell<Vec<Rc<Keeper>>>,
+    pub(super) streams: Streams,
+    /// Its control group, when the kernel limits something of it.
+    pub(super) group: OnceCell<Group>,
+    /// What its processes may hold in memory together.
+    pub(super) memory_limit: Cell<Option<u64>>,
+    pub(super) out_of_memory: Cell<bool>,
+    pub(super) gone: watch::Sender<bool>,
+}
+
+/// The process whose end is the end of every process of a container.
+#[derive(Clone)]
+pub(super) enum Holder {
+    /// Pid 1 of the container's own PID namespace.
+    Init(Pid),
+    /// A keeper, in a PID namespace that others share or without any.
+    Keeper(Rc<Keeper>),
+}
+
+impl Holder {
+    fn pid(&self) -> Pid {
+        match self {
+            Self::Init(pid) => *pid,
+            Self::Keeper(keeper) => keeper.pid,
+        }
+    }
+
+    fn kill(&self) {
+        match self {
+            Self::Init(pid) => os::signal(*pid, libc::SIGKILL),
+            Self::Keeper(keeper) => keeper.kill(),
+        }
+    }
+}
+
+impl Container {
+    /// One that a host before this one ran; if it was running, it died with that host.
+    pub(super) fn dead(pod: &PodUid, kept: JournaledContainer, pod_private: &Path, host_dir: &Path) -> Self {
+        let JournaledContainer { mut record, launch } = kept;
+        let id = record.id.clone();
+        let private = pod_private.join(&id.0);
+        if record.exit.is_none() {
+            record.pid = None;
+            record.exit = Some(ContainerExit {
+                exit_code: 137,
+                signal: Some(libc::SIGKILL),
+                oom_killed: false,
+                finished_at: super::now(),
+                message: message(&private),
+            });
+        }
+        Self {
+            pod: pod.clone(),
+            dir: container_dir(host_dir, &id),
+            tmp: tmp_dir(host_dir, &id),
+            private,
+            launch,
+            record: RefCell::new(record),
+            id,
+            starting: Cell::new(false),
+            env: Vec::new(),
+            account: None,
+            main: Cell::new(None),
+            holder: RefCell::new(None),
+            pid_namespace: RefCell::default(),
+            execs: RefCell::default(),
+            exec_keepers: RefCell::default(),
+            streams: Streams::closed(),
+            group: OnceCell::new(),
+            memory_limit: Cell::new(None),
+            out_of_memory: Cell::new(false),
+            gone: watch::Sender::new(true),
+        }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.main.get().is_some()
+    }
+
+    /// A client that wants to attach from the beginning may still be on its way.
+    pub(super) fn has_just_started(&self) -> bool {
+        let since = super::now().duration_since(self.record.borrow().started_at);
+        since < jiff::SignedDuration::try_from(JUST_NOW).unwrap_or(jiff::SignedDuration::MAX)
+    }
+
+    pub(super) fn log_path(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// Asks the main process to end.
+    pub(super) fn terminate(&self) {
+        if let Some(main) = self.main.get() {
+            os::signal(main, self.launch.stop_signal);
+        }
+    }
+
+    /// Kills every process; the watching task sees to the rest.
+    pub(super) fn kill(&self) {
+        if let Some(group) = self.group.get() {
+            group.kill();
+        }
+        if let Some(holder) = &*self.holder.borrow() {
+            holder.kill();
+        }
+        for keeper in self.exec_keepers.borrow().iter() {
+            keeper.kill();
+        }
+    }
+
+    /// Keeps a command's keeper for as long as that keeps something.
+    pub(super) fn hold(&self, keeper: Option<Rc<Keeper>>) {
+        let mut keepers = self.exec_keepers.borrow_mut();
+        keepers.retain(|keeper| !keeper.is_gone());
+        keepers.extend(keeper);
+    }
+
+    /// The processes everything else of the container descends from.
+    pub(super) fn roots(&self) -> Vec<i32> {
+        let (holder, execs, keepers) =
+            (self.holder.borrow(), self.execs.borrow(), self.exec_keepers.borrow());
+        let pids = holder.iter().map(Holder::pid).chain(self.main.get()).chain(execs.iter().copied());
+        let pids = pids.chain(keepers.iter().filter(|keeper| !keeper.is_gone()).map(|keeper| keeper.pid));
+        pids.map(|pid| pid.as_raw_nonzero().get()).collect()
+    }
+
+    /// Kills it for holding more memory than it may.
+    pub(super) fn kill_for_memory(&self) {
+        self.out_of_memory.set(true);
+        self.kill();
+    }
+
+    /// Resolves once every process is dead and the exit is recorded.
+    pub(super) async fn wait_gone(&self) {
+        // The sender lives as long as the container.
+        let _ = self.gone.subscribe().wait_for(|gone| *gone).await;
+    }
+
+    /// Removes what it left in files.
+    pub(super) fn remove_files(&self) -> io::Result<()> {
+        remove_directory(&self.private)?;
+        remove_directory(&self.tmp)?;
+        remove_directory(&self.dir)
+    }
+
+    /// All that is to be written down of it.
+    pub(super) fn entry(&self) -> Entry<'_> {
+        let record = Cow::Owned(self.record.borrow().clone());
+        let launch = Cow::Owned(self.launch.without_values());
+        Entry::Container { pod: Cow::Borrowed(&self.pod), record, launch }
+    }
+
+    /// From the main process' end to "nothing is left of it".
+    pub(super) async fn bury(
+        self: Rc<Self>,
+        host: Rc<Host>,
+        ended: oneshot::Receiver<Ended>,
+        init: Option<Init>,
+    ) {
+        let ended = ended.await.unwrap_or(Ended { code: 255, signal: None });
+        let finished_at = super::now();
+        self.main.set(None);
+        self.kill();
+        if let Some(init) = init {
+            // The kernel reports this end only after everything in the namespace is gone.
+            let _ = init.end.await;
+        }
+        let holder = self.holder.take();
+        if let Some(Holder::Keeper(keeper)) = holder {
+            keeper.wait_gone().await;
+        }
+        loop {
+            // A command may have been started until a moment ago.
+            let Some(keeper) = self.exec_keepers.borrow_mut().pop() else { break };
+            keeper.kill();
+            keeper.wait_gone().await;
+        }
+        self.pid_namespace.take();
+        self.streams.finish().await;
+        let killed = ended.signal == Some(libc::SIGKILL);
+        let by_kernel = killed && self.group.get().is_some_and(Group::out_of_memory);
+        let oom_killed = self.out_of_memory.get() || by_kernel;
+        if let Some(group) = self.group.get() {
+            group.remove();
+        }
+        {
+            let mut record = self.record.borrow_mut();
+            record.pid = None;
+            record.exit = Some(ContainerExit {
+                exit_code: if oom_killed { 137 } else { ended.code },
+                signal: if oom_killed { Some(libc::SIGKILL) } else { ended.signal },
+                oom_killed,
+                finished_at,
+                message: message(&self.private),
+            });
+        }
+        if !self.starting.get() {
+            let exit = self.record.borrow().exit.clone();
+            if let Some(exit) = exit {
+                host.note(&Entry::Exit { id: Cow::Borrowed(&self.id), exit: Cow::Owned(exit) });
+            }
+        }
+        self.gone.send_replace(true);
+        self.streams.hang_up();
+        if !self.starting.get() {
+            host.pod_changed(&self.pod);
+        }
+    }
+}
+
+/// The file of a container's termination message, below what it has privately.
+pub(super) const TERMINATION_LOG: &str = "termination-log";
+
+/// What the container left in its termination message file.
+fn message(private: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(private.join(TERMINATION_LOG)).ok()?.take(4096).read_to_end(&mut bytes).ok()?;
+    (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,10 @@
+//! Errors of the operating system as the runtime's.
+
+use std::io;
+
+use crate::host::RuntimeError;
+
+/// Says what was being done.
+pub(super) fn os_error(what: &str) -> impl Fn(io::Error) -> RuntimeError + '_ {
+    move |error| RuntimeError::Os(format!("{what}: {error}"))
+}

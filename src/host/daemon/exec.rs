@@ -1,0 +1,206 @@
+//! Commands in running containers.
+
+use crate::host::process_tree;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustix::process::Pid;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::child::{Files, Stdio};
+use super::container::{Container, Holder};
+use super::reaper::Ended;
+use super::spawn::{Born, Place, Spawn};
+use super::wire::{self, Wire};
+use super::{Host, environment, os};
+use crate::base::session::SessionOutput;
+use crate::host::protocol::Streams;
+use crate::host::{ContainerId, ExecOutput, RuntimeError};
+
+/// How much of a command's output is kept for probes and hooks.
+const OUTPUT_BYTES: usize = 10 << 10;
+
+/// A command that runs in a container.
+pub(super) struct Exec {
+    container: Rc<Container>,
+    pid: Pid,
+    ended: oneshot::Receiver<Ended>,
+    pub(super) input: Option<Rc<Wire>>,
+    pub(super) terminal: Option<Rc<Wire>>,
+    outputs: Vec<(Rc<Wire>, bool)>,
+}
+
+impl Drop for Exec {
+    /// Whoever wanted it is gone, or it has ended: nothing of it stays.
+    fn drop(&mut self) {
+        kill_tree(self.pid);
+        self.container.execs.borrow_mut().retain(|pid| *pid != self.pid);
+    }
+}
+
+/// Kills a command with everything that descends from it or runs in its session.
+fn kill_tree(leader: Pid) {
+    let all = process_tree::all();
+    for pid in process_tree::tree(&all, &[leader.as_raw_nonzero().get()]) {
+        // The leader may be reaped and its number taken again: only what is in the snapshot is killed.
+        if let Some(process) = all.iter().find(|process| process.pid == pid && !process.zombie)
+            && let Some(pid) = Pid::from_raw(process.pid)
+        {
+            os::signal(pid, libc::SIGKILL);
+        }
+    }
+}
+
+fn os_error(error: &io::Error) -> RuntimeError {
+    RuntimeError::Os(error.to_string())
+}
+
+impl Host {
+    /// Starts a command in a running container.
+    pub(super) async fn exec(
+        self: &Rc<Self>,
+        id: &ContainerId,
+        command: &[String],
+        streams: Streams,
+    ) -> Result<Exec, RuntimeError> {
+        let container = self.container(id)?;
+        let Some(main) = container.main.get().filter(|_| !container.starting.get()) else {
+            return Err(RuntimeError::NotFound(format!("running container {}", id.0)));
+        };
+        let pod = self.pod(&container.pod).ok_or_else(|| RuntimeError::NotFound(id.0.clone()))?;
+        let (mut input, mut terminal, mut outputs) = (None, None, Vec::new());
+        let stdio = if streams.tty {
+            let (master, slave) = wire::terminal().map_err(|error| os_error(&error))?;
+            let master = Rc::new(Wire::new(master).map_err(|error| os_error(&error))?);
+            input = streams.stdin.then(|| Rc::clone(&master));
+            outputs.push((Rc::clone(&master), true));
+            terminal = Some(master);
+            Stdio::Terminal(slave)
+        } else {
+            let stdin = if streams.stdin {
+                let (read, write) = wire::pipe().map_err(|error| os_error(&error))?;
+                input = Some(Rc::new(Wire::new(write).map_err(|error| os_error(&error))?));
+                read
+            } else {
+                wire::nothing().map_err(|error| os_error(&error))?
+            };
+            let mut output = |wanted: bool, is_stdout: bool| -> io::Result<_> {
+                if !wanted {
+                    return wire::nothing();
+                }
+                let (read, write) = wire::pipe()?;
+                outputs.push((Rc::new(Wire::new(read)?), is_stdout));
+                Ok(write)
+            };
+            let stdout = output(streams.stdout, true).map_err(|error| os_error(&error))?;
+            let stderr = output(streams.stderr, false).map_err(|error| os_error(&error))?;
+            Stdio::Pipes { stdin, stdout, stderr }
+        };
+        let mut env = container.env.clone();
+        if streams.tty {
+            environment::merge(&mut env, [("TERM".to_owned(), "xterm".to_owned())]);
+        }
+        let working_dir = container.launch.spec.working_dir.clone().unwrap_or_else(|| "/".into());
+        let (report_read, report) = wire::pipe().map_err(|error| os_error(&error))?;
+        let namespace = container.pid_namespace.borrow().clone();
+        let spawn = Spawn {
+            argv: command,
+            env: &env,
+            working_dir: &working_dir,
+            programs: &container.launch.programs,
+            pod: &pod,
+            files: if self.isolation.namespaces { Files::Of(main) } else { Files::Machine },
+            stdio,
+            user: container.account.clone(),
+            security: &container.launch.spec.security,
+            group: container.group.get(),
+            report,
+            place: match (&*container.holder.borrow(), &namespace) {
+                (Some(Holder::Init(_)), Some(namespace)) => Place::Own(namespace),
+                (_, namespace) => Place::JournaledPods(namespace.as_deref()),
+            },
+        };
+        let Born { pid, ended, keeper } = self.spawn(spawn).map_err(|error| os_error(&error))?;
+        container.hold(keeper);
+        container.execs.borrow_mut().push(pid);
+        let exec = Exec { container, pid, ended, input, terminal, outputs };
+
+        let report = Wire::new(report_read).map_err(|error| os_error(&error))?;
+        let (_open, mut over) = watch::channel(false);
+        let mut reason = String::new();
+        while let Some(text) = report.next(&mut over, |text| String::from_utf8_lossy(text).into_owned()).await
+        {
+            reason.push_str(&text);
+        }
+        if reason.is_empty() { Ok(exec) } else { Err(RuntimeError::StartFailed(reason)) }
+    }
+
+    /// Runs a command to its end and gives what it said.
+    pub(super) async fn exec_sync(
+        self: &Rc<Self>,
+        id: &ContainerId,
+        command: &[String],
+        timeout: Duration,
+    ) -> Result<ExecOutput, RuntimeError> {
+        let run = async {
+            let streams = Streams { stdin: false, stdout: true, stderr: true, tty: false };
+            let mut exec = self.exec(id, command, streams).await?;
+            let mut outputs = exec.pump();
+            let mut output = Vec::new();
+            let mut exit_code = 0;
+            while let Some(piece) = outputs.recv().await {
+                match piece {
+                    SessionOutput::Stdout(bytes) | SessionOutput::Stderr(bytes) => {
+                        let room = OUTPUT_BYTES - output.len();
+                        output.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                    }
+                    SessionOutput::Exited(code) => exit_code = code,
+                    SessionOutput::Failed(_) => {}
+                }
+            }
+            Ok(ExecOutput { exit_code, output })
+        };
+        // When time is up the command is dropped, and with it killed.
+        tokio::time::timeout(timeout, run).await.unwrap_or(Err(RuntimeError::Timeout(timeout)))
+    }
+}
+
+impl Exec {
+    /// Everything the command says, then its exit code.
+    pub(super) fn pump(&mut self) -> mpsc::Receiver<SessionOutput> {
+        let (sender, receiver) = mpsc::channel(8);
+        let over = watch::Sender::new(false);
+        let pumps: Vec<_> = std::mem::take(&mut self.outputs)
+            .into_iter()
+            .map(|(wire, is_stdout)| {
+                let (sender, mut over) = (sender.clone(), over.subscribe());
+                tokio::task::spawn_local(async move {
+                    while let Some(bytes) = wire.next(&mut over, Bytes::copy_from_slice).await {
+                        let piece = if is_stdout {
+                            SessionOutput::Stdout(bytes)
+                        } else {
+                            SessionOutput::Stderr(bytes)
+                        };
+                        if sender.send(piece).await.is_err() {
+                            return;
+                        }
+                    }
+                })
+            })
+            .collect();
+        let (_, nothing) = oneshot::channel();
+        let ended = std::mem::replace(&mut self.ended, nothing);
+        tokio::task::spawn_local(async move {
+            let code = ended.await.map_or(255, |ended| ended.code);
+            over.send_replace(true);
+            for pump in pumps {
+                // A pump only ends early when nobody listens.
+                let _ = pump.await;
+            }
+            let _ = sender.send(SessionOutput::Exited(code)).await;
+        });
+        receiver
+    }
+}

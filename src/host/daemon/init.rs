@@ -1,0 +1,76 @@
+//! PID namespaces: their pid 1, and how a process is born in one.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use rustix::process::Pid;
+use rustix::thread::LinkNameSpaceType;
+
+pub(super) use super::child::open_namespace;
+use super::{Host, child, os, pause};
+
+/// Pid 1 of a PID namespace.
+pub(super) struct Init {
+    pub(super) pid: Pid,
+    pub(super) namespace: Rc<OwnedFd>,
+    pub(super) end: tokio::sync::oneshot::Receiver<super::reaper::Ended>,
+}
+
+impl Host {
+    /// Makes a PID namespace with its init.
+    pub(super) fn make_init(&self) -> io::Result<Init> {
+        let alive = self.alive.as_ref();
+        let started = self.pause.as_ref().and_then(|program| pause::start(program, alive).ok());
+        let pid = match started {
+            Some(pid) => pid,
+            None => match os::fork_init()? {
+                os::Forked::Child => child::be_init(alive),
+                os::Forked::Parent(pid) => pid,
+            },
+        };
+        let end = self.reaper.expect(pid);
+        Ok(Init { pid, namespace: Rc::new(open_namespace(pid, "pid")?), end })
+    }
+
+    /// Forks with the child in a PID namespace, or in the host's own.
+    pub(super) fn fork_into(&self, namespace: Option<&OwnedFd>) -> io::Result<os::Forked> {
+        let kind = Some(LinkNameSpaceType::ProcessID);
+        let Some(namespace) = namespace else { return os::fork() };
+        if let Some(own) = &self.own_pid_namespace {
+            rustix::thread::move_into_link_name_space(namespace.as_fd(), kind)?;
+            let forked = os::fork();
+            if !matches!(forked, Ok(os::Forked::Child)) {
+                // Children are born in the host's own PID namespace again.
+                rustix::thread::move_into_link_name_space(own.as_fd(), kind)?;
+            }
+            return forked;
+        }
+        // In a user namespace there is no way back into the machine's PID namespace: a helper goes and
+        // makes us a child from there.
+        let (read, write) = super::wire::pipe()?;
+        match os::fork()? {
+            os::Forked::Child => {
+                if rustix::thread::move_into_link_name_space(namespace.as_fd(), kind).is_err() {
+                    os::exit_now(1);
+                }
+                match os::fork_sibling() {
+                    Ok(os::Forked::Child) => Ok(os::Forked::Child),
+                    Ok(os::Forked::Parent(pid)) => {
+                        let number = pid.as_raw_nonzero().get().to_ne_bytes();
+                        os::exit_now(i32::from(rustix::io::write(&write, &number).is_err()))
+                    }
+                    Err(_) => os::exit_now(1),
+                }
+            }
+            os::Forked::Parent(_) => {
+                drop(write);
+                let mut number = [0; 4];
+                // The sibling holds the pipe too, so this waits for the number or for both to be gone.
+                let count = rustix::io::read(&read, &mut number)?;
+                let pid = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
+                pid.map(os::Forked::Parent).ok_or_else(|| io::Error::other("no process in its PID namespace"))
+            }
+        }
+    }
+}

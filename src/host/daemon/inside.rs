@@ -1,0 +1,58 @@
+//! Programs inside this binary as files that shells find: the last directory of a container's search path.
+//!
+//! Last, so that the machine's own program of the same name always wins.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::Host;
+use super::rootfs::Show;
+use crate::host::Program;
+
+/// Where a container with a mount namespace has them.
+const DIRECTORY: &str = "/.podium/bin";
+
+impl Host {
+    /// The directory with these programs, for the search path; what must be shown for it is added to `shows`.
+    pub(super) fn inside_programs(
+        &self,
+        programs: &[(String, Program)],
+        shows: &mut Vec<Show>,
+    ) -> Option<PathBuf> {
+        // Known to `main` by the name they are called by; other names work as a container's command only.
+        let named = programs.iter().filter(|(name, program)| *program == Program::Inside(name.clone()));
+        let names: Vec<&String> = named.map(|(name, _)| name).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let own = own_file()?;
+        if self.isolation.namespaces {
+            let directory = Path::new(DIRECTORY);
+            shows.extend(
+                names
+                    .into_iter()
+                    .map(|name| Show { read_only: true, ..Show::new(own.clone(), directory.join(name)) }),
+            );
+            return Some(directory.to_path_buf());
+        }
+        let directory = self.dir.join("bin");
+        fs::create_dir_all(&directory).ok()?;
+        for name in names {
+            let link = directory.join(name);
+            // Left by a host before this one, or of another build.
+            if fs::read_link(&link).ok().as_ref() != Some(&own) {
+                let _ = fs::remove_file(&link);
+                symlink(&own, &link).ok()?;
+            }
+        }
+        Some(directory)
+    }
+}
+
+/// This binary's file, or the one that took its place.
+fn own_file() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let replaced = own.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
+    Some(replaced.unwrap_or(own)).filter(|path| path.is_file())
+}

@@ -1,0 +1,219 @@
+//! A container's own streams: pumped into its log and to whoever is attached.
+//!
+//! A full disk or a slow client makes the container wait at its full pipe; nothing piles up in memory.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::child::Stdio;
+use super::log_writer::{LogWriter, Stream};
+use super::wire::{self, Wire};
+use crate::base::session::SessionOutput;
+use crate::host::ContainerSpec;
+
+/// How long an attached client may stop reading before it is let go.
+const STALLED: Duration = Duration::from_secs(10);
+
+/// So much of what was said before is told again: more than anybody reads on a terminal.
+const SAID_BYTES: u64 = 1 << 20;
+
+/// A terminal has no half-close; its end-of-file character says the same.
+pub(super) const END_OF_FILE: &[u8] = &[4];
+
+/// The host's side of a container's streams.
+pub(super) struct Streams {
+    /// Where attached clients' input goes: a pipe or the terminal.
+    input: RefCell<Option<Rc<Wire>>>,
+    /// The terminal, when there is one.
+    pub(super) terminal: Option<Rc<Wire>>,
+    taps: Rc<RefCell<Vec<Tap>>>,
+    /// The processes are gone: read what is left and stop.
+    over: watch::Sender<bool>,
+    pumps: RefCell<Vec<JoinHandle<()>>>,
+    once: bool,
+    /// What was said until now; none of a container that a host before this one ran.
+    log: Option<Rc<RefCell<LogWriter>>>,
+    /// A client has been attached.
+    attached: Cell<bool>,
+}
+
+/// An attached client.
+struct Tap {
+    sender: mpsc::Sender<SessionOutput>,
+    stdout: bool,
+    stderr: bool,
+}
+
+impl Streams {
+    /// The streams of a container that has none any more.
+    pub(super) fn closed() -> Self {
+        Self {
+            input: RefCell::new(None),
+            terminal: None,
+            taps: Rc::default(),
+            over: watch::Sender::new(true),
+            pumps: RefCell::default(),
+            once: false,
+            log: None,
+            attached: Cell::new(false),
+        }
+    }
+
+    /// Opens a container's streams and log, and gives the child's side.
+    pub(super) fn open(spec: &ContainerSpec, log: PathBuf) -> io::Result<(Self, Stdio)> {
+        let log = Rc::new(RefCell::new(LogWriter::new(log)));
+        let mut streams = Self {
+            over: watch::Sender::new(false),
+            once: spec.stdin_once,
+            log: Some(Rc::clone(&log)),
+            ..Self::closed()
+        };
+        if spec.tty {
+            let (master, slave) = wire::terminal()?;
+            let terminal = Rc::new(Wire::new(master)?);
+            streams.pump(Rc::clone(&terminal), Stream::Stdout, log);
+            if spec.stdin {
+                streams.input = RefCell::new(Some(Rc::clone(&terminal)));
+            }
+            streams.terminal = Some(terminal);
+            return Ok((streams, Stdio::Terminal(slave)));
+        }
+        let stdin = if spec.stdin {
+            let (read, write) = wire::pipe()?;
+            streams.input = RefCell::new(Some(Rc::new(Wire::new(write)?)));
+            read
+        } else {
+            wire::nothing()?
+        };
+        let (stdout_read, stdout) = wire::pipe()?;
+        let (stderr_read, stderr) = wire::pipe()?;
+        streams.pump(Rc::new(Wire::new(stdout_read)?), Stream::Stdout, Rc::clone(&log));
+        streams.pump(Rc::new(Wire::new(stderr_read)?), Stream::Stderr, log);
+        Ok((streams, Stdio::Pipes { stdin, stdout, stderr }))
+    }
+
+    fn pump(&self, wire: Rc<Wire>, stream: Stream, log: Rc<RefCell<LogWriter>>) {
+        let task = pump(wire, stream, log, Rc::clone(&self.taps), self.over.subscribe());
+        self.pumps.borrow_mut().push(tokio::task::spawn_local(task));
+    }
+
+    /// Reads what the ended processes left, and ends the log.
+    pub(super) async fn finish(&self) {
+        self.over.send_replace(true);
+        self.input.borrow_mut().take();
+        let pumps = std::mem::take(&mut *self.pumps.borrow_mut());
+        for pump in pumps {
+            if let Err(error) = pump.await {
+                eprintln!("log pump: {error}");
+            }
+        }
+        if let Some(log) = &self.log {
+            log.borrow_mut().close();
+        }
+    }
+
+    /// The processes are gone, or will be in a moment.
+    pub(super) fn are_over(&self) -> bool {
+        *self.over.borrow()
+    }
+
+    /// Lets attached clients see the end.
+    pub(super) fn hang_up(&self) {
+        self.taps.borrow_mut().clear();
+    }
+
+    /// What was said until now, for the first client that attaches to a container that has just started: it was on its
+    /// way when this was said. To one that comes after the end it is all there is.
+    pub(super) fn said(&self, just_started: bool) -> Vec<SessionOutput> {
+        let first = !self.attached.replace(true);
+        let log = self.log.as_ref().filter(|_| self.are_over() || (first && just_started));
+        let said = log.map(|log| log.borrow().said(SAID_BYTES)).transpose().unwrap_or_else(|error| {
+            eprintln!("container log: {error}");
+            None
+        });
+        let output = |(stream, text): (Stream, Vec<u8>)| match stream {
+            Stream::Stdout => SessionOutput::Stdout(text.into()),
+            Stream::Stderr => SessionOutput::Stderr(text.into()),
+        };
+        said.into_iter().flatten().map(output).collect()
+    }
+
+    /// From now on a copy of the output.
+    pub(super) fn tap(&self, stdout: bool, stderr: bool) -> mpsc::Receiver<SessionOutput> {
+        let (sender, receiver) = mpsc::channel(16);
+        if !*self.over.borrow() {
+            self.taps.borrow_mut().push(Tap { sender, stdout, stderr });
+        }
+        receiver
+    }
+
+    pub(super) fn input(&self) -> Option<Rc<Wire>> {
+        self.input.borrow().clone()
+    }
+
+    /// What the program is to read once an attached client has no more input: nothing, unless `stdinOnce`
+    /// says that its end is the program's. Else a client that detaches would end a shell.
+    pub(super) fn end_of_input(&self) -> &'static [u8] {
+        if self.once && self.terminal.is_some() { END_OF_FILE } else { &[] }
+    }
+
+    /// An attached client has no more input.
+    pub(super) fn close_input(&self) {
+        if self.once && self.terminal.is_none() {
+            self.input.borrow_mut().take();
+        }
+    }
+}
+
+async fn pump(
+    wire: Rc<Wire>,
+    stream: Stream,
+    log: Rc<RefCell<LogWriter>>,
+    taps: Rc<RefCell<Vec<Tap>>>,
+    mut over: watch::Receiver<bool>,
+) {
+    loop {
+        let read = wire.next(&mut over, |bytes| {
+            let written = log.borrow_mut().write(stream, bytes, super::now());
+            let copy = (!taps.borrow().is_empty()).then(|| Bytes::copy_from_slice(bytes));
+            (written, copy)
+        });
+        let Some((mut written, copy)) = read.await else { break };
+        while let Err(error) = written {
+            eprintln!("container log: {error}");
+            if *over.borrow() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            written = log.borrow_mut().flush();
+        }
+        if let Some(bytes) = copy {
+            feed(&taps, stream, &bytes).await;
+        }
+    }
+    if let Err(error) = log.borrow_mut().finish(stream, super::now()) {
+        eprintln!("container log: {error}");
+    }
+}
+
+/// Gives a piece to every attached client; those that left or stopped reading are let go.
+async fn feed(taps: &RefCell<Vec<Tap>>, stream: Stream, bytes: &Bytes) {
+    let wants = |tap: &&Tap| if stream == Stream::Stdout { tap.stdout } else { tap.stderr };
+    let senders: Vec<_> = taps.borrow().iter().filter(wants).map(|tap| tap.sender.clone()).collect();
+    for sender in senders {
+        let piece = match stream {
+            Stream::Stdout => SessionOutput::Stdout(bytes.clone()),
+            Stream::Stderr => SessionOutput::Stderr(bytes.clone()),
+        };
+        if sender.send_timeout(piece, STALLED).await.is_err() {
+            taps.borrow_mut().retain(|tap| !tap.sender.same_channel(&sender));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Whether containers get namespaces here: tried once at the host's start, not guessed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::WaitOptions;
+use rustix::thread::UnshareFlags;
+
+use super::cgroup::Cgroups;
+use super::os;
+
+/// How containers are kept apart.
+#[derive(Clone, Debug)]
+pub(super) struct Isolation {
+    /// Containers get PID, mount, host name and IPC namespaces.
+    pub(super) namespaces: bool,
+    /// The same for the Node's annotations.
+    pub(super) facts: BTreeMap<String, String>,
+}
+
+impl Isolation {
+    /// Tries in a child, then enters a user namespace if that is what makes it work.
+    pub(super) fn choose(no_namespaces: bool, cgroups: &Cgroups) -> Self {
+        let root = rustix::process::geteuid().is_root();
+        let namespaces = !no_namespaces && works(root) && (root || enter_own_namespaces().is_ok());
+        let kinds = if namespaces { "pid,mount,uts,ipc" } else { "none" };
+        let how = match (namespaces, root) {
+            (true, true) => "namespaces",
+            (true, false) => "user-namespace",
+            (false, _) => "processes",
+        };
+        let facts = [
+            ("podium.dev/isolation", how.to_owned()),
+            ("podium.dev/namespaces", kinds.to_owned()),
+            ("podium.dev/limits", cgroups.facts()),
+        ];
+        let facts = facts.map(|(name, value)| (name.to_owned(), value)).into();
+        Self { namespaces, facts }
+    }
+}
+
+/// Does in a child what every container's start will do.
+fn works(root: bool) -> bool {
+    match os::fork() {
+        Ok(os::Forked::Child) => {
+            let entered = root || enter_user_namespace().is_ok();
+            let flags =
+                UnshareFlags::NEWPID | UnshareFlags::NEWNS | UnshareFlags::NEWUTS | UnshareFlags::NEWIPC;
+            if !entered || os::unshare(flags).is_err() {
+                os::exit_now(1);
+            }
+            // Only a process born in the new PID namespace may mount its /proc.
+            match os::fork() {
+                Ok(os::Forked::Child) => os::exit_now(i32::from(!mounts_work())),
+                Ok(os::Forked::Parent(pid)) => os::exit_now(i32::from(!succeeded(pid))),
+                Err(_) => os::exit_now(1),
+            }
+        }
+        Ok(os::Forked::Parent(pid)) => succeeded(pid),
+        Err(_) => false,
+    }
+}
+
+fn mounts_work() -> bool {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).is_ok()
+        && mount("proc", "/proc", "proc", MountFlags::empty(), None).is_ok()
+        && mount("tmpfs", "/dev", "tmpfs", MountFlags::empty(), None).is_ok()
+}
+
+fn succeeded(pid: rustix::process::Pid) -> bool {
+    let status = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+    matches!(status, Ok(Some((_, status))) if status.exit_status() == Some(0))
+}
+
+/// A user namespace, and others owned by it: only such can be left and entered again.
+fn enter_own_namespaces() -> std::io::Result<()> {
+    enter_user_namespace()?;
+    os::unshare(UnshareFlags::NEWUTS | UnshareFlags::NEWIPC)
+}
+
+/// A file system in memory that only this host and its containers see, and that is gone with them: what a
+/// container's start makes costs no disk there. A plain directory where it cannot be had.
+pub(super) fn private_memory(place: &Path) -> io::Result<()> {
+    let made = || {
+        os::unshare(UnshareFlags::NEWNS)?;
+        // What is mounted on the machine later shall still be seen; what is mounted here only here.
+        mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+        mount("tmpfs", place, "tmpfs", MountFlags::NOSUID, c"mode=700,size=20%")?;
+        io::Result::Ok(())
+    };
+    super::rootfs::remove_directory(place)?;
+    fs::create_dir(place)?;
+    if let Err(error) = made() {
+        eprintln!("{}: {error}: on disk instead", place.display());
+    }
+    Ok(())
+}
+
+/// A user namespace in which we are who we are, but may make the other namespaces.
+fn enter_user_namespace() -> std::io::Result<()> {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    os::unshare(UnshareFlags::NEWUSER)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
+}

@@ -1,0 +1,237 @@
+//! Where a container has no PID namespace of its own: a small process above it that inherits all its orphans.
+//!
+//! A keeper is a subreaper: whatever a container's process forks, detaches, renames or strips of its
+//! environment stays below it. The host kills what is below; only when the host is gone does the keeper do it.
+//! It ends when nothing is left. It allocates nothing: its heap goes back to the kernel.
+
+use crate::host::process_tree;
+use std::cell::Cell;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, WaitOptions};
+use tokio::sync::{oneshot, watch};
+
+use super::child::{self, Plan};
+use super::reaper::Ended;
+use super::wire::Wire;
+use super::{Host, os, signals};
+
+/// How long whoever kills waits before it looks for processes that were born meanwhile.
+const KILL_AGAIN: Duration = Duration::from_millis(2);
+
+/// The host's side of a keeper.
+pub(super) struct Keeper {
+    pub(super) pid: Pid,
+    /// Its end tells the keeper of the host's; held as long as the keeper is wanted.
+    _line: Rc<Wire>,
+    killing: Cell<bool>,
+    gone: watch::Receiver<bool>,
+}
+
+impl Keeper {
+    /// Kills everything below it, until there is nothing.
+    pub(super) fn kill(self: &Rc<Self>) {
+        if self.killing.replace(true) {
+            return;
+        }
+        let keeper = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            let pid = keeper.pid.as_raw_nonzero().get();
+            while !keeper.is_gone() {
+                for pid in process_tree::below(&[pid]).into_iter().filter_map(Pid::from_raw) {
+                    os::signal(pid, libc::SIGKILL);
+                }
+                let _ = tokio::time::timeout(KILL_AGAIN, keeper.wait_gone()).await;
+            }
+        });
+    }
+
+    /// Resolves once nothing below it is left.
+    pub(super) async fn wait_gone(&self) {
+        // The sender goes only after saying so.
+        let _ = self.gone.clone().wait_for(|gone| *gone).await;
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        *self.gone.borrow()
+    }
+}
+
+impl Host {
+    /// Forks a keeper, in a PID namespace or in the host's own, and below it the process of the plan.
+    pub(super) fn fork_kept(
+        self: &Rc<Self>,
+        plan: &Plan<'_>,
+        namespace: Option<&OwnedFd>,
+    ) -> io::Result<(Pid, oneshot::Receiver<Ended>, Rc<Keeper>)> {
+        let (ours, its) = super::wire::pipe()?;
+        let pid = match self.fork_into(namespace)? {
+            os::Forked::Child => keep(&its, plan),
+            os::Forked::Parent(pid) => pid,
+        };
+        let end = self.reaper.expect(pid);
+        drop(its);
+        let mut number = [0; 4];
+        // It says so at once; when it died first, the line is closed.
+        let count = rustix::io::read(&ours, &mut number)?;
+        let told = Pid::from_raw(i32::from_ne_bytes(number)).filter(|_| count == 4);
+        let main = match namespace {
+            // What it says is a number of its own namespace.
+            Some(_) => told.and(process_tree::children(pid.as_raw_nonzero().get()).first().copied()),
+            None => told.map(|pid| pid.as_raw_nonzero().get()),
+        };
+        let line = Rc::new(Wire::new(ours)?);
+        let (sender, gone) = watch::channel(false);
+        let keeper = Rc::new(Keeper { pid, _line: Rc::clone(&line), killing: Cell::new(false), gone });
+        let host = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            if end.await.is_ok_and(|end| end.signal.is_some()) {
+                // Somebody killed it: what it held is the host's own now.
+                host.bury_strays().await;
+            }
+            sender.send_replace(true);
+        });
+        let Some(main) = main.and_then(Pid::from_raw) else {
+            keeper.kill();
+            return Err(io::Error::other("no process below its keeper"));
+        };
+        let (sender, ended) = oneshot::channel();
+        tokio::task::spawn_local(async move {
+            // Nobody listening is fine: the host ends.
+            let _ = sender.send(read_end(&line).await);
+        });
+        Ok((main, ended, keeper))
+    }
+
+    /// Kills processes that became the host's children without being started by it, until there are none.
+    async fn bury_strays(&self) {
+        loop {
+            let children = process_tree::children(std::process::id().cast_signed());
+            let children = children.into_iter().filter_map(Pid::from_raw);
+            let strays: Vec<Pid> = children.filter(|pid| !self.reaper.expects(*pid)).collect();
+            if strays.is_empty() {
+                return;
+            }
+            for pid in strays {
+                os::signal(pid, libc::SIGKILL);
+            }
+            tokio::time::sleep(KILL_AGAIN).await;
+        }
+    }
+}
+
+/// How the main process ended, as its keeper tells; one that cannot tell was killed, and the process with it.
+async fn read_end(line: &Wire) -> Ended {
+    let mut told = Vec::new();
+    let (_open, mut over) = watch::channel(false);
+    while let Some(bytes) = line.next(&mut over, <[u8]>::to_vec).await {
+        told.extend(bytes);
+        if let [a, b, c, d, e, f, g, h] = told[..] {
+            let (code, signal) = (i32::from_ne_bytes([a, b, c, d]), i32::from_ne_bytes([e, f, g, h]));
+            return Ended { code, signal: (signal != 0).then_some(signal) };
+        }
+    }
+    Ended { code: 128 + libc::SIGKILL, signal: Some(libc::SIGKILL) }
+}
+
+/// Becomes a keeper, with the plan's process below it.
+fn keep(line: &OwnedFd, plan: &Plan<'_>) -> ! {
+    let _ = rustix::process::setsid();
+    if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_err() {
+        os::exit_now(1);
+    }
+    let main = match os::fork() {
+        Ok(os::Forked::Child) => child::run(plan),
+        Ok(os::Forked::Parent(pid)) => pid,
+        Err(_) => os::exit_now(1),
+    };
+    os::retitle(c"pause");
+    let _ = rustix::process::chdir("/");
+    if rustix::stdio::dup2_stdin(line).is_err() {
+        os::exit_now(1);
+    }
+    os::close_from(1);
+    // Without this file, children are found in a list that must be allocated.
+    if process_tree::has_children_files() {
+        os::forget_heap();
+    }
+    let Ok(signals) = signals::of_children() else { os::exit_now(1) };
+    let line = rustix::stdio::stdin();
+    let mut host_gone = rustix::io::write(line, &main.as_raw_nonzero().get().to_ne_bytes()).is_err();
+    let mut main_ended = false;
+    loop {
+        reap(main, &mut main_ended, line);
+        if host_gone {
+            kill_children();
+        }
+        let mut wait = [
+            PollFd::new(&signals, PollFlags::IN),
+            // A pipe without readers says so unasked.
+            PollFd::from_borrowed_fd(line, PollFlags::empty()),
+        ];
+        let again = Timespec { tv_sec: 0, tv_nsec: KILL_AGAIN.subsec_nanos().into() };
+        // Once the host is gone only children matter.
+        let (wait, timeout) = if host_gone { (&mut wait[..1], Some(&again)) } else { (&mut wait[..], None) };
+        if rustix::event::poll(wait, timeout).is_ok() {
+            host_gone |= wait.get(1).is_some_and(|line| !line.revents().is_empty());
+            let mut signal = [0; 128];
+            if !wait[0].revents().is_empty() {
+                // Only so that it is waited for anew.
+                let _ = rustix::io::read(&signals, &mut signal);
+            }
+        }
+    }
+}
+
+/// Buries what has ended; ends this process when nothing is left.
+fn reap(main: Pid, main_ended: &mut bool, line: BorrowedFd<'_>) {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == main => {
+                *main_ended = true;
+                let ended = Ended::of(status);
+                let mut told = [0; 8];
+                told[..4].copy_from_slice(&ended.code.to_ne_bytes());
+                told[4..].copy_from_slice(&ended.signal.unwrap_or(0).to_ne_bytes());
+                // A host that is gone needs no telling.
+                let _ = rustix::io::write(line, &told);
+            }
+            Ok(Some(_)) => {}
+            Err(_) if *main_ended => os::exit_now(0),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// Kills the direct children of this process; by that, theirs become its own.
+fn kill_children() {
+    let mut text = [0; 4096];
+    let read = rustix::fs::open(
+        process_tree::CHILDREN_FILE,
+        rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )
+    .and_then(|file| rustix::io::read(file, &mut text));
+    let kill = |pid: i32| {
+        if let Some(pid) = Pid::from_raw(pid) {
+            os::signal(pid, libc::SIGKILL);
+        }
+    };
+    match read {
+        // A number cut off at the end is left for the next round.
+        Ok(count) => {
+            let complete = text[..count].iter().rposition(|&byte| byte == b' ').map_or(0, |end| end + 1);
+            let numbers = text[..complete].split(|&byte| byte == b' ').filter(|number| !number.is_empty());
+            for number in numbers {
+                kill(number.iter().fold(0, |sum: i32, digit| sum * 10 + i32::from(digit - b'0')));
+            }
+        }
+        Err(_) => process_tree::children(rustix::process::getpid().as_raw_nonzero().get())
+            .into_iter()
+            .for_each(kill),
+    }
+}

@@ -1,0 +1,292 @@
+//! Starting one container attempt: everything it is given, up to its process' first moment.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+use tokio::sync::watch;
+
+use super::cgroup::Limits;
+use super::container::{Container, Holder, TERMINATION_LOG};
+use super::environment::Account;
+use super::error::os_error;
+use super::io::Streams;
+use super::pod::Pod;
+use super::rootfs::{ImageRoot, Overlay, UPPER, View};
+use super::shown::{Own, target_variables};
+use super::spawn::{Place, Spawn};
+use super::user::User;
+use super::{Host, environment, os};
+use crate::base::root_dir::RootDir;
+use crate::host::journal::{container_dir, tmp_dir};
+use crate::host::protocol::Launch;
+use crate::host::{ContainerRecord, RuntimeError};
+use crate::programs::IMAGE_DIRECTORY;
+
+/// Whom a container runs as, by the accounts it sees; and whom it seems to be, where it cannot become anybody.
+fn who(launch: &Launch) -> Result<(Account, Option<User>), RuntimeError> {
+    let own_uid = rustix::process::getuid().as_raw();
+    let Some(root) = &launch.image_root else {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let account = environment::account(launch, &read("/etc/passwd"), &read("/etc/group"), own_uid);
+        return Ok((account?, None));
+    };
+    let files = RootDir::new(root).map_err(os_error("image"))?;
+    let read = |path: &str| files.read(Path::new(path)).unwrap_or_default();
+    // Images expect to start as root, and to become whom they like.
+    let account = environment::account(launch, &read("etc/passwd"), &read("etc/group"), 0);
+    let account = account?;
+    if own_uid == 0 {
+        return Ok((account, None));
+    }
+    let seems = account.user.clone().unwrap_or(User { uid: 0, gid: 0, groups: Vec::new() });
+    Ok((Account { user: None, home: account.home }, Some(seems)))
+}
+
+/// Makes a directory that may be there already; almost always only the last part of it is missing.
+fn make_directories(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir_all(path),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn no_root_here(image: &str) -> RuntimeError {
+    RuntimeError::CreateFailed(format!(
+        "image {image:?} was loaded with a root file system of its own, which needs namespaces, and containers \
+         are plain processes on this node: run podium as root, allow user namespaces (sysctl \
+         user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) and leave \"namespaces\" on \
+         in the config file, or declare a program of this machine in DATA/images/*.yaml"
+    ))
+}
+
+impl Host {
+    /// Starts an attempt and answers once it has become its program.
+    pub(super) async fn start(self: &Rc<Self>, launch: Launch) -> Result<ContainerRecord, RuntimeError> {
+        let uid = launch.spec.pod_uid.clone();
+        let pod = self.pod(&uid).filter(|pod| pod.ready.get());
+        let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
+        let same = |known: &&Rc<Container>| {
+            let record = known.record.borrow();
+            record.name == launch.spec.name && record.attempt == launch.spec.attempt
+        };
+        if let Some(known) = pod.containers.borrow().iter().find(same) {
+            return if known.starting.get() {
+                Err(RuntimeError::Host(format!("container {} is being started", launch.spec.name)))
+            } else {
+                Ok(known.record.borrow().clone())
+            };
+        }
+        let (container, report) = self.launch(&pod, launch)?;
+        let mut reason = String::new();
+        let (_open, mut over) = watch::channel(false);
+        while let Some(text) = report.next(&mut over, |text| String::from_utf8_lossy(text).into_owned()).await
+        {
+            reason.push_str(&text);
+        }
+        if reason.is_empty() {
+            container.starting.set(false);
+            self.note(&container.entry());
+            let record = container.record.borrow().clone();
+            if record.exit.is_some() {
+                self.pod_changed(&uid);
+            }
+            return Ok(record);
+        }
+        container.wait_gone().await;
+        pod.containers.borrow_mut().retain(|known| known.id != container.id);
+        // The attempt never was; what it leaves is only litter.
+        let _ = container.remove_files();
+        Err(RuntimeError::StartFailed(reason))
+    }
+
+    /// Forks the main process; everything up to the exec's own outcome.
+    fn launch(
+        self: &Rc<Self>,
+        pod: &Rc<Pod>,
+        launch: Launch,
+    ) -> Result<(Rc<Container>, super::wire::Wire), RuntimeError> {
+        if launch.image_root.is_some() && !self.isolation.namespaces {
+            return Err(no_root_here(&launch.spec.image));
+        }
+        let target = launch.spec.target.as_ref().and_then(|name| {
+            pod.containers.borrow().iter().rev().find(|known| known.record.borrow().name == *name).cloned()
+        });
+        // An image's files are nobody else's, not even a debugger's: that looks at them by TARGET_ROOT.
+        let of_image = |target: &&Rc<Container>| target.launch.image_root.is_some();
+        let beside = target.as_ref().filter(|target| !of_image(target) && launch.image_root.is_none());
+        let id = self.new_id();
+        let (dir, tmp) = (container_dir(&self.dir, &id), tmp_dir(&self.dir, &id));
+        let private = pod.private.join(&id.0);
+        let own = Own { dir: &dir, private: &private };
+        let root = beside.map_or(&private, |target| &target.private).join("root");
+        // Without namespaces, with the machine's files or an image's, /tmp is what it is there.
+        let own_tmp = self.isolation.namespaces && !launch.host_view && launch.image_root.is_none();
+        let temporary = own_tmp.then(|| beside.map_or(&tmp, |target| &target.tmp));
+        for path in [Some(&private), Some(&root), temporary].into_iter().flatten() {
+            // Only a target's are there: of a host that died, perhaps not even those.
+            make_directories(path).map_err(os_error("container directory"))?;
+        }
+        fs::File::create(private.join(TERMINATION_LOG)).map_err(os_error("termination log"))?;
+        let (account, seems) = who(&launch)?;
+        let (mut shows, mounts_env) = self.shows(pod, &launch, own, target.as_deref())?;
+        if let Some(user) = &account.user {
+            let own = [private.join("root"), tmp.clone(), private.join(TERMINATION_LOG)];
+            // The image's program fills its own directories.
+            let image = (0..launch.directories.len()).map(|n| dir.join("directories").join(n.to_string()));
+            let image = image.flat_map(|path| [path.join(IMAGE_DIRECTORY), path]);
+            for path in own.into_iter().chain(image).filter(|path| path.exists()) {
+                std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid)).map_err(os_error("chown"))?;
+            }
+        }
+
+        let mut env = environment::base(&pod.spec.hostname, &account.home, launch.spec.tty);
+        environment::merge(&mut env, launch.image_env.iter().cloned());
+        if let Some(target) = &target {
+            environment::merge(&mut env, target.launch.image_env.iter().cloned());
+            environment::merge(&mut env, target.launch.spec.env.iter().cloned());
+            environment::merge(&mut env, target_variables(target));
+        }
+        environment::merge(&mut env, mounts_env);
+        environment::merge(&mut env, launch.spec.env.iter().cloned());
+        environment::merge(&mut env, [environment::marker(&id.0)]);
+        if let Some(directory) = self.inside_programs(&launch.programs, &mut shows) {
+            environment::extend_search_path(&mut env, &directory);
+        }
+
+        let mut working_dir = match (&target, &launch.spec.working_dir) {
+            (_, Some(own)) => own.clone(),
+            (Some(target), None) => {
+                target.launch.spec.working_dir.clone().unwrap_or_else(|| target.launch.working_dir.clone())
+            }
+            (None, None) => launch.working_dir.clone(),
+        };
+        let view = self.isolation.namespaces.then(|| View {
+            root: root.clone(),
+            tmp: temporary.cloned().unwrap_or_default(),
+            dir: dir.clone(),
+            layers: private.join("layers"),
+            shows,
+            working_dir: working_dir.clone(),
+            of_machine: launch.host_view,
+            read_only: launch.spec.security.read_only_root,
+            image: launch.image_root.clone().map(|files| ImageRoot { files, seems }),
+            overlay: self.memory.clone().filter(|_| self.overlays && !launch.host_view).map(|memory| {
+                let beside = beside.map(|target| target.private.join("layers").join(UPPER));
+                Overlay { memory, beside }
+            }),
+        });
+        if view.is_none() {
+            let under = |show: &&crate::host::Mount| working_dir.starts_with(&show.container_path);
+            if let Some(mount) = launch.spec.mounts.iter().find(under)
+                && let Ok(rest) = working_dir.strip_prefix(&mount.container_path)
+            {
+                working_dir = mount.source().join(rest);
+            } else if !working_dir.is_dir() || working_dir == Path::new("/") {
+                working_dir = root;
+            }
+        }
+
+        let streams = Streams::open(&launch.spec, dir.join("log")).map_err(os_error("streams"))?;
+        let (streams, stdio) = streams;
+        let (report_read, report_write) = super::wire::pipe().map_err(os_error("pipe"))?;
+
+        let limits = Limits {
+            memory_bytes: launch.spec.memory_limit_bytes,
+            cpu_millicores: launch.spec.cpu_limit_millicores,
+            cpu_request_millicores: launch.spec.cpu_request_millicores,
+            pod_pids: self.pod_pids_limit,
+        };
+        let group = OnceCell::new();
+        if let Some(made) =
+            self.cgroups.make(&pod.spec.pod_uid, &id.0, &limits).map_err(os_error("control group"))?
+        {
+            let _ = group.set(made);
+        }
+        let shared = pod.init.borrow().as_ref().map(|init| Rc::clone(&init.namespace));
+        let of_target =
+            || target.as_ref().filter(|target| target.is_running())?.pid_namespace.borrow().clone();
+        let shared = shared.or_else(of_target);
+        let init = if self.isolation.namespaces && shared.is_none() && !pod.spec.host.pid {
+            Some(self.make_init().map_err(os_error("PID namespace"))?)
+        } else {
+            None
+        };
+        let pid_namespace = shared.or_else(|| init.as_ref().map(|init| Rc::clone(&init.namespace)));
+        let place = match &init {
+            Some(init) => Place::Own(&init.namespace),
+            None => Place::JournaledPods(pid_namespace.as_deref()),
+        };
+        let spawn = Spawn {
+            argv: &launch.argv,
+            env: &env,
+            working_dir: &working_dir,
+            programs: &launch.programs,
+            pod,
+            files: view.map_or(super::child::Files::Machine, |view| super::child::Files::Own(Box::new(view))),
+            stdio,
+            user: account.user.clone(),
+            security: &launch.spec.security,
+            group: group.get(),
+            report: report_write,
+            place,
+        };
+        let born = match self.spawn(spawn) {
+            Ok(born) => born,
+            Err(error) => {
+                if let Some(init) = init {
+                    os::signal(init.pid, libc::SIGKILL);
+                }
+                return Err(RuntimeError::Os(format!("fork: {error}")));
+            }
+        };
+        let main = born.pid;
+        let holder = match &init {
+            Some(init) => Some(Holder::Init(init.pid)),
+            None => born.keeper.map(Holder::Keeper),
+        };
+        let record = ContainerRecord {
+            id: id.clone(),
+            name: launch.spec.name.clone(),
+            attempt: launch.spec.attempt,
+            image: launch.spec.image.clone(),
+            image_id: launch.image_id.clone(),
+            pid: Some(main.as_raw_nonzero().get().cast_unsigned()),
+            // It belongs to its sandbox, though the clock was set back meanwhile.
+            started_at: super::now().max(pod.created_at),
+            exit: None,
+        };
+        let mut launch = launch;
+        launch.spec.working_dir = Some(working_dir);
+        let container = Rc::new(Container {
+            id,
+            pod: pod.spec.pod_uid.clone(),
+            dir,
+            tmp,
+            private,
+            launch,
+            record: RefCell::new(record),
+            starting: Cell::new(true),
+            env,
+            account: account.user,
+            main: Cell::new(Some(main)),
+            holder: RefCell::new(holder),
+            pid_namespace: RefCell::new(pid_namespace),
+            execs: RefCell::default(),
+            exec_keepers: RefCell::default(),
+            streams,
+            group,
+            memory_limit: Cell::new(limits.memory_bytes),
+            out_of_memory: Cell::new(false),
+            gone: watch::Sender::new(false),
+        });
+        pod.containers.borrow_mut().push(Rc::clone(&container));
+        self.watching.notify_one();
+        tokio::task::spawn_local(Rc::clone(&container).bury(Rc::clone(self), born.ended, init));
+        let report = super::wire::Wire::new(report_read).map_err(os_error("report"))?;
+        Ok((container, report))
+    }
+}

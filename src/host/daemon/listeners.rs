@@ -1,0 +1,134 @@
+//! Where a pod's processes listen, by /proc: pods share the machine's network, so that an address alone does
+//! not tell whose a listener is.
+
+use crate::host::process_tree;
+use std::collections::HashSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::Host;
+use crate::host::{PodUid, RuntimeError};
+
+/// A listening TCP socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listener {
+    address: SocketAddr,
+    inode: u64,
+}
+
+impl Host {
+    /// Where processes of the pod listen on a port, the pod's own address first, then localhost, then all.
+    pub(super) fn listeners(&self, uid: &PodUid, port: u16) -> Result<Vec<SocketAddr>, RuntimeError> {
+        let pod = self.pod(uid).filter(|pod| pod.ready.get());
+        let pod = pod.ok_or_else(|| RuntimeError::NotFound(format!("sandbox {uid}")))?;
+        let found: Vec<Listener> = ["/proc/self/net/tcp", "/proc/self/net/tcp6"]
+            .iter()
+            .flat_map(|path| listening(&fs::read_to_string(path).unwrap_or_default(), port))
+            .filter(|listener| listener.address.ip().is_loopback() || listener.address.ip().is_unspecified())
+            .collect();
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let containers = pod.containers.borrow();
+        let roots: Vec<i32> = containers.iter().filter(|c| c.is_running()).flat_map(|c| c.roots()).collect();
+        let members = process_tree::below(&roots).into_iter().chain(roots);
+        let sockets: HashSet<u64> = members.flat_map(sockets).collect();
+        let own = pod.spec.ip;
+        let held = |listener: &&Listener| sockets.contains(&listener.inode);
+        let mut addresses: Vec<SocketAddr> = found.iter().filter(held).map(|held| held.address).collect();
+        if addresses.is_empty() {
+            // A process that hides its files from us may still listen where only this pod does.
+            addresses.extend(found.iter().map(|listener| listener.address).filter(|a| a.ip() == own));
+        }
+        let rank = |address: &SocketAddr| match address.ip() {
+            ip if ip == own => 0,
+            ip if ip.is_loopback() => 1,
+            _ => 2,
+        };
+        addresses.sort_by_key(|address| (rank(address), *address));
+        addresses.dedup();
+        // Who listens everywhere is reached where the pod is.
+        let reach = |address: SocketAddr| match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(own, port),
+            IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port),
+            _ => address,
+        };
+        Ok(addresses.into_iter().map(reach).collect())
+    }
+}
+
+/// The inodes of a process' open sockets.
+fn sockets(pid: i32) -> Vec<u64> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let links = entries.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    links
+        .filter_map(|link| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
+        .collect()
+}
+
+/// The listeners on a port in the kernel's table of TCP sockets.
+fn listening(table: &str, port: u16) -> Vec<Listener> {
+    const LISTEN: &str = "0A";
+    let listener = |line: &str| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let (address, own_port) = fields.get(1)?.split_once(':')?;
+        let own_port = u16::from_str_radix(own_port, 16).ok()?;
+        if own_port != port || *fields.get(3)? != LISTEN {
+            return None;
+        }
+        Some(Listener { address: SocketAddr::new(ip(address)?, port), inode: fields.get(9)?.parse().ok()? })
+    };
+    table.lines().skip(1).filter_map(listener).collect()
+}
+
+/// An address as the kernel writes it: words of 32 bits in the machine's order.
+fn ip(text: &str) -> Option<IpAddr> {
+    let word = |index: usize| {
+        let word = u32::from_str_radix(text.get(index * 8..index * 8 + 8)?, 16).ok()?;
+        Some(word.to_ne_bytes())
+    };
+    match text.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let mut bytes = [0; 16];
+            for (index, part) in bytes.chunks_exact_mut(4).enumerate() {
+                part.copy_from_slice(&word(index)?);
+            }
+            Some(Ipv6Addr::from(bytes).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_table_is_read() {
+        let word = |bytes: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(bytes));
+        let line = |address: &str, state: &str, inode: u64| {
+            format!(
+                "   0: {address} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1 0000 100 0 0 10 0\n"
+            )
+        };
+        let v6 = |last: [u8; 4]| format!("{}{}{}{}", word([0; 4]), word([0; 4]), word([0; 4]), word(last));
+        let mapped =
+            format!("{}{}{}{}", word([0; 4]), word([0; 4]), word([0, 0, 255, 255]), word([127, 1, 2, 3]));
+        let table = [
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n".to_string(),
+            line(&format!("{}:0050", word([127, 1, 0, 5])), "0A", 11),
+            line(&format!("{}:0050", word([0, 0, 0, 0])), "0A", 12),
+            line(&format!("{}:0050", word([127, 1, 0, 6])), "01", 13),
+            line(&format!("{}:0051", word([127, 1, 0, 5])), "0A", 14),
+            line(&format!("{}:0050", v6([0, 0, 0, 1])), "0A", 15),
+            line(&format!("{mapped}:0050"), "0A", 16),
+            "nonsense\n".into(),
+            line("zz:0050", "0A", 17),
+        ]
+        .concat();
+        let expected = [("127.1.0.5:80", 11), ("0.0.0.0:80", 12), ("[::1]:80", 15), ("127.1.2.3:80", 16)]
+            .map(|(address, inode)| Listener { address: address.parse().unwrap(), inode });
+        assert_eq!(listening(&table, 80), expected);
+    }
+}

@@ -1,0 +1,83 @@
+//! Volumes in memory (emptyDir of medium Memory), and a pod's `/dev/shm`: a tmpfs for each, in the host's own mounts,
+//! which every container of the pod is shown. They go with the pod, or with the host.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use crate::host::MemoryVolume;
+
+fn place(pod_private: &Path, name: &str) -> PathBuf {
+    pod_private.join("volumes").join(name)
+}
+
+/// A pod's shared memory, below its private directory.
+const SHARED_MEMORY: &str = "shm";
+/// As containerd makes it: what programs share is bounded, whatever the pod's limits.
+const SHARED_MEMORY_OPTIONS: &std::ffi::CStr = c"mode=1777,size=65536k";
+
+/// Makes the pod's `/dev/shm`, unless it has it: a sandbox made anew keeps what is in it.
+pub(super) fn mount_shared_memory(pod_private: &Path) -> io::Result<()> {
+    let place = pod_private.join(SHARED_MEMORY);
+    if is_mounted(&place)? {
+        return Ok(());
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("tmpfs", &place, "tmpfs", flags, SHARED_MEMORY_OPTIONS)
+        .map_err(|error| io::Error::other(format!("/dev/shm: {error}")))
+}
+
+/// What lies in the pod's `/dev/shm`, in bytes; none where it is only a directory.
+pub(super) fn shared_memory_bytes(pod_private: &Path) -> u64 {
+    bytes_at(&pod_private.join(SHARED_MEMORY))
+}
+
+/// Mounts what is not mounted yet: a sandbox made anew keeps what is in its volumes.
+pub(super) fn mount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Result<()> {
+    for volume in volumes {
+        let place = place(pod_private, &volume.name);
+        fs::create_dir_all(&place)?;
+        if is_mounted(&place)? {
+            continue;
+        }
+        let size = volume.size_bytes.map(|bytes| format!(",size={bytes}")).unwrap_or_default();
+        let group = volume.group.map(|group| format!(",gid={group}")).unwrap_or_default();
+        let options = format!("mode={:o}{size}{group}", volume.mode & 0o7777);
+        let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
+        mount("tmpfs", &place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
+            .map_err(|error| io::Error::other(format!("volume {} in memory: {error}", volume.name)))?;
+    }
+    Ok(())
+}
+
+/// Lets go of all of them, with what is in them.
+pub(super) fn unmount_all(pod_private: &Path, volumes: &[MemoryVolume]) -> io::Result<()> {
+    let places = volumes.iter().map(|volume| place(pod_private, &volume.name));
+    for place in places.chain([pod_private.join(SHARED_MEMORY)]) {
+        while place.exists() && is_mounted(&place)? {
+            unmount(&place, UnmountFlags::DETACH)?;
+        }
+    }
+    Ok(())
+}
+
+/// What lies in some of a pod's volumes, in bytes.
+pub(super) fn bytes(pod_private: &Path, names: &[String]) -> u64 {
+    names.iter().map(|name| bytes_at(&place(pod_private, name))).sum()
+}
+
+fn bytes_at(place: &Path) -> u64 {
+    if !is_mounted(place).unwrap_or(false) {
+        return 0;
+    }
+    let about = rustix::fs::statvfs(place);
+    about.map_or(0, |about| about.f_blocks.saturating_sub(about.f_bfree).saturating_mul(about.f_frsize))
+}
+
+fn is_mounted(place: &Path) -> io::Result<bool> {
+    let above = place.parent().unwrap_or(place);
+    Ok(fs::metadata(place)?.dev() != fs::metadata(above)?.dev())
+}

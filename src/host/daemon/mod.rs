@@ -1,0 +1,170 @@
+//! A node's host process: the parent of all its containers (`podium node-host`).
+//!
+//! It outlives the control plane and knows every exit that happened meanwhile. It is one thread, so that
+//! forking is sound, and it decides nothing: it starts, watches and kills what it is told to, and when it
+//! dies everything it holds dies with it.
+//!
+//! Architecture Invariant: nothing here blocks for longer than a system call on a local file takes, and
+//! nothing here starts a thread.
+
+mod arguments;
+mod capabilities;
+mod cgroup;
+mod child;
+mod container;
+mod environment;
+mod error;
+mod exec;
+mod init;
+mod inside;
+mod io;
+mod isolation;
+mod keeper;
+mod launch;
+mod listeners;
+mod log_writer;
+mod memory_volumes;
+mod orphan;
+mod os;
+mod pause;
+mod pod;
+mod program;
+mod reaper;
+mod resize;
+mod rootfs;
+mod server;
+mod session;
+mod shown;
+mod signals;
+mod spawn;
+mod start;
+mod user;
+mod watched_memory;
+mod wire;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::process::Rlimit;
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::host::journal::{self, Entry, Journal};
+use crate::host::protocol::FromHost;
+use crate::host::{ContainerId, PodUid, RuntimeError};
+use cgroup::Cgroups;
+use container::Container;
+use isolation::Isolation;
+use pod::Pod;
+use reaper::Reaper;
+pub use start::node_host_main;
+
+/// How often memory limits are looked at.
+const SAMPLE_PERIOD: Duration = Duration::from_millis(200);
+
+/// The host of one node.
+struct Host {
+    dir: PathBuf,
+    /// Where private roots and pods' files lie, where there are namespaces.
+    memory: Option<PathBuf>,
+    /// What containers write over the machine's files goes into layers of theirs.
+    overlays: bool,
+    isolation: Isolation,
+    /// This binary, for programs inside it; also after the file was replaced.
+    own_program: OwnedFd,
+    /// What pid 1 of a PID namespace runs; none where it is a copy of this process.
+    pause: Option<OwnedFd>,
+    /// Readable once this process is dead: how children that were just born notice.
+    alive: Option<OwnedFd>,
+    /// None where it could not be entered again: in a user namespace.
+    own_pid_namespace: Option<OwnedFd>,
+    open_files_limit: Rlimit,
+    cgroups: Cgroups,
+    /// How many processes a pod may have, where the kernel limits it.
+    pod_pids_limit: Option<u64>,
+    /// A container whose memory must be watched was started.
+    watching: Notify,
+    /// How all container ids of this host begin: finds what a dead host left.
+    id_prefix: String,
+    reaper: Reaper,
+    /// What a host after this one must know.
+    journal: RefCell<Journal>,
+    pods: RefCell<BTreeMap<PodUid, Rc<Pod>>>,
+    listeners: RefCell<Vec<mpsc::UnboundedSender<FromHost>>>,
+    ended: watch::Sender<bool>,
+    /// How many control planes are connected.
+    claims: watch::Sender<usize>,
+}
+
+impl Host {
+    fn pod(&self, uid: &PodUid) -> Option<Rc<Pod>> {
+        self.pods.borrow().get(uid).cloned()
+    }
+
+    fn container(&self, id: &ContainerId) -> Result<Rc<Container>, RuntimeError> {
+        let pods = self.pods.borrow();
+        let find = |pod: &Rc<Pod>| pod.containers.borrow().iter().find(|known| known.id == *id).cloned();
+        pods.values().find_map(find).ok_or_else(|| RuntimeError::NotFound(format!("container {}", id.0)))
+    }
+
+    /// Where a pod has its files for containers.
+    fn private(&self, pod: &PodUid) -> PathBuf {
+        self.memory.as_ref().map_or_else(|| journal::pod_dir(&self.dir, pod), |memory| memory.join(pod))
+    }
+
+    /// Writes down what has happened. It is true by now, so that a journal that is written anew has it too.
+    fn note(&self, entry: &Entry<'_>) {
+        if self.journal.borrow_mut().append(entry) {
+            return;
+        }
+        let pods: Vec<Rc<Pod>> = self.pods.borrow().values().cloned().collect();
+        match write_journal(&self.dir, &pods) {
+            Ok(journal) => *self.journal.borrow_mut() = journal,
+            // The next entry tries again.
+            Err(error) => eprintln!("journal: {error}"),
+        }
+    }
+
+    fn pod_changed(&self, uid: &PodUid) {
+        let tell = |listener: &mpsc::UnboundedSender<FromHost>| {
+            listener.send(FromHost::PodChanged(uid.clone())).is_ok()
+        };
+        self.listeners.borrow_mut().retain(tell);
+    }
+
+    fn new_id(&self) -> ContainerId {
+        let rest: [u128; 2] = rand::random();
+        ContainerId(format!("{}{:032x}{:016x}", self.id_prefix, rest[0], rest[1] as u64))
+    }
+
+    async fn sample(self: Rc<Self>) {
+        let mut ticks = tokio::time::interval(SAMPLE_PERIOD);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            // Nothing of a pod is held while it is waited: it may go meanwhile.
+            let watched = self.pods.borrow().values().filter(|pod| pod.watch_memory()).count();
+            if watched == 0 {
+                self.watching.notified().await;
+            }
+            ticks.tick().await;
+        }
+    }
+}
+
+/// Writes all that is known of these pods into a new journal.
+fn write_journal(dir: &Path, pods: &[Rc<Pod>]) -> std::io::Result<Journal> {
+    let containers: Vec<Rc<Container>> =
+        pods.iter().flat_map(|pod| pod.containers.borrow().clone()).collect();
+    let started = containers.iter().filter(|container| !container.starting.get());
+    let entries = pods.iter().map(|pod| pod.entry()).chain(started.map(|container| container.entry()));
+    Journal::write(dir, entries)
+}
+
+/// The wall clock. The host is a process of its own, beside the control plane and its clock.
+#[expect(clippy::disallowed_methods, reason = "real processes live in real time")]
+fn now() -> jiff::Timestamp {
+    jiff::Timestamp::now()
+}

@@ -1,0 +1,276 @@
+//! The few system calls the host process needs that have no safe wrapper.
+//!
+//! Invariant for the whole host: it is one single thread. Only that makes `fork` without `exec` sound: the
+//! child has everything the parent had and no lock is held by a thread that does not exist any more.
+#![expect(unsafe_code, reason = "fork, exec, namespaces, signals and ids have no safe wrappers")]
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::process::Pid;
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use tokio::io::unix::AsyncFd;
+
+use super::signals;
+
+/// Which side of a fork this is.
+pub(super) enum Forked {
+    /// The new process; it must end with [`exit_now`] or an exec, never return into the host's loop.
+    Child,
+    /// The host, with the new process' id.
+    Parent(Pid),
+}
+
+/// Forks the (single-threaded) process. All signals are blocked in the child until [`signals::reset`].
+pub(super) fn fork() -> io::Result<Forked> {
+    let before = signals::block_all();
+    // SAFETY: the process has one thread (see the file's head), so the child may go on as usual.
+    let result = unsafe { libc::fork() };
+    if result == 0 {
+        return Ok(Forked::Child);
+    }
+    let error = io::Error::last_os_error();
+    signals::restore(&before);
+    Pid::from_raw(result).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
+}
+
+/// `struct mount_attr` of mount_setattr(2).
+#[repr(C)]
+struct MountAttributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+/// Makes a mount read only, with everything that is mounted in it; `ENOSYS` before Linux 5.12.
+pub(super) fn lock_mounts_read_only(path: &std::path::Path) -> io::Result<()> {
+    /// `MOUNT_ATTR_RDONLY`.
+    const READ_ONLY: u64 = 1;
+    let path = CString::new(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()))?;
+    let attributes = MountAttributes { set: READ_ONLY, clear: 0, propagation: 0, user_namespace: 0 };
+    // SAFETY: a path that ends with NUL and a structure of the size that is told, both live for the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<MountAttributes>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Forks pid 1 of a new PID namespace, without changing where this process' other children are born.
+pub(super) fn fork_init() -> io::Result<Forked> {
+    clone(libc::CLONE_NEWPID)
+}
+
+/// Forks a child of this process' parent: a process that is born where its parent cannot go itself.
+pub(super) fn fork_sibling() -> io::Result<Forked> {
+    clone(libc::CLONE_PARENT)
+}
+
+fn clone(flags: libc::c_int) -> io::Result<Forked> {
+    let before = signals::block_all();
+    // SAFETY: without a stack of its own the child goes on as after a fork; see `fork`.
+    let result = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
+    if result == 0 {
+        return Ok(Forked::Child);
+    }
+    let error = io::Error::last_os_error();
+    signals::restore(&before);
+    Pid::from_raw(result as i32).filter(|_| result > 0).map(Forked::Parent).ok_or(error)
+}
+
+/// Starts a child on a stack of its own that runs `entry` and ends with what it returns. All signals are blocked in
+/// it.
+///
+/// # Safety
+///
+/// With `CLONE_VM` it shares this process' memory: it must not touch what this process may use meanwhile.
+pub(super) unsafe fn clone_beside(
+    flags: libc::c_int,
+    entry: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+    argument: *mut libc::c_void,
+) -> io::Result<Pid> {
+    const STACK_BYTES: usize = 64 << 10;
+    let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
+    let before = signals::block_all();
+    // SAFETY: the stack grows down from its end, which is aligned for everything; the rest is the caller's promise.
+    let result = unsafe {
+        let top = stack.as_mut_ptr_range().end.cast::<libc::c_void>();
+        libc::clone(entry, top, flags | libc::SIGCHLD, argument)
+    };
+    let error = io::Error::last_os_error();
+    signals::restore(&before);
+    Pid::from_raw(result).filter(|_| result > 0).ok_or(error)
+}
+
+/// Changes what `ps` shows of this process: its name, and its command line, which is overwritten in place.
+pub(super) fn retitle(title: &CStr) {
+    let _ = rustix::thread::set_name(title);
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name in brackets come the fields from the third on; 48 and 49 are the arguments' bounds.
+    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().skip(48 - 3);
+    let mut next = || fields.next()?.parse::<usize>().ok();
+    let (Some(start), Some(end)) = (next(), next()) else { return };
+    let text = title.to_bytes_with_nul();
+    if start == 0 || end < start + text.len() {
+        return;
+    }
+    // SAFETY: the kernel says that this process' arguments lie here: writable memory of the stack that Rust
+    // only reads through `std::env::args`, which a forked child never calls.
+    unsafe {
+        std::ptr::write_bytes(start as *mut u8, 0, end - start);
+        std::ptr::copy_nonoverlapping(text.as_ptr(), start as *mut u8, text.len());
+    }
+}
+
+/// Moves this process (or its future children) into new namespaces.
+pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    // SAFETY: never called with FILES or FS, so no other code's idea of its descriptors changes.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(Into::into)
+}
+
+/// Gives up the current user for another. Without the right to, this fails.
+///
+/// The right to bind ports below 1024 stays, where we have it: container runtimes give it to every user.
+pub(super) fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+    let keeps = rustix::thread::set_keep_capabilities(true).is_ok();
+    change_ids(uid, gid, groups)?;
+    if keeps && uid != 0 {
+        // A user without the right is a user still.
+        let _ = keep_low_ports();
+    }
+    Ok(())
+}
+
+fn keep_low_ports() -> io::Result<()> {
+    let only = CapabilitySet::NET_BIND_SERVICE;
+    let sets = CapabilitySets { effective: only, permitted: only, inheritable: only };
+    rustix::thread::set_capabilities(None, sets)?;
+    rustix::thread::configure_capability_in_ambient_set(only, true)?;
+    Ok(())
+}
+
+fn change_ids(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
+    let check = |result| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+    // SAFETY: plain calls on numbers and a live slice; the process has one thread.
+    unsafe {
+        check(libc::setgroups(groups.len(), groups.as_ptr()))?;
+        check(libc::setgid(gid))?;
+        check(libc::setuid(uid))
+    }
+}
+
+/// Marks every descriptor from `first` on to be closed by an exec.
+pub(super) fn close_on_exec_from(first: u32) {
+    // SAFETY: only flags of descriptors change.
+    let done =
+        unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done != 0 {
+        for descriptor in first.cast_signed()..4096 {
+            // SAFETY: as above.
+            unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+        }
+    }
+}
+
+/// Closes every descriptor from `first` on, in a child that will never use one again.
+pub(super) fn close_from(first: u32) {
+    // SAFETY: the caller is a forked child whose owned descriptors are never touched or dropped again.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+    if done != 0 {
+        for descriptor in first.cast_signed()..4096 {
+            // SAFETY: as above.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+/// Gives the kernel back the heap pages of a child that will never use them: copies of the parent's.
+pub(super) fn forget_heap() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let range = maps.lines().find(|line| line.ends_with("[heap]")).and_then(|line| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+    });
+    std::mem::forget(maps);
+    // SAFETY: only asks for an address.
+    let thread_locals = unsafe { libc::__errno_location() } as usize;
+    if let Some((start, end)) = range
+        && !(start..end).contains(&thread_locals)
+    {
+        // SAFETY: the range is this process' own heap; the caller allocates and frees nothing afterwards.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Replaces the process by a program; comes back only with an error.
+pub(super) fn exec(path: &CString, argv: &[CString], env: &[CString]) -> io::Error {
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: both arrays are null-terminated and live until the call.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Replaces the process by the program behind a descriptor; comes back only with an error.
+pub(super) fn exec_descriptor(program: BorrowedFd<'_>, argv: &[CString], env: &[CString]) -> io::Error {
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: as in `exec`; the path is the empty string, as AT_EMPTY_PATH asks for.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            argv.as_ptr(),
+            env.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
+
+/// Replaces the process by the program behind a descriptor, without environment and without allocating anything;
+/// comes back only with an error.
+pub(super) fn exec_bare(program: BorrowedFd<'_>, argv: &[*const libc::c_char; 2]) -> io::Error {
+    let env: [*const libc::c_char; 1] = [std::ptr::null()];
+    // SAFETY: as in `exec_descriptor`; the caller's array ends with null.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            argv.as_ptr(),
+            env.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
+
+fn pointers(texts: &[CString]) -> Vec<*const libc::c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
+/// Ends the process without running anything of the parent's that it copied.
+pub(super) fn exit_now(code: i32) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(code) }
+}
+
+/// Sends a signal to a process; one that is gone is no error.
+pub(super) fn signal(pid: Pid, signal: i32) {
+    // SAFETY: a plain call on numbers.
+    unsafe { libc::kill(pid.as_raw_nonzero().get(), signal) };
+}
+
+/// Lets the event loop watch a descriptor.
+pub(super) fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` names the same open descriptor as long as it lives.
+    unsafe { AsyncFd::register(descriptor) }.map_err(Into::into)
+}

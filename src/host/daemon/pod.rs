@@ -1,0 +1,178 @@
+//! A pod's sandbox: its files, host name and IPC namespaces, and, when its containers share processes, their
+//! init.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+use super::container::Container;
+use super::init::{Init, open_namespace};
+use super::rootfs::remove_directory;
+use super::{Host, memory_volumes, os};
+use crate::host::journal::{self, Entry, JournaledPod};
+use crate::host::{SandboxRecord, SandboxSpec};
+
+/// One pod of the node.
+pub(super) struct Pod {
+    pub(super) spec: SandboxSpec,
+    pub(super) created_at: Timestamp,
+    pub(super) ready: Cell<bool>,
+    /// Where its files for containers lie: in memory where there are namespaces, else beside its volumes.
+    pub(super) private: PathBuf,
+    pub(super) containers: RefCell<Vec<Rc<Container>>>,
+    /// Host name and IPC namespaces; none without namespaces, or when the sandbox is a dead one.
+    pub(super) namespaces: RefCell<Vec<(OwnedFd, LinkNameSpaceType)>>,
+    /// The init of a pod whose containers share processes.
+    pub(super) init: RefCell<Option<Init>>,
+}
+
+impl Pod {
+    /// Makes the sandbox.
+    pub(super) fn create(host: &Host, spec: SandboxSpec) -> io::Result<Self> {
+        let private = host.private(&spec.pod_uid);
+        write_files(&private, &spec)?;
+        if host.isolation.namespaces {
+            memory_volumes::mount_shared_memory(&private)?;
+            memory_volumes::mount_all(&private, &spec.memory_volumes)?;
+        }
+        let namespaces = if host.isolation.namespaces { Host::make_namespaces(&spec)? } else { Vec::new() };
+        let init = if host.isolation.namespaces && spec.share_process_namespace && !spec.host.pid {
+            Some(host.make_init()?)
+        } else {
+            None
+        };
+        Ok(Self {
+            spec,
+            created_at: super::now(),
+            ready: Cell::new(true),
+            private,
+            containers: RefCell::default(),
+            namespaces: RefCell::new(namespaces),
+            init: RefCell::new(init),
+        })
+    }
+
+    /// What a host before this one left: a dead sandbox with ended containers.
+    pub(super) fn dead(kept: JournaledPod, private: PathBuf, host_dir: &Path) -> Self {
+        let uid = &kept.spec.pod_uid;
+        let containers = kept.containers.into_iter();
+        let containers = containers.map(|kept| Rc::new(Container::dead(uid, kept, &private, host_dir)));
+        Self {
+            containers: RefCell::new(containers.collect()),
+            spec: kept.spec,
+            created_at: kept.created_at,
+            ready: Cell::new(false),
+            private,
+            namespaces: RefCell::default(),
+            init: RefCell::new(None),
+        }
+    }
+
+    /// All that is to be written down of it.
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry::Sandbox { spec: Cow::Borrowed(&self.spec), created_at: self.created_at }
+    }
+
+    /// Removes what it and its containers have in files.
+    pub(super) fn remove_files(&self, host: &Host) -> io::Result<()> {
+        for container in self.containers.borrow().iter() {
+            container.remove_files()?;
+        }
+        if host.isolation.namespaces {
+            memory_volumes::unmount_all(&self.private, &self.spec.memory_volumes)?;
+        }
+        remove_directory(&self.private)?;
+        remove_directory(&journal::pod_dir(&host.dir, &self.spec.pod_uid))
+    }
+
+    pub(super) fn record(&self) -> SandboxRecord {
+        let containers = self.containers.borrow();
+        let shown = containers.iter().filter(|container| !container.starting.get());
+        SandboxRecord {
+            spec: self.spec.clone(),
+            created_at: self.created_at,
+            ready: self.ready.get(),
+            containers: shown.map(|container| container.record.borrow().clone()).collect(),
+        }
+    }
+
+    /// Writes the hosts file in place: containers have the file itself mounted. It is never shorter for a moment
+    /// than both texts have in common, which is all but the services.
+    pub(super) fn write_hosts(&self, text: &str) -> io::Result<()> {
+        let mut file = fs::File::options().write(true).open(self.private.join("hosts"))?;
+        file.write_all(text.as_bytes())?;
+        file.set_len(text.len() as u64)
+    }
+
+    /// Kills every process of the pod and waits until all are gone.
+    pub(super) async fn stop(&self, host: &Host) {
+        let was_ready = self.ready.replace(false);
+        let containers = self.containers.borrow().clone();
+        let ran = was_ready || containers.iter().any(|container| container.is_running());
+        for container in &containers {
+            container.kill();
+        }
+        for container in &containers {
+            container.wait_gone().await;
+        }
+        let init = self.init.borrow_mut().take();
+        if let Some(init) = init {
+            os::signal(init.pid, libc::SIGKILL);
+            // The kernel reports its end only after everything in its namespace is gone.
+            let _ = init.end.await;
+        }
+        // Ended pods may be kept for long, and each would hold descriptors of this process.
+        self.namespaces.take();
+        host.cgroups.remove_pod(&self.spec.pod_uid);
+        if ran {
+            host.pod_changed(&self.spec.pod_uid);
+        }
+    }
+}
+
+/// What all containers of the pod see: names, resolvers, and shared memory.
+fn write_files(private: &Path, spec: &SandboxSpec) -> io::Result<()> {
+    let shared_memory = private.join("shm");
+    fs::create_dir_all(&shared_memory)?;
+    fs::set_permissions(&shared_memory, fs::Permissions::from_mode(0o1777))?;
+    for (name, text) in [("resolv.conf", &spec.resolv_conf), ("hosts", &spec.hosts)] {
+        if let Some(text) = text {
+            fs::write(private.join(name), text)?;
+        }
+    }
+    if !spec.host.network {
+        fs::write(private.join("hostname"), format!("{}\n", spec.hostname))?;
+    }
+    Ok(())
+}
+
+impl Host {
+    /// Namespaces are made by stepping into new ones for a moment and keeping a descriptor of them.
+    fn make_namespaces(spec: &SandboxSpec) -> io::Result<Vec<(OwnedFd, LinkNameSpaceType)>> {
+        let own = rustix::process::getpid();
+        let kinds = [
+            ("uts", LinkNameSpaceType::HostNameAndNISDomainName, UnshareFlags::NEWUTS, spec.host.network),
+            ("ipc", LinkNameSpaceType::InterProcessCommunication, UnshareFlags::NEWIPC, spec.host.ipc),
+        ];
+        let kinds: Vec<_> = kinds.into_iter().filter(|(.., of_machine)| !of_machine).collect();
+        let here = || kinds.iter().map(|(name, kind, ..)| Ok((open_namespace(own, name)?, *kind)));
+        let before = here().collect::<io::Result<Vec<_>>>()?;
+        os::unshare(kinds.iter().fold(UnshareFlags::empty(), |all, (_, _, flag, _)| all | *flag))?;
+        let named =
+            if spec.host.network { Ok(()) } else { rustix::system::sethostname(spec.hostname.as_bytes()) };
+        let made = here().collect();
+        for (namespace, kind) in before {
+            rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(kind))?;
+        }
+        named?;
+        made
+    }
+}

@@ -1,0 +1,73 @@
+//! The layout of a container's root over the machine's files: the machine's top-level directories, and a /proc, /dev and /tmp of its own.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
+
+use super::dev::build_dev;
+use super::mount::{make_directory, symlink_if_missing};
+use super::overlay;
+use super::view::{RootLayout, View};
+
+/// Directories under `/` that the container gets anew.
+const OWN: &[&str] = &["proc", "dev", "tmp"];
+
+/// Builds the root, and gives what was mounted under it, as the container will see it.
+pub(in crate::host::daemon) fn build(view: &View) -> io::Result<RootLayout> {
+    let root = &view.root;
+    fs::create_dir_all(root)?;
+    let mut layout = match &view.overlay {
+        Some(overlay) => overlay::build(view, overlay)?,
+        None => plain(view)?,
+    };
+    let proc = root.join("proc");
+    make_directory(&proc)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    // Who shares the machine's processes may not be allowed a new one of them.
+    mount("proc", &proc, "proc", flags, None).or_else(|_| mount_bind_recursive("/proc", &proc))?;
+    layout.machine.push("/proc".into());
+    if !view.of_machine {
+        fs::set_permissions(&view.tmp, fs::Permissions::from_mode(0o1777))?;
+        make_directory(&root.join("tmp"))?;
+        mount_bind_recursive(&view.tmp, root.join("tmp"))?;
+        let dev = root.join("dev");
+        if view.overlay.is_some() {
+            // Devices are made in memory itself, not through the layer.
+            let made = view.layers.join("dev");
+            build_dev(&made)?;
+            make_directory(&dev)?;
+            mount_bind_recursive(&made, &dev)?;
+            layout.own.push("/dev".into());
+        } else {
+            build_dev(&dev)?;
+        }
+    }
+    Ok(layout)
+}
+
+/// The machine's directories themselves, each bound in its place.
+fn plain(view: &View) -> io::Result<RootLayout> {
+    let root = &view.root;
+    let mut layout = RootLayout::default();
+    mount_bind_recursive(root, root)?;
+    // Unbindable: showing the directory that our own root lies in must not show the root in itself.
+    mount_change(root, MountPropagationFlags::UNBINDABLE)?;
+    for entry in fs::read_dir("/")? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        let place = root.join(&name);
+        let renewed = OWN.iter().any(|own| name == *own) && !(view.of_machine && name != "proc");
+        if renewed {
+        } else if kind.is_symlink() {
+            symlink_if_missing(&fs::read_link(entry.path())?, &place)?;
+        } else if kind.is_dir() {
+            make_directory(&place)?;
+            mount_bind_recursive(entry.path(), &place)?;
+            layout.machine.push(Path::new("/").join(&name));
+        }
+    }
+    Ok(layout)
+}

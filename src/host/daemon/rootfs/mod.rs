@@ -1,0 +1,251 @@
+//! A container's root file system: the machine's files (`layout`, over an `overlay` as root) or an `image`'s, with volumes
+//! and other things mounted in it.
+//!
+//! Runs in the forked child, in a mount namespace of its own. Nothing on the machine changes: mount points
+//! that do not exist are made in the container's private directory, or in a private layer over the machine's.
+
+mod dev;
+mod image;
+mod layout;
+mod mount;
+mod overlay;
+mod view;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, unmount,
+};
+use rustix::thread::UnshareFlags;
+
+use super::os;
+use super::program::os_text;
+pub(super) use image::seem;
+pub(super) use mount::remove_directory;
+use mount::{hold, link, lock_all_read_only, lock_read_only, make_directory};
+pub(super) use overlay::works as overlays_work;
+use view::RootLayout;
+pub(super) use view::{ImageRoot, Overlay, Show, UPPER, View};
+
+/// Gives this process the view, for good.
+pub(super) fn enter(view: &View) -> Result<(), String> {
+    let at = |what: &str| {
+        let what = what.to_owned();
+        move |error: rustix::io::Errno| format!("{what}: {}", os_text(&error.into()))
+    };
+    os::unshare(UnshareFlags::NEWNS).map_err(|error| format!("mount namespace: {}", os_text(&error)))?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(at("private mounts"))?;
+    if let Some(image) = &view.image {
+        return image::enter(view, image);
+    }
+    let root = &view.root;
+    let built = layout::build(view).map_err(|error| format!("root: {}", os_text(&error)))?;
+    // Sources and layers are held by descriptors: after the pivot their paths mean something else.
+    let dir = Unmade::new(&view.dir).map_err(at("container directory"))?;
+    let layers = Unmade::new(&view.layers).map_err(at("layers"))?;
+    let sources = view.shows.iter().map(|show| {
+        show.hold()
+            .map_err(|error| format!("error mounting {:?}: {}", show.path().display(), os_text(&error)))
+    });
+    let sources: Vec<OwnedFd> = sources.collect::<Result<_, _>>()?;
+
+    rustix::process::chdir(root).map_err(at("chdir"))?;
+    rustix::process::pivot_root(".", ".").map_err(at("pivot_root"))?;
+    mount_change("/", MountPropagationFlags::PRIVATE).map_err(at("private root"))?;
+
+    let mut own = Own::new(dir, layers, &built);
+    if view.read_only {
+        // Mount points must be there before nothing can be made any more.
+        for (show, source) in view.shows.iter().zip(&sources) {
+            let inside = |other: &Show| other.target != show.target && show.target.starts_with(&other.target);
+            if !view.shows.iter().any(inside) {
+                place(show, source, |is_directory| prepare(&show.target, is_directory, &mut own))?;
+            }
+        }
+        working_dir(view, &mut own)?;
+        own.close(&built.machine).map_err(|error| format!("read-only root: {}", os_text(&error)))?;
+    }
+    for (show, source) in view.shows.iter().zip(&sources) {
+        place(show, source, |is_directory| {
+            prepare(&show.target, is_directory, &mut own)?;
+            mount_bind_recursive(link(source), &show.target)?;
+            show.lock(&show.target)
+        })?;
+        own.add(&show.target, !show.read_only);
+    }
+    working_dir(view, &mut own)?;
+    // The old root lies over the new one at `.`: from here on it is out of reach.
+    unmount(".", UnmountFlags::DETACH).map_err(at("old root"))?;
+    rustix::process::chdir("/").map_err(at("chdir"))
+}
+
+/// Does something about showing a thing, with a failure told as runc does.
+fn place(show: &Show, source: &OwnedFd, act: impl FnOnce(bool) -> io::Result<()>) -> Result<(), String> {
+    fs::metadata(link(source)).and_then(|about| act(about.is_dir())).map_err(|error| {
+        format!(
+            "error mounting {:?} to rootfs at {:?}: {}",
+            show.path().display().to_string(),
+            show.target.display().to_string(),
+            os_text(&error)
+        )
+    })
+}
+
+/// Makes sure that the working directory is there: on disk, since a program may write much into it.
+fn working_dir(view: &View, own: &mut Own) -> Result<(), String> {
+    let path = &view.working_dir;
+    let mut made = || {
+        if !path.exists() {
+            prepare(path, true, own)?;
+            let source = own.dir.make()?.join("working-dir");
+            make_directory(&source)?;
+            return mount_bind_recursive(source, path).map_err(Into::into);
+        }
+        prepare(path, true, own)
+    };
+    made().map_err(|error| format!("working directory {}: {}", path.display(), os_text(&error)))
+}
+
+/// Which parts of the view are the container's own to make mount points in: the longest prefix decides.
+struct Own {
+    places: Vec<(PathBuf, bool)>,
+    /// The container's own directory on disk.
+    dir: Unmade,
+    /// Where its layers lie.
+    layers: Unmade,
+    layer_count: usize,
+}
+
+/// A directory that is made when it is needed, by a process that has left the root in which it has its path.
+struct Unmade {
+    parent: OwnedFd,
+    name: OsString,
+}
+
+impl Unmade {
+    fn new(path: &Path) -> rustix::io::Result<Self> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(rustix::io::Errno::INVAL);
+        };
+        Ok(Self { parent: hold(parent)?, name: name.to_owned() })
+    }
+
+    /// The directory, which is there from now on.
+    fn make(&self) -> io::Result<PathBuf> {
+        let path = link(&self.parent).join(&self.name);
+        make_directory(&path)?;
+        Ok(path)
+    }
+}
+
+impl Own {
+    fn new(dir: Unmade, layers: Unmade, layout: &RootLayout) -> Self {
+        let own = layout.own.iter().map(|path| (path.clone(), true));
+        let of_machine = layout.machine.iter().map(|path| (path.clone(), false));
+        Self {
+            places: [("/".into(), true)].into_iter().chain(own).chain(of_machine).collect(),
+            dir,
+            layers,
+            layer_count: 0,
+        }
+    }
+
+    fn add(&mut self, path: &Path, own: bool) {
+        self.places.push((path.to_path_buf(), own));
+    }
+
+    /// Later entries are mounted over earlier ones.
+    fn is_own(&self, path: &Path) -> bool {
+        let covering = self.places.iter().filter(|(prefix, _)| path.starts_with(prefix));
+        covering.max_by_key(|(prefix, _)| prefix.components().count()).is_some_and(|(_, own)| *own)
+    }
+
+    /// From here on nothing that is there may be written.
+    fn close(&mut self, mounted: &[PathBuf]) -> io::Result<()> {
+        let layers: Vec<PathBuf> =
+            self.places.iter().filter(|(_, own)| *own).map(|(path, _)| path.clone()).collect();
+        for path in mounted.iter().filter(|path| *path != Path::new("/proc")) {
+            // The machine's terminals stay usable; what is mounted in its other directories is as they are.
+            if path == Path::new("/dev") { lock_read_only(path) } else { lock_all_read_only(path) }?;
+        }
+        for path in &layers {
+            lock_read_only(path)?;
+        }
+        if Path::new("/tmp").exists() && !mounted.iter().any(|path| path == Path::new("/tmp")) {
+            lock_read_only(Path::new("/tmp"))?;
+        }
+        self.places.iter_mut().for_each(|(_, own)| *own = false);
+        Ok(())
+    }
+}
+
+/// Makes sure that something of the right kind is at `target`, without touching the machine's files.
+fn prepare(target: &Path, is_directory: bool, own: &mut Own) -> io::Result<()> {
+    match fs::metadata(target) {
+        Ok(about) if about.is_dir() == is_directory => return Ok(()),
+        Ok(_) if is_directory => return Err(io::ErrorKind::NotADirectory.into()),
+        Ok(_) => return Err(io::ErrorKind::IsADirectory.into()),
+        Err(_) => {}
+    }
+    let nearest = target.ancestors().skip(1).find(|path| path.exists()).unwrap_or(Path::new("/"));
+    let nearest = fs::canonicalize(nearest)?;
+    if !own.is_own(&nearest) {
+        cover(&nearest, &own.layers.make()?, own.layer_count)?;
+        own.layer_count += 1;
+        own.add(&nearest, true);
+    }
+    if is_directory {
+        fs::create_dir_all(target)
+    } else {
+        target.parent().map_or(Ok(()), fs::create_dir_all)?;
+        fs::File::create(target).map(drop)
+    }
+}
+
+/// Covers a directory of the machine's with a private layer that shows it and takes new entries.
+fn cover(directory: &Path, layers: &Path, number: usize) -> io::Result<()> {
+    let (upper, work) = (layers.join(format!("upper-{number}")), layers.join(format!("work-{number}")));
+    make_directory(&upper)?;
+    make_directory(&work)?;
+    let original = hold(directory)?;
+    let about = fs::metadata(link(&original))?.permissions();
+    fs::set_permissions(&upper, about)?;
+    let rights = if rustix::process::geteuid().is_root() { "" } else { ",userxattr" };
+    let options = format!(
+        "lowerdir={},upperdir={},workdir={}{rights}",
+        link(&original).display(),
+        upper.display(),
+        work.display()
+    );
+    let options = std::ffi::CString::new(options).map_err(io::Error::other)?;
+    if mount("overlay", directory, "overlay", MountFlags::empty(), options.as_c_str()).is_ok() {
+        return Ok(());
+    }
+    mirror(directory, &original)
+}
+
+/// Where layering is not possible: a private directory with every entry of the original bound into it.
+fn mirror(directory: &Path, original: &OwnedFd) -> io::Result<()> {
+    mount("tmpfs", directory, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755,size=65536k")?;
+    for entry in fs::read_dir(link(original))? {
+        let entry = entry?;
+        let (kind, place) = (entry.file_type()?, directory.join(entry.file_name()));
+        if kind.is_symlink() {
+            symlink(fs::read_link(entry.path())?, &place)?;
+        } else {
+            if kind.is_dir() {
+                make_directory(&place)?;
+            } else {
+                fs::File::create(&place)?;
+            }
+            mount_bind_recursive(entry.path(), &place)?;
+        }
+    }
+    Ok(())
+}

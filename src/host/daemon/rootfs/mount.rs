@@ -1,0 +1,124 @@
+//! Mounts and directories, in the few forms that a root file system needs.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
+use rustix::mount::{MountFlags, mount_remount};
+
+use crate::host::daemon::os;
+
+/// Makes a mount read only, and everything that is mounted in it.
+pub(in crate::host::daemon) fn lock_all_read_only(target: &Path) -> io::Result<()> {
+    match os::lock_mounts_read_only(target) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {}
+        done => return done,
+    }
+    // A kernel before 5.12 wants them one by one.
+    let target = fs::canonicalize(target)?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+    mount_points(&mounts)
+        .filter(|point| point.starts_with(&target))
+        .try_for_each(|point| lock_read_only(&point))
+}
+
+/// Where something is mounted, by `/proc/self/mountinfo`.
+pub(in crate::host::daemon) fn mount_points(mountinfo: &str) -> impl Iterator<Item = PathBuf> {
+    mountinfo.lines().filter_map(|line| {
+        let bytes = line.split(' ').nth(4)?.as_bytes();
+        let mut path = Vec::with_capacity(bytes.len());
+        let mut rest = bytes;
+        while let Some((first, after)) = rest.split_first() {
+            // Spaces and the like are octal numbers there.
+            let number = after.get(..3).filter(|_| *first == b'\\');
+            let number = number.and_then(|text| u8::from_str_radix(std::str::from_utf8(text).ok()?, 8).ok());
+            path.push(number.unwrap_or(*first));
+            rest = if number.is_some() { &after[3..] } else { after };
+        }
+        Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
+    })
+}
+
+/// Makes a mount read only.
+pub(in crate::host::daemon) fn lock_read_only(target: &Path) -> io::Result<()> {
+    // Flags that the machine locked must be repeated, or the change is refused.
+    let locked = rustix::fs::statvfs(target)?.f_flag;
+    let mut flags = MountFlags::BIND | MountFlags::RDONLY;
+    for (set, flag) in [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ] {
+        if locked.contains(set) {
+            flags |= flag;
+        }
+    }
+    Ok(mount_remount(target, flags, c"")?)
+}
+
+/// A descriptor that only names a file.
+pub(in crate::host::daemon) fn hold(path: &Path) -> rustix::io::Result<OwnedFd> {
+    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// A path that means what the descriptor holds.
+pub(in crate::host::daemon) fn link(descriptor: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))
+}
+
+/// Makes a directory that may be there already.
+pub(in crate::host::daemon) fn make_directory(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a link that may be there already.
+pub(in crate::host::daemon) fn symlink_if_missing(target: &Path, place: &Path) -> io::Result<()> {
+    match symlink(target, place) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a directory with everything in it; layers leave directories behind that not even their owner
+/// may list.
+pub(in crate::host::daemon) fn remove_directory(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+        result => return result,
+    }
+    let mut next = vec![path.to_path_buf()];
+    while let Some(directory) = next.pop() {
+        let _ = fs::set_permissions(&directory, fs::Permissions::from_mode(0o700));
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                next.push(entry.path());
+            }
+        }
+    }
+    fs::remove_dir_all(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_are_read_with_their_spaces() {
+        let text =
+            "1 2 0:1 / / rw - ext4 a rw\n3 1 0:2 / /mnt/a\\040b\\134 rw shared:1 - tmpfs t rw\nshort\n";
+        let points: Vec<_> = mount_points(text).collect();
+        assert_eq!(points, [Path::new("/"), Path::new("/mnt/a b\\")]);
+    }
+}

@@ -1,0 +1,281 @@
+//! The host's socket: greets connections, answers requests, sends events.
+
+use crate::host::process_tree;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::cgroup::Group;
+use super::container::Container;
+use super::pod::Pod;
+use super::{Host, log_writer};
+use crate::host::journal::Entry;
+use crate::host::protocol::{
+    ANSWER_LIMIT, Answer, Ask, FromHost, Greeting, Purpose, REQUEST_LIMIT, Request, VERSION, Welcome, encode,
+    read_json, write_json,
+};
+use crate::host::{PodUid, RuntimeError, SandboxRecord, Usage, after_all};
+
+impl Host {
+    /// Accepts connections for ever.
+    pub(super) async fn serve(self: Rc<Self>, listener: UnixListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let host = Rc::clone(&self);
+                    tokio::task::spawn_local(async move {
+                        if let Err(error) = host.greet(stream).await {
+                            eprintln!("connection: {error}");
+                        }
+                    });
+                }
+                Err(error) => {
+                    eprintln!("accept: {error}");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn greet(self: Rc<Self>, stream: UnixStream) -> std::io::Result<()> {
+        let peer = stream.peer_cred()?.uid();
+        if peer != 0 && peer != rustix::process::getuid().as_raw() {
+            return Err(std::io::ErrorKind::PermissionDenied.into());
+        }
+        let (mut reader, mut writer) = stream.into_split();
+        let Some(greeting) = read_json::<_, Greeting>(&mut reader, REQUEST_LIMIT).await? else {
+            return Ok(());
+        };
+        let mut welcome = Welcome {
+            version: VERSION,
+            pid: std::process::id(),
+            isolation: self.isolation.facts.clone(),
+            memory: self.memory.clone(),
+            refused: None,
+        };
+        if greeting.version != VERSION {
+            return write_json(&mut writer, &welcome, ANSWER_LIMIT).await;
+        }
+        match greeting.purpose {
+            Purpose::Control => {
+                write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
+                self.control(reader, writer).await
+            }
+            Purpose::Exec { id, command, streams } => match self.exec(&id, &command, streams).await {
+                Ok(exec) => {
+                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
+                    Self::serve_exec(exec, reader, writer).await;
+                    Ok(())
+                }
+                Err(error) => {
+                    welcome.refused = Some(error);
+                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await
+                }
+            },
+            Purpose::Attach { id, streams } => {
+                // One that has ended is told of as well: the kubelet says for how long it may be asked for.
+                let started = self.container(&id).ok().filter(|container| !container.starting.get());
+                if let Some(container) = started {
+                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await?;
+                    Self::serve_attach(container, streams, reader, writer).await;
+                    Ok(())
+                } else {
+                    welcome.refused = Some(RuntimeError::NotFound(format!("running container {}", id.0)));
+                    write_json(&mut writer, &welcome, ANSWER_LIMIT).await
+                }
+            }
+        }
+    }
+
+    /// Serves requests side by side until the kubelet's side hangs up.
+    async fn control(
+        self: Rc<Self>,
+        reader: OwnedReadHalf,
+        mut writer: OwnedWriteHalf,
+    ) -> std::io::Result<()> {
+        let _claim = self.claim();
+        let mut reader = BufReader::new(reader);
+        let (sender, mut frames) = mpsc::unbounded_channel::<FromHost>();
+        self.listeners.borrow_mut().push(sender.clone());
+        let writing = async {
+            while let Some(frame) = frames.recv().await {
+                writer.write_all(&fitting(&frame)?).await?;
+            }
+            Ok(())
+        };
+        let reading = async {
+            // Hooks and probes end with whoever asked: the next control plane runs its own, and the first must not go
+            // on beside it.
+            let mut commands = JoinSet::new();
+            while let Some(Request { id, ask }) = read_json(&mut reader, REQUEST_LIMIT).await? {
+                while commands.try_join_next().is_some() {}
+                let (host, sender) = (Rc::clone(&self), sender.clone());
+                let (shutdown, command) = (matches!(ask, Ask::Shutdown), matches!(ask, Ask::ExecSync { .. }));
+                let work = async move {
+                    let result = host.answer(ask).await;
+                    // A client that left does not need its answer.
+                    let _ = sender.send(FromHost::Answer { id, result });
+                    if shutdown {
+                        host.ended.send_replace(true);
+                    }
+                };
+                if command {
+                    commands.spawn_local(work);
+                } else {
+                    tokio::task::spawn_local(work);
+                }
+            }
+            Ok(())
+        };
+        // When one side fails both are closed: the other would wait for ever.
+        let outcome = tokio::select! {
+            outcome = reading => outcome,
+            outcome = writing => outcome,
+        };
+        self.listeners.borrow_mut().retain(|listener| !listener.same_channel(&sender));
+        outcome
+    }
+
+    async fn answer(self: &Rc<Self>, ask: Ask) -> Result<Answer, RuntimeError> {
+        match ask {
+            Ask::List => Ok(Answer::Sandboxes(self.pods.borrow().values().map(|pod| pod.record()).collect())),
+            Ask::Inspect(uid) => Ok(Answer::Sandbox(self.pod(&uid).map(|pod| pod.record()))),
+            Ask::RunSandbox(spec) => self.run_sandbox(spec).map(|record| Answer::Sandbox(Some(record))),
+            Ask::WriteHosts { pod, text } => {
+                let pod = self.pod(&pod).ok_or_else(|| RuntimeError::NotFound(format!("sandbox {pod}")))?;
+                pod.write_hosts(&text).map_err(|error| RuntimeError::Os(format!("hosts file: {error}")))?;
+                Ok(Answer::Done)
+            }
+            Ask::StopSandbox(uid) => {
+                if let Some(pod) = self.pod(&uid) {
+                    pod.stop(self).await;
+                }
+                Ok(Answer::Done)
+            }
+            Ask::RemoveSandbox(uid) => self.remove_sandbox(&uid).await.map(|()| Answer::Done),
+            Ask::Start(launch) => self.start(*launch).await.map(Answer::Container),
+            Ask::Resize(id, limits) => self.resize(&id, &limits).map(|()| Answer::Done),
+            Ask::Terminate(id) => {
+                self.container(&id)?.terminate();
+                Ok(Answer::Done)
+            }
+            Ask::Kill(id) => {
+                self.container(&id)?.kill();
+                Ok(Answer::Done)
+            }
+            Ask::RemoveContainer(id) => {
+                let container = self.container(&id)?;
+                if container.record.borrow().exit.is_none() {
+                    return Err(RuntimeError::Os(format!("container {} is running", id.0)));
+                }
+                container.remove_files().map_err(|error| RuntimeError::Os(error.to_string()))?;
+                self.note(&Entry::ContainerGone(Cow::Borrowed(&id)));
+                if let Some(pod) = self.pod(&container.pod) {
+                    pod.containers.borrow_mut().retain(|known| known.id != id);
+                }
+                Ok(Answer::Done)
+            }
+            Ask::ExecSync { id, command, timeout } => {
+                self.exec_sync(&id, &command, timeout).await.map(Answer::Output)
+            }
+            Ask::LogFiles(id) => Ok(Answer::Files(log_writer::files(&self.container(&id)?.log_path()))),
+            Ask::Usage(uid) => Ok(Answer::Usage(self.usage(&uid))),
+            Ask::UsageOfAll => {
+                let processes = process_tree::all();
+                let pods: Vec<(PodUid, Rc<Pod>)> =
+                    self.pods.borrow().iter().map(|(uid, pod)| (uid.clone(), pod.clone())).collect();
+                let usage = pods.into_iter().map(|(uid, pod)| (uid, usage(&pod, &processes))).collect();
+                Ok(Answer::UsageOfAll(usage))
+            }
+            Ask::Listeners(uid, port) => self.listeners(&uid, port).map(Answer::Addresses),
+            Ask::Shutdown => {
+                self.stop_all().await;
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    fn run_sandbox(&self, spec: crate::host::SandboxSpec) -> Result<SandboxRecord, RuntimeError> {
+        let known = self.pod(&spec.pod_uid);
+        if let Some(known) = known.as_ref().filter(|pod| pod.ready.get()) {
+            return Ok(known.record());
+        }
+        let uid = spec.pod_uid.clone();
+        // The uid names a directory.
+        if uid.is_empty() || uid.contains('/') || uid.starts_with('.') {
+            return Err(RuntimeError::Os(format!("pod uid {uid:?} cannot name a directory")));
+        }
+        let mut pod =
+            Pod::create(self, spec).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
+        if let Some(known) = known {
+            // A sandbox made anew keeps the ended containers of the one before.
+            pod.containers.replace(known.containers.borrow().clone());
+            pod.created_at = after_all(pod.created_at, &pod.record().containers);
+        }
+        self.note(&pod.entry());
+        let record = pod.record();
+        self.pods.borrow_mut().insert(uid, Rc::new(pod));
+        Ok(record)
+    }
+
+    async fn remove_sandbox(&self, uid: &PodUid) -> Result<(), RuntimeError> {
+        let Some(pod) = self.pod(uid) else { return Ok(()) };
+        pod.stop(self).await;
+        pod.remove_files(self).map_err(|error| RuntimeError::Os(format!("sandbox {uid}: {error}")))?;
+        self.note(&Entry::SandboxGone(Cow::Borrowed(uid)));
+        self.pods.borrow_mut().remove(uid);
+        Ok(())
+    }
+
+    fn usage(&self, uid: &PodUid) -> BTreeMap<String, Usage> {
+        self.pod(uid).map(|pod| usage(&pod, &process_tree::all())).unwrap_or_default()
+    }
+
+    /// Kills every container and waits until all are gone.
+    pub(super) async fn stop_all(&self) {
+        let pods: Vec<Rc<Pod>> = self.pods.borrow().values().cloned().collect();
+        for pod in &pods {
+            pod.ready.set(false);
+            for container in pod.containers.borrow().iter() {
+                container.kill();
+            }
+        }
+        for pod in &pods {
+            pod.stop(self).await;
+        }
+    }
+}
+
+/// A frame as it is sent; in place of an answer that is too long, that it is.
+fn fitting(frame: &FromHost) -> std::io::Result<Vec<u8>> {
+    encode(frame, ANSWER_LIMIT).or_else(|error| match frame {
+        FromHost::Answer { id, .. } => {
+            let result = Err(RuntimeError::Host(error.to_string()));
+            encode(&FromHost::Answer { id: *id, result }, ANSWER_LIMIT)
+        }
+        FromHost::PodChanged(_) => Err(error),
+    })
+}
+
+/// What the pod's running containers use, by name.
+fn usage(pod: &Pod, processes: &[process_tree::Process]) -> BTreeMap<String, Usage> {
+    let of = |container: &Rc<Container>| {
+        let members = process_tree::tree(processes, &container.roots());
+        let mut usage = process_tree::usage(processes, &members);
+        let group = container.group.get();
+        if !group.is_some_and(Group::limits_memory) {
+            usage.memory_bytes += pod.bytes_in_files(container);
+        }
+        if let Some(group) = group {
+            group.improve(&mut usage);
+        }
+        (container.record.borrow().name.clone(), usage)
+    };
+    pod.containers.borrow().iter().filter(|container| container.is_running()).map(of).collect()
+}

@@ -1,0 +1,151 @@
+//! Clients of commands and of containers' own streams: what comes in, what goes out, and who leaves first.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use tokio::io::Interest;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+
+use super::Host;
+use super::container::Container;
+use super::exec::Exec;
+use super::io::END_OF_FILE;
+use super::wire::Wire;
+use crate::base::session::{SessionInput, SessionOutput};
+use crate::host::protocol::{self, Streams};
+
+/// Of what was said before, so much travels at once.
+const PIECE_BYTES: usize = 32 << 10;
+
+impl Host {
+    /// Serves a client's exec until the command or the client is gone.
+    pub(super) async fn serve_exec(mut exec: Exec, reader: OwnedReadHalf, writer: OwnedWriteHalf) {
+        let outputs = exec.pump();
+        let end_of_input = if exec.terminal.is_some() { END_OF_FILE } else { &[] };
+        let input = feed_input(reader, exec.input.take(), exec.terminal.clone(), end_of_input, || {});
+        tokio::select! {
+            () = send_outputs(outputs, writer) => {}
+            () = input => {}
+        }
+    }
+
+    /// Serves a client attached to a container's own streams.
+    pub(super) async fn serve_attach(
+        container: Rc<Container>,
+        streams: Streams,
+        reader: OwnedReadHalf,
+        writer: OwnedWriteHalf,
+    ) {
+        let terminal = container.streams.terminal.clone();
+        let (stdout, stderr) = (streams.stdout, streams.stderr && terminal.is_none());
+        // In one go: what is said after the one is in the other.
+        let said = container.streams.said(container.has_just_started());
+        let mut tap = container.streams.tap(stdout, stderr);
+        let (sender, outputs) = mpsc::channel(1);
+        let watched = Rc::clone(&container);
+        let relay = tokio::task::spawn_local(async move {
+            let wanted = |piece: &SessionOutput| match piece {
+                SessionOutput::Stdout(_) => stdout,
+                _ => stderr,
+            };
+            for piece in said.into_iter().filter(wanted).flat_map(in_pieces) {
+                if sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
+            while let Some(piece) = tap.recv().await {
+                if sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
+            if watched.streams.are_over() {
+                watched.wait_gone().await;
+            }
+            // Let go because it read too slowly, or because the container has ended?
+            let last = match &watched.record.borrow().exit {
+                Some(exit) => SessionOutput::Exited(exit.exit_code),
+                None => SessionOutput::Failed("the client did not read for too long".to_owned()),
+            };
+            // The client may be gone too.
+            let _ = sender.send(last).await;
+        });
+        let input = if streams.stdin { container.streams.input() } else { None };
+        let closed = || container.streams.close_input();
+        tokio::select! {
+            () = send_outputs(outputs, writer) => {}
+            () = feed_input(reader, input, terminal, container.streams.end_of_input(), closed) => {}
+        }
+        relay.abort();
+        if streams.stdin {
+            container.streams.close_input();
+        }
+    }
+}
+
+/// No frame is much larger than what a program writes at once.
+fn in_pieces(output: SessionOutput) -> Vec<SessionOutput> {
+    let cut =
+        |bytes: &Bytes| -> Vec<Bytes> { bytes.chunks(PIECE_BYTES).map(Bytes::copy_from_slice).collect() };
+    match output {
+        SessionOutput::Stdout(bytes) => cut(&bytes).into_iter().map(SessionOutput::Stdout).collect(),
+        SessionOutput::Stderr(bytes) => cut(&bytes).into_iter().map(SessionOutput::Stderr).collect(),
+        other => vec![other],
+    }
+}
+
+/// Ends after the last output, or when the client is gone.
+async fn send_outputs(mut outputs: mpsc::Receiver<SessionOutput>, mut writer: OwnedWriteHalf) {
+    while let Some(output) = outputs.recv().await {
+        if protocol::write_output(&mut writer, &output).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends when the client is gone; never because its input has. Then `end_of_input` is written.
+async fn feed_input(
+    mut reader: OwnedReadHalf,
+    mut input: Option<Rc<Wire>>,
+    terminal: Option<Rc<Wire>>,
+    end_of_input: &[u8],
+    closed: impl Fn(),
+) {
+    while let Ok(Some(message)) = protocol::read_input(&mut reader).await {
+        match message {
+            SessionInput::Stdin(bytes) => {
+                if let Some(wire) = &input {
+                    // A program that reads nothing must not keep us from seeing that its client is gone.
+                    let written = tokio::select! {
+                        written = wire.write_all(&bytes) => written,
+                        () = hung_up(&reader) => return,
+                    };
+                    if written.is_err() {
+                        // The program closed its input; what else comes is for nobody.
+                        input = None;
+                    }
+                }
+            }
+            SessionInput::StdinClosed => {
+                if let Some(wire) = &input
+                    && !end_of_input.is_empty()
+                {
+                    let _ = wire.write_all(end_of_input).await;
+                }
+                input = None;
+                closed();
+            }
+            SessionInput::Resize(size) => {
+                if let Some(terminal) = &terminal {
+                    terminal.resize(size);
+                }
+            }
+        }
+    }
+}
+
+/// Ends when the other side has closed, whatever it has sent before that is still to be read.
+async fn hung_up(reader: &OwnedReadHalf) {
+    // A socket has no urgent bytes: of what this waits for only the end ever comes.
+    let _ = reader.ready(Interest::PRIORITY).await;
+}

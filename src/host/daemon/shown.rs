@@ -1,0 +1,134 @@
+//! What a container sees beside the machine's own files: volumes, its pod's files, its image's directories.
+
+use std::fs;
+use std::path::Path;
+
+use super::container::{Container, TERMINATION_LOG};
+use super::error::os_error;
+use super::pod::Pod;
+use super::rootfs::{Show, UPPER};
+use super::{Host, environment};
+use crate::host::RuntimeError;
+use crate::host::protocol::Launch;
+use crate::programs::IMAGE_DIRECTORY;
+
+/// Environment: names and values, in order.
+type Variables = Vec<(String, String)>;
+
+/// Where a container's own files are.
+#[derive(Clone, Copy)]
+pub(super) struct Own<'a> {
+    /// On disk; made when there is something to write.
+    pub(super) dir: &'a Path,
+    /// In memory, where there are namespaces.
+    pub(super) private: &'a Path,
+}
+
+impl Host {
+    /// What the container sees beside the machine's files; without namespaces, variables that say where.
+    pub(super) fn shows(
+        &self,
+        pod: &Pod,
+        launch: &Launch,
+        own: Own<'_>,
+        target: Option<&Container>,
+    ) -> Result<(Vec<Show>, Variables), RuntimeError> {
+        let mut shows = Vec::new();
+        let own_mounts = launch.spec.mounts.iter();
+        let mounts = target.into_iter().flat_map(|target| &target.launch.spec.mounts).chain(own_mounts);
+        let mounts: Vec<_> = mounts.collect();
+        // A volume at the same place goes before what would be there.
+        let covered = |path: &Path| mounts.iter().any(|mount| mount.container_path == path);
+        for (number, path) in launch.directories.iter().enumerate().filter(|(_, path)| !covered(path)) {
+            let source = own.dir.join("directories").join(number.to_string());
+            fs::create_dir_all(&source).map_err(os_error("image directory"))?;
+            // Tells the image's program that this is its own to fill, and no volume of the user's.
+            fs::write(source.join(IMAGE_DIRECTORY), "").map_err(os_error("image directory"))?;
+            shows.push(Show::new(source, path.clone()));
+        }
+        for mount in &mounts {
+            shows.push(Show {
+                sub_path: mount.sub_path.clone(),
+                read_only: mount.read_only,
+                recursive: mount.recursive,
+                ..Show::new(mount.host_path.clone(), mount.container_path.clone())
+            });
+        }
+        let variables = shows.iter().map(|show| environment::mount_variable(&show.target, &show.path()));
+        let mut env: Vec<_> = variables.collect();
+        let termination_log = own.private.join(TERMINATION_LOG);
+        if self.isolation.namespaces {
+            env.clear();
+        } else {
+            env.push(("PODIUM_TERMINATION_LOG".to_owned(), termination_log.display().to_string()));
+        }
+        for (name, place) in [
+            ("resolv.conf", "/etc/resolv.conf"),
+            ("hosts", "/etc/hosts"),
+            ("hostname", "/etc/hostname"),
+            ("shm", "/dev/shm"),
+        ] {
+            let (source, machines) = (pod.private.join(name), Path::new(place));
+            let memory = name == "shm";
+            if (memory && launch.host_view) || covered(machines) {
+                continue;
+            }
+            if !self.isolation.namespaces && source.exists() {
+                // The machine's files stay what programs see; the built-in nslookup looks here.
+                let variable = name.to_ascii_uppercase().replace('.', "_");
+                env.push((format!("PODIUM_{variable}"), source.display().to_string()));
+            }
+            // An image has none of its own that would be right here.
+            let of_image = launch.image_root.is_some();
+            let of_machine = (of_image && !source.exists()) || (memory && pod.spec.host.ipc);
+            let source = if of_machine { machines.to_path_buf() } else { source };
+            if source.exists() && (of_image || machines.exists()) {
+                shows.push(Show::new(source, place.into()));
+            }
+        }
+        let path = launch.spec.termination_message_path.clone();
+        shows.push(Show::new(termination_log, path));
+        let hidden = |target: &&Container| {
+            self.overlays || launch.image_root.is_some() || target.dir.starts_with("/tmp")
+        };
+        if let Some(target) = target.filter(hidden) {
+            // The machine's /tmp, or all of it, is hidden; TARGET_ROOT and TARGET_LOG must be there all the same.
+            for path in [&target.dir, &target.private] {
+                // It may have said nothing yet.
+                fs::create_dir_all(path).map_err(os_error("target's directory"))?;
+                shows.push(Show::new(path.clone(), path.clone()));
+            }
+        }
+        // Outer mount points first: they would hide inner ones.
+        shows.sort_by_key(|show| show.target.components().count());
+        Ok((shows, env))
+    }
+}
+
+/// EPH-3: where a debugger finds what it looks at.
+pub(super) fn target_variables(target: &Container) -> Vec<(String, String)> {
+    let mut variables = vec![("TARGET_LOG".to_owned(), target.log_path().display().to_string())];
+    let mut root = target.private.join("root");
+    // What an image's container has written lies in its layer.
+    let written = target.dir.join("layers").join(UPPER);
+    let over_machine = target.private.join("layers").join(UPPER);
+    if target.launch.image_root.is_some() && written.exists() {
+        root = written;
+    } else if target.launch.image_root.is_none() && over_machine.exists() {
+        root = over_machine;
+    }
+    if let Some(main) = target.main.get() {
+        // The innermost of the numbers the process has is the one a debugger beside it sees.
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", main.as_raw_nonzero())).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let own = main.as_raw_nonzero().to_string();
+        let pid = numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()).unwrap_or(&own);
+        if target.launch.image_root.is_some() {
+            root = format!("/proc/{pid}/root").into();
+        }
+        variables.push(("TARGET_PID".to_owned(), pid.to_owned()));
+    }
+    variables.push(("TARGET_ROOT".to_owned(), root.display().to_string()));
+    variables
+}

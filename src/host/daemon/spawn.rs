@@ -1,0 +1,84 @@
+//! Forking a process of a pod, in the place where it is to live.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::Rc;
+
+use rustix::process::Pid;
+use tokio::sync::oneshot;
+
+use super::cgroup::Group;
+use super::child::{self, Files, Plan, Stdio};
+use super::keeper::Keeper;
+use super::pod::Pod;
+use super::reaper::Ended;
+use super::user::User;
+use super::{Host, os};
+use crate::host::Program;
+use crate::host::Security;
+
+/// What a process is started with, in a pod.
+pub(super) struct Spawn<'a> {
+    pub(super) argv: &'a [String],
+    pub(super) env: &'a [(String, String)],
+    pub(super) working_dir: &'a Path,
+    pub(super) programs: &'a [(String, Program)],
+    pub(super) pod: &'a Pod,
+    pub(super) files: Files,
+    pub(super) stdio: Stdio,
+    pub(super) user: Option<User>,
+    pub(super) security: &'a Security,
+    pub(super) group: Option<&'a Group>,
+    pub(super) report: OwnedFd,
+    pub(super) place: Place<'a>,
+}
+
+/// Where a process is born.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// In a PID namespace whose end is the container's end.
+    Own(&'a OwnedFd),
+    /// Below a keeper: in a PID namespace that others share, or in the host's own.
+    JournaledPods(Option<&'a OwnedFd>),
+}
+
+/// A process that was just forked.
+pub(super) struct Born {
+    pub(super) pid: Pid,
+    pub(super) ended: oneshot::Receiver<Ended>,
+    pub(super) keeper: Option<Rc<Keeper>>,
+}
+
+impl Host {
+    /// Forks a process of a pod.
+    pub(super) fn spawn(self: &Rc<Self>, spawn: Spawn<'_>) -> std::io::Result<Born> {
+        let doors = spawn.group.map(Group::doors).unwrap_or_default();
+        let namespaces = spawn.pod.namespaces.borrow();
+        let plan = Plan {
+            argv: spawn.argv,
+            env: spawn.env,
+            working_dir: spawn.working_dir,
+            programs: spawn.programs,
+            own_program: &self.own_program,
+            join: &namespaces,
+            files: spawn.files,
+            stdio: spawn.stdio,
+            user: spawn.user,
+            security: spawn.security,
+            doors: &doors,
+            open_files_limit: self.open_files_limit,
+            host: self.alive.as_ref(),
+            report: spawn.report,
+        };
+        match spawn.place {
+            Place::Own(namespace) => match self.fork_into(Some(namespace))? {
+                os::Forked::Child => child::run(&plan),
+                os::Forked::Parent(pid) => Ok(Born { pid, ended: self.reaper.expect(pid), keeper: None }),
+            },
+            Place::JournaledPods(namespace) => {
+                let (pid, ended, keeper) = self.fork_kept(&plan, namespace)?;
+                Ok(Born { pid, ended, keeper: Some(keeper) })
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! A host's life: what it finds, what it makes ready, and how it ends.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use rustix::process::{PidfdFlags, Resource, Rlimit};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, watch};
+
+use super::arguments::{Arguments, parse};
+use super::cgroup::Cgroups;
+use super::isolation::{self, Isolation};
+use super::pod::Pod;
+use super::reaper::{self, Reaper};
+use super::rootfs::{overlays_work, remove_directory};
+use super::{Host, child, pause, signals, write_journal};
+use crate::host::descendants::{Descendants, id_prefix};
+use crate::host::journal::{self, Journal};
+use crate::host::{PodUid, reachable};
+
+/// How long processes that a dead host left may take to die. A host that begins beside them would run them twice.
+const TO_DIE: Duration = Duration::from_secs(30);
+
+/// Runs a node's host: `podium node-host --state DIR --socket PATH [--lifeline] [--no-namespaces]
+/// [--no-cgroups] [--pod-pids-limit NUMBER] [--unclaimed SECONDS]`.
+///
+/// Prints one line on standard output: `ready`, or why not. Must be called while the process has one thread.
+pub fn node_host_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    match parse(arguments).and_then(|arguments| run(&arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            // Whoever started us may be gone; then nobody wants to know.
+            let _ = writeln!(io::stdout(), "{reason}");
+            eprintln!("node host: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let at = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(&arguments.state).map_err(at("state directory"))?;
+    let dir = fs::canonicalize(&arguments.state).map_err(at("state directory"))?;
+    let lock =
+        fs::File::options().create(true).append(true).open(dir.join("host.lock")).map_err(at("lock"))?;
+    rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| format!("another host runs on {}", dir.display()))?;
+
+    signals::notice_all();
+    // Signals of the terminal that the control plane runs in are not for us.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|error| format!("subreaper: {error}"))?;
+    let open_files_limit = rustix::process::getrlimit(Resource::Nofile);
+    let all = Rlimit { current: open_files_limit.maximum, maximum: open_files_limit.maximum };
+    // A lower limit only means fewer containers.
+    let _ = rustix::process::setrlimit(Resource::Nofile, all);
+
+    let id_prefix = id_prefix(&dir);
+    // What a host that was killed together with its keepers left.
+    Descendants::of(&dir, None).kill_all(TO_DIE).map_err(at("the containers of the host before"))?;
+    // Before a user namespace may be entered, whose root could write none of it.
+    let cgroups = if arguments.no_cgroups { Cgroups::default() } else { Cgroups::find(&id_prefix) };
+
+    let own = rustix::process::getpid();
+    let alive = rustix::process::pidfd_open(own, PidfdFlags::empty()).ok();
+    let isolation = Isolation::choose(arguments.no_namespaces, &cgroups);
+    let own_pid_namespace = if isolation.namespaces && rustix::process::geteuid().is_root() {
+        Some(child::open_namespace(own, "pid").map_err(at("namespace"))?)
+    } else {
+        None
+    };
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    let own_program = rustix::fs::open("/proc/self/exe", flags, rustix::fs::Mode::empty())
+        .map_err(|error| format!("own program: {error}"))?;
+    let memory = isolation.namespaces.then(|| dir.join("memory"));
+    if let Some(memory) = &memory {
+        isolation::private_memory(memory).map_err(at("memory"))?;
+    }
+    let (pods, journal) = take_over(&dir, memory.as_deref()).map_err(at("journal"))?;
+    let host = Rc::new(Host {
+        dir,
+        overlays: memory.as_deref().is_some_and(overlays_work),
+        memory,
+        isolation,
+        own_program,
+        pause: pause::program(),
+        alive,
+        own_pid_namespace,
+        open_files_limit,
+        cgroups,
+        pod_pids_limit: arguments.pod_pids_limit,
+        watching: Notify::new(),
+        id_prefix,
+        reaper: Reaper::default(),
+        journal: RefCell::new(journal),
+        pods: RefCell::new(pods),
+        listeners: RefCell::default(),
+        ended: watch::Sender::new(false),
+        claims: watch::Sender::new(0),
+    });
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at("event loop"))?;
+    let local = tokio::task::LocalSet::new();
+    let outcome = local.block_on(&runtime, host.live(arguments));
+    outcome.map_err(at("host"))?;
+    drop(lock);
+    Ok(())
+}
+
+/// What hosts before this one wrote down, as dead pods and a journal of today; what nobody knows is removed.
+fn take_over(dir: &Path, memory: Option<&Path>) -> io::Result<(BTreeMap<PodUid, Rc<Pod>>, Journal)> {
+    let mut pods = BTreeMap::new();
+    for (uid, kept) in journal::read(dir) {
+        let private = memory.map_or_else(|| journal::pod_dir(dir, &uid), |memory| memory.join(&uid));
+        pods.insert(uid, Rc::new(Pod::dead(kept, private, dir)));
+    }
+    let all: Vec<Rc<Pod>> = pods.values().cloned().collect();
+    let journal = write_journal(dir, &all)?;
+    let mut known = BTreeSet::new();
+    for (uid, pod) in &pods {
+        let ids: Vec<_> = pod.containers.borrow().iter().map(|container| container.id.clone()).collect();
+        journal::migrate(dir, uid, &ids);
+        known.extend(ids.into_iter().map(|id| OsString::from(id.0)));
+    }
+    for place in journal::CONTAINER_PLACES.map(|place| dir.join(place)) {
+        fs::create_dir_all(&place)?;
+        for entry in fs::read_dir(&place)?.flatten().filter(|entry| !known.contains(&entry.file_name())) {
+            if let Err(error) = remove_directory(&entry.path()) {
+                eprintln!("{}: {error}: left", entry.path().display());
+            }
+        }
+    }
+    Ok((pods, journal))
+}
+
+impl Host {
+    async fn live(self: Rc<Self>, arguments: &Arguments) -> io::Result<()> {
+        tokio::task::spawn_local(self.reaper.clone().run(reaper::child_signals()?));
+        // Only taking them: the terminal's and the user's Ctrl-C are not for us.
+        let _hangup = signal(SignalKind::hangup())?;
+        let _interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+
+        let socket = reachable(&arguments.socket)?;
+        match fs::remove_file(&socket.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&socket.path)?;
+        fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o600))?;
+        tokio::task::spawn_local(Rc::clone(&self).serve(listener));
+        tokio::task::spawn_local(Rc::clone(&self).sample());
+        // The starter reads this and goes on.
+        let _ = writeln!(io::stdout(), "ready");
+
+        let mut ended = self.ended.subscribe();
+        tokio::select! {
+            _ = terminate.recv() => self.stop_all().await,
+            () = cut(arguments.lifeline) => self.stop_all().await,
+            why = self.orphaned(arguments.unclaimed) => {
+                eprintln!("node host: {why}: it ends, and its pods with it");
+                self.stop_all().await;
+            }
+            _ = ended.wait_for(|ended| *ended) => {
+                // The answer to the shutdown is on its way.
+                tokio::task::yield_now().await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+        self.cgroups.remove();
+        let _ = fs::remove_file(&socket.path);
+        Ok(())
+    }
+}
+
+/// Resolves when the control plane is gone: the pipe on standard input closes with it.
+async fn cut(lifeline: bool) {
+    if lifeline {
+        let stdin = rustix::io::dup(rustix::stdio::stdin());
+        let receiver =
+            stdin.map_err(io::Error::from).and_then(tokio::net::unix::pipe::Receiver::from_owned_fd);
+        match receiver {
+            Ok(mut receiver) => {
+                let mut byte = [0];
+                while matches!(receiver.read(&mut byte).await, Ok(1)) {}
+            }
+            Err(error) => eprintln!("lifeline: {error}: standard input must be a pipe"),
+        }
+    } else {
+        std::future::pending::<()>().await;
+    }
+}

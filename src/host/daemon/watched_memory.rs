@@ -1,0 +1,106 @@
+//! Memory limits where no control group keeps them: looked at, several times a second.
+//!
+//! What a container's processes hold counts for it, and so does what lies in volumes in memory that only it writes.
+//! What several containers may write (`/dev/shm`, a volume of them all) cannot be told apart: it counts against what
+//! they may hold together.
+
+use std::rc::Rc;
+
+use super::cgroup::Group;
+use super::container::Container;
+use super::memory_volumes;
+use super::pod::Pod;
+use crate::host::process_tree;
+
+impl Pod {
+    /// Kills what holds more memory than it may; whether the pod must be watched at all.
+    pub(super) fn watch_memory(&self) -> bool {
+        let running: Vec<Rc<Container>> =
+            self.containers.borrow().iter().filter(|container| container.is_running()).cloned().collect();
+        let kernel_does = |container: &Container| container.group.get().is_some_and(Group::limits_memory);
+        let limited =
+            |container: &&Rc<Container>| container.memory_limit.get().is_some() && !kernel_does(container);
+        if !running.iter().any(|container| limited(&container)) {
+            return false;
+        }
+        let held: Vec<Descendants> = running.iter().map(|container| self.held(container)).collect();
+        for (container, held) in running.iter().zip(&held).filter(|(container, _)| limited(container)) {
+            if held.limit.is_some_and(|limit| held.bytes > limit) {
+                container.kill_for_memory();
+            }
+        }
+        if let Some(biggest) = over_together(&held, || self.shared_bytes()) {
+            running[biggest].kill_for_memory();
+        }
+        true
+    }
+
+    fn held(&self, container: &Container) -> Descendants {
+        let bytes = process_tree::memory_of_tree(&container.roots()) + self.own_bytes(container);
+        Descendants { bytes, limit: container.memory_limit.get() }
+    }
+
+    /// What lies in the volumes in memory that only this container writes.
+    fn own_bytes(&self, container: &Container) -> u64 {
+        memory_volumes::bytes(&self.private, &container.launch.spec.memory_volumes)
+    }
+
+    /// What lies where more than one container may write.
+    fn shared_bytes(&self) -> u64 {
+        let containers = self.containers.borrow();
+        let own = |name: &str| {
+            let mut all = containers.iter().flat_map(|container| &container.launch.spec.memory_volumes);
+            all.any(|known| known == name)
+        };
+        let volumes = self.spec.memory_volumes.iter().map(|volume| &volume.name);
+        let shared: Vec<String> = volumes.filter(|name| !own(name)).cloned().collect();
+        memory_volumes::bytes(&self.private, &shared) + memory_volumes::shared_memory_bytes(&self.private)
+    }
+
+    /// What a running container holds beside its processes' own; the one that runs alone has what is shared.
+    pub(super) fn bytes_in_files(&self, container: &Container) -> u64 {
+        let running = self.containers.borrow().iter().filter(|known| known.is_running()).count();
+        self.own_bytes(container) + if running == 1 { self.shared_bytes() } else { 0 }
+    }
+}
+
+/// What one container holds, and how much it may.
+#[derive(Clone, Copy, Debug)]
+struct Descendants {
+    bytes: u64,
+    limit: Option<u64>,
+}
+
+/// Which container is to go since all of them together hold too much: the biggest. One without a limit of its own
+/// leaves the pod without one.
+fn over_together(held: &[Descendants], shared: impl FnOnce() -> u64) -> Option<usize> {
+    let limit = held.iter().try_fold(0_u64, |sum, held| Some(sum.saturating_add(held.limit?)))?;
+    let bytes: u64 = held.iter().map(|held| held.bytes).sum();
+    if bytes + shared() <= limit {
+        return None;
+    }
+    (0..held.len()).max_by_key(|index| held[*index].bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RELIABILITY-FOUND 18, POD-12.
+    #[test]
+    fn what_is_shared_counts_against_what_all_may_hold() {
+        for (held, shared, gone) in [
+            (&[(10, Some(20))][..], 10, None),
+            (&[(10, Some(20))], 11, Some(0)),
+            (&[(10, Some(20)), (12, Some(20))], 18, None),
+            (&[(10, Some(20)), (12, Some(20))], 19, Some(1)),
+            (&[(10, Some(20)), (12, None)], 1000, None),
+            (&[], 1, None),
+        ] {
+            let all: Vec<Descendants> =
+                held.iter().map(|&(bytes, limit)| Descendants { bytes, limit }).collect();
+            let found = if all.is_empty() { None } else { over_together(&all, || shared) };
+            assert_eq!(found, gone, "{held:?} {shared}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The host's ends of pipes and terminals, read and written without blocking its one thread.
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::pipe::PipeFlags;
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
+
+use crate::base::session::TerminalSize;
+
+/// How much is read at once; one buffer serves all wires.
+const CHUNK_BYTES: usize = 64 << 10;
+
+thread_local! {
+    static CHUNK: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_BYTES]);
+}
+
+/// One end of a pipe, or a terminal's master.
+#[derive(Debug)]
+pub(super) struct Wire(AsyncFd<OwnedFd>);
+
+impl Wire {
+    pub(super) fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        let flags = rustix::fs::fcntl_getfl(&descriptor)?;
+        rustix::fs::fcntl_setfl(&descriptor, flags | OFlags::NONBLOCK)?;
+        super::os::watch(descriptor).map(Self)
+    }
+
+    /// Writes everything, waiting for the reader as often as it takes.
+    pub(super) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let mut ready = self.0.writable().await?;
+            match ready.try_io(|inner| rustix::io::write(inner, bytes).map_err(Into::into)) {
+                Ok(Ok(count)) => bytes = &bytes[count..],
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(Err(error)) => return Err(error),
+                Err(_not_ready) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes and shows them to `take`; false at the end.
+    async fn read<T>(&self, take: impl FnOnce(&[u8]) -> T) -> io::Result<Option<T>> {
+        loop {
+            let mut ready = self.0.readable().await?;
+            let read = CHUNK.with_borrow_mut(|chunk| {
+                let result =
+                    ready.try_io(|inner| rustix::io::read(inner, &mut chunk[..]).map_err(Into::into));
+                (result.ok()).map(|result| result.map(|count| count.min(chunk.len())))
+            });
+            match read {
+                Some(Ok(0)) => return Ok(None),
+                Some(Ok(count)) => return Ok(Some(CHUNK.with_borrow(|chunk| take(&chunk[..count])))),
+                // A terminal whose last user left says so with EIO.
+                Some(Err(error)) if error.raw_os_error() == Some(libc::EIO) => return Ok(None),
+                Some(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+    }
+
+    /// What is there now, without waiting.
+    fn read_now<T>(&self, take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        CHUNK.with_borrow_mut(|chunk| match rustix::io::read(self.0.as_fd(), &mut chunk[..]) {
+            Ok(count) if count > 0 => Some(take(&chunk[..count])),
+            _ => None,
+        })
+    }
+
+    /// The next bytes; none at the end. Once `over` is true only what is already there is read: processes
+    /// elsewhere may hold the other end open for ever.
+    pub(super) async fn next<T>(
+        &self,
+        over: &mut watch::Receiver<bool>,
+        take: impl Fn(&[u8]) -> T,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            read = self.read(&take) => read.ok().flatten(),
+            _ = over.wait_for(|over| *over) => self.read_now(&take),
+        }
+    }
+
+    pub(super) fn resize(&self, size: TerminalSize) {
+        let size = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+        // A pipe, or a terminal that is gone: nothing to resize.
+        let _ = rustix::termios::tcsetwinsize(self.0.as_fd(), size);
+    }
+}
+
+/// A pipe: (read end, write end).
+pub(super) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(Into::into)
+}
+
+/// A new terminal: (master, slave).
+pub(super) fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = rustix::pty::openpt(flags)?;
+    rustix::pty::grantpt(&master)?;
+    rustix::pty::unlockpt(&master)?;
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
+    Ok((master, slave))
+}
+
+/// /dev/null, for streams nobody wants.
+pub(super) fn nothing() -> io::Result<OwnedFd> {
+    std::fs::File::options().read(true).write(true).open("/dev/null").map(Into::into)
+}

@@ -1,0 +1,79 @@
+//! All that a host holds, seen from outside: for whoever kills the host and must know that nothing of it is left.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use sha2::{Digest, Sha256};
+
+use super::process_tree;
+
+/// How long whoever kills waits before it looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The keepers of a host that is gone kill what is below them; until then nobody should kill the keepers.
+const KEEPERS_TURN: Duration = Duration::from_secs(2);
+
+/// What descends from a host, and what carries its mark.
+pub(crate) struct Descendants {
+    dir: PathBuf,
+    /// Handles, which outlive numbers.
+    processes: Vec<OwnedFd>,
+}
+
+/// How all container ids of the host of this directory begin.
+pub(crate) fn id_prefix(dir: &Path) -> String {
+    let digest = Sha256::digest(dir.as_os_str().as_encoded_bytes());
+    let mut prefix = format!("{digest:x}");
+    prefix.truncate(16);
+    prefix
+}
+
+impl Descendants {
+    /// What the host of this directory holds now; `host` is its process, where it is known.
+    pub(crate) fn of(dir: &Path, host: Option<u32>) -> Self {
+        let all = process_tree::all();
+        let below = host.map(|host| process_tree::tree(&all, &[host.cast_signed()])).unwrap_or_default();
+        let handle = |pid| pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
+        Self { dir: dir.to_path_buf(), processes: below.into_iter().filter_map(handle).collect() }
+    }
+
+    /// Kills what is left once the host is dead, until nothing is; an error names how many do not die in time.
+    pub(crate) fn kill_all(&mut self, patience: Duration) -> io::Result<()> {
+        let Ok(dir) = self.dir.canonicalize() else { return Ok(()) };
+        let prefix = id_prefix(&dir);
+        let begin = Instant::now();
+        loop {
+            self.processes.retain(|process| !is_over(process));
+            let marked = process_tree::marked(&process_tree::all(), &prefix);
+            if self.processes.is_empty() && marked.is_empty() {
+                return Ok(());
+            }
+            let passed = begin.elapsed();
+            if passed > patience {
+                let left = marked.len().max(self.processes.len());
+                return Err(io::Error::other(format!("{left} processes of its containers do not die")));
+            }
+            for pid in marked.into_iter().filter_map(Pid::from_raw) {
+                // It may have ended just now.
+                let _ = rustix::process::kill_process(pid, Signal::KILL);
+            }
+            if passed > KEEPERS_TURN {
+                for process in &self.processes {
+                    // It may have ended just now.
+                    let _ = pidfd_send_signal(process, Signal::KILL);
+                }
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+/// A process that has ended is readable, also while nobody has waited for it.
+fn is_over(process: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+}

@@ -1,0 +1,135 @@
+//! What a node's host writes down of its pods and containers, for a host after it: one journal of lines.
+//!
+//! Each line is one JSON entry, and what the entries say in order is what is known. A line that was torn when the
+//! machine lost power is not JSON and says nothing. Nobody waits for the disk: what the journal tells of has ended
+//! with the machine, and what was told to the API is durable there.
+//!
+//! Architecture Invariant: only the node's host writes; anybody may read at any time.
+
+mod migration;
+mod writer;
+
+pub(crate) use writer::Journal;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::host::protocol::Launch;
+use crate::host::{ContainerExit, ContainerId, ContainerRecord, PodUid, SandboxSpec};
+
+/// The journal, below a node's directory.
+pub(crate) const JOURNAL: &str = "journal";
+
+/// One thing that happened.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from a line")]
+pub(crate) enum Entry<'a> {
+    /// A sandbox was made, or made anew: its ended containers stay.
+    Sandbox { spec: Cow<'a, SandboxSpec>, created_at: Timestamp },
+    /// A container has become its program, or is told of as a whole.
+    Container { pod: Cow<'a, PodUid>, record: Cow<'a, ContainerRecord>, launch: Cow<'a, Launch> },
+    /// A container has ended.
+    Exit { id: Cow<'a, ContainerId>, exit: Cow<'a, ContainerExit> },
+    /// A container was removed.
+    ContainerGone(Cow<'a, ContainerId>),
+    /// A pod was removed, with its containers.
+    SandboxGone(Cow<'a, PodUid>),
+}
+
+/// A pod as it was written down.
+#[derive(Debug)]
+pub(crate) struct JournaledPod {
+    pub(crate) spec: SandboxSpec,
+    pub(crate) created_at: Timestamp,
+    /// Oldest first.
+    pub(crate) containers: Vec<JournaledContainer>,
+}
+
+/// A container as it was written down.
+#[derive(Debug)]
+pub(crate) struct JournaledContainer {
+    pub(crate) record: ContainerRecord,
+    pub(crate) launch: Launch,
+}
+
+/// Every pod that is written down below a node's directory.
+pub(crate) type JournaledPods = BTreeMap<PodUid, JournaledPod>;
+
+/// The directories below a node's in which each container may have one of its own.
+pub(crate) const CONTAINER_PLACES: [&str; 2] = ["containers", "tmp"];
+
+/// Where a container's log and what its image has in directories lie, below a node's directory; made when
+/// something is written there.
+pub(crate) fn container_dir(node: &Path, id: &ContainerId) -> PathBuf {
+    node.join(CONTAINER_PLACES[0]).join(&id.0)
+}
+
+/// A container's /tmp, below a node's directory.
+pub(crate) fn tmp_dir(node: &Path, id: &ContainerId) -> PathBuf {
+    node.join(CONTAINER_PLACES[1]).join(&id.0)
+}
+
+/// Where what a pod has on disk lies, below a node's directory: its volumes, and its own files where they are not
+/// in memory.
+pub(crate) fn pod_dir(node: &Path, pod: &PodUid) -> PathBuf {
+    node.join("pods").join(pod)
+}
+
+/// Reads what the hosts of a node have written down, one of an earlier version too.
+pub(crate) fn read(node: &Path) -> JournaledPods {
+    let mut pods = migration::read(node);
+    let Ok(journal) = fs::File::open(node.join(JOURNAL)) else { return pods };
+    for line in BufReader::new(journal).split(b'\n').map_while(Result::ok) {
+        if let Ok(entry) = serde_json::from_slice(&line) {
+            apply(&mut pods, entry);
+        }
+    }
+    for pod in pods.values_mut() {
+        pod.containers.sort_by_key(|container| container.record.started_at);
+    }
+    pods
+}
+
+/// Brings what a host of an earlier version left of a pod into the places of today. What it wrote down must be in
+/// the journal by now.
+pub(crate) fn migrate(node: &Path, pod: &PodUid, containers: &[ContainerId]) {
+    migration::migrate(node, pod, containers);
+}
+
+fn apply(pods: &mut JournaledPods, entry: Entry<'_>) {
+    match entry {
+        Entry::Sandbox { spec, created_at } => {
+            let spec = spec.into_owned();
+            let containers = pods.remove(&spec.pod_uid).map(|known| known.containers).unwrap_or_default();
+            pods.insert(spec.pod_uid.clone(), JournaledPod { spec, created_at, containers });
+        }
+        Entry::Container { pod, record, launch } => {
+            if let Some(pod) = pods.get_mut(&*pod) {
+                pod.containers.retain(|known| known.record.id != record.id);
+                let (record, launch) = (record.into_owned(), launch.into_owned());
+                pod.containers.push(JournaledContainer { record, launch });
+            }
+        }
+        Entry::Exit { id, exit } => {
+            let mut all = pods.values_mut().flat_map(|pod| &mut pod.containers);
+            if let Some(container) = all.find(|known| known.record.id == *id) {
+                container.record.pid = None;
+                container.record.exit = Some(exit.into_owned());
+            }
+        }
+        Entry::ContainerGone(id) => {
+            for pod in pods.values_mut() {
+                pod.containers.retain(|known| known.record.id != *id);
+            }
+        }
+        Entry::SandboxGone(uid) => {
+            pods.remove(&*uid);
+        }
+    }
+}

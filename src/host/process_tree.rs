@@ -1,0 +1,166 @@
+//! Which processes belong to a container, by /proc: for killing them all and for what they use.
+//!
+//! A process belongs by descent from a known one, by session, or by the marker in its environment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::time::Duration;
+
+use super::Usage;
+
+/// The environment variable that marks every process of a container.
+pub(crate) const MARKER: &str = "PODIUM_CONTAINER";
+
+/// The children of the thread that reads it.
+pub(crate) const CHILDREN_FILE: &str = "/proc/thread-self/children";
+
+/// What `/proc/PID/stat` says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) parent: i32,
+    pub(crate) session: i32,
+    pub(crate) zombie: bool,
+    threads: u32,
+    cpu_ticks: u64,
+}
+
+/// Every process of the machine that we may see.
+pub(crate) fn all() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+fn read(pid: i32) -> Option<Process> {
+    parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The name may hold anything, spaces and brackets too: the fields begin after its last bracket.
+fn parse(pid: i32, stat: &str) -> Option<Process> {
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(Process {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        // Of itself and of the children it has waited for.
+        cpu_ticks: number(11)? + number(12)? + number(13)? + number(14)?,
+        threads: number(17)? as u32,
+    })
+}
+
+/// The roots and everything that descends from them or runs in a session they lead.
+pub(crate) fn tree(processes: &[Process], roots: &[i32]) -> BTreeSet<i32> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for process in processes {
+        children.entry(process.parent).or_default().push(process.pid);
+        if process.session != process.pid && roots.contains(&process.session) {
+            children.entry(process.session).or_default().push(process.pid);
+        }
+    }
+    let mut found: BTreeSet<i32> = BTreeSet::new();
+    let mut next: Vec<i32> = roots.to_vec();
+    while let Some(pid) = next.pop() {
+        if found.insert(pid) {
+            next.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// Processes whose environment carries a marker that begins so.
+pub(crate) fn marked(processes: &[Process], prefix: &str) -> BTreeSet<i32> {
+    let needle = format!("{MARKER}={prefix}");
+    let carries = |process: &&Process| {
+        fs::read(format!("/proc/{}/environ", process.pid))
+            .is_ok_and(|env| env.split(|&byte| byte == 0).any(|pair| pair.starts_with(needle.as_bytes())))
+    };
+    processes.iter().filter(|process| !process.zombie).filter(carries).map(|process| process.pid).collect()
+}
+
+/// What the processes use together.
+pub(crate) fn usage(processes: &[Process], members: &BTreeSet<i32>) -> Usage {
+    let ticks_per_second = rustix::param::clock_ticks_per_second();
+    let mut usage = Usage::default();
+    for process in processes.iter().filter(|process| members.contains(&process.pid)) {
+        let milliseconds = process.cpu_ticks * 1000 / ticks_per_second;
+        usage.cpu_time += Duration::from_millis(milliseconds);
+        usage.processes += process.threads;
+        usage.memory_bytes += memory_bytes(process.pid);
+    }
+    usage
+}
+
+/// What the processes under some roots use, found through their children alone: cheap enough to be asked
+/// several times a second.
+pub(crate) fn memory_of_tree(roots: &[i32]) -> u64 {
+    roots.iter().chain(&below(roots)).copied().collect::<BTreeSet<i32>>().into_iter().map(memory_bytes).sum()
+}
+
+/// Everything that descends from the roots, without them.
+pub(crate) fn below(roots: &[i32]) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    let mut next: Vec<i32> = roots.iter().flat_map(|pid| children(*pid)).collect();
+    while let Some(pid) = next.pop() {
+        if found.insert(pid) {
+            next.extend(children(pid));
+        }
+    }
+    found
+}
+
+/// The direct children of a process.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    if !has_children_files() {
+        return all()
+            .into_iter()
+            .filter(|process| process.parent == pid)
+            .map(|process| process.pid)
+            .collect();
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let texts = threads.map(|thread| fs::read_to_string(thread.path().join("children")).unwrap_or_default());
+    texts.flat_map(|text| text.split_ascii_whitespace().flat_map(str::parse).collect::<Vec<i32>>()).collect()
+}
+
+/// Whether this kernel lists children (`CONFIG_PROC_CHILDREN`); almost all do.
+pub(crate) fn has_children_files() -> bool {
+    rustix::fs::access(CHILDREN_FILE, rustix::fs::Access::READ_OK).is_ok()
+}
+
+/// Resident memory of its own: pages of program files are everybody's and not counted.
+fn memory_bytes(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let mut fields = text.split(' ').skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
+    let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
+    resident.saturating_sub(shared) * rustix::param::page_size() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_is_read_past_names_made_to_confuse() {
+        let stat = "42 (a) R 1 (x) S 7 42 41 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 5 0 99 1 2";
+        let process = parse(42, stat).unwrap();
+        assert_eq!((process.parent, process.session, process.threads), (7, 41, 5));
+        assert_eq!((process.cpu_ticks, process.zombie), (100, false));
+    }
+
+    /// POD-10: descendants, and sessions that a member leads.
+    #[test]
+    fn trees_follow_parents_and_sessions() {
+        let process =
+            |pid, parent, session| Process { pid, parent, session, zombie: false, threads: 1, cpu_ticks: 0 };
+        let all = [
+            process(10, 1, 10),
+            process(11, 10, 10),
+            process(12, 11, 12),
+            process(13, 1, 10),
+            process(14, 1, 14),
+        ];
+        assert_eq!(tree(&all, &[10]).into_iter().collect::<Vec<_>>(), [10, 11, 12, 13]);
+    }
+}

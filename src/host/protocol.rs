@@ -1,0 +1,422 @@
+//! What the kubelet's side and a node's host process say to each other.
+//!
+//! Control connections carry length-prefixed JSON: requests one way; answers, in any order, and events the
+//! other. Each exec or attach has a connection of its own: one JSON request and answer, then frames of
+//! `kind, length, bytes`. Version and kind of a connection are settled by its first frame.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::{
+    ContainerId, ContainerRecord, ContainerSpec, ExecOutput, PodUid, Program, ResourceLimits, RuntimeError,
+    SandboxRecord, SandboxSpec, Usage,
+};
+use crate::base::session::{SessionInput, SessionOutput, SessionStreams, TerminalSize};
+
+/// Both sides must have the same.
+pub(crate) const VERSION: u32 = 3;
+
+/// Longer requests are refused before they are sent. The largest there is starts a container: what a program can be
+/// started with (2 MiB), six bytes for each where all are control characters, and what the rest of a manifest can say.
+pub(crate) const REQUEST_LIMIT: usize = 16 << 20;
+
+/// Longer answers are refused before they are sent. The largest there is lists a node: twelve thousand ended pods with
+/// messages of 4 KiB.
+pub(crate) const ANSWER_LIMIT: usize = 64 << 20;
+
+/// Pieces of a session's streams are no longer; what a client sends at once is cut.
+const PIECE_LIMIT: usize = 64 << 10;
+
+/// A host of another time may send longer pieces, within reason.
+const SESSION_LIMIT: usize = 1 << 20;
+
+/// The first frame of a connection, from the kubelet's side.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Greeting {
+    pub(crate) version: u32,
+    pub(crate) purpose: Purpose,
+}
+
+/// What a connection is for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Purpose {
+    /// Requests, answers and events.
+    Control,
+    /// A command with streams in a running container.
+    Exec { id: ContainerId, command: Vec<String>, streams: Streams },
+    /// The streams of a container itself.
+    Attach { id: ContainerId, streams: Streams },
+}
+
+/// `SessionStreams` as it travels.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Streams {
+    pub(crate) stdin: bool,
+    pub(crate) stdout: bool,
+    pub(crate) stderr: bool,
+    pub(crate) tty: bool,
+}
+
+impl From<SessionStreams> for Streams {
+    fn from(streams: SessionStreams) -> Self {
+        let SessionStreams { stdin, stdout, stderr, tty } = streams;
+        Self { stdin, stdout, stderr, tty }
+    }
+}
+
+/// The host's answer to a greeting.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Welcome {
+    pub(crate) version: u32,
+    pub(crate) pid: u32,
+    /// How containers are kept apart, for the Node's annotations.
+    pub(crate) isolation: BTreeMap<String, String>,
+    /// Its files in memory, as a path of its own mount namespace.
+    #[serde(default)]
+    pub(crate) memory: Option<PathBuf>,
+    /// The session could not be opened.
+    pub(crate) refused: Option<RuntimeError>,
+}
+
+/// A container attempt with its image resolved: all the host needs to start it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Launch {
+    pub(crate) spec: ContainerSpec,
+    pub(crate) image_id: String,
+    /// Program and arguments.
+    pub(crate) argv: Vec<String>,
+    /// The image's environment, below the spec's.
+    pub(crate) image_env: Vec<(String, String)>,
+    pub(crate) working_dir: PathBuf,
+    /// `user[:group]` of the image.
+    pub(crate) user: Option<String>,
+    pub(crate) stop_signal: i32,
+    pub(crate) programs: Vec<(String, Program)>,
+    pub(crate) directories: Vec<PathBuf>,
+    pub(crate) host_view: bool,
+    /// The image's own root file system, to be seen instead of the machine's files.
+    #[serde(default)]
+    pub(crate) image_root: Option<PathBuf>,
+}
+
+impl Launch {
+    /// What may be written down of it. Values of variables may come from Secrets, and so may words of a command: a
+    /// host after this one needs neither, for what this one runs ends with it.
+    pub(crate) fn without_values(&self) -> Self {
+        let mut written = self.clone();
+        written.argv.clear();
+        let spec = &mut written.spec;
+        (spec.env, spec.command, spec.args) = (Vec::new(), Vec::new(), Vec::new());
+        written
+    }
+}
+
+/// One request on a control connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) id: u64,
+    pub(crate) ask: Ask,
+}
+
+/// What the kubelet's side asks for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Ask {
+    List,
+    Inspect(PodUid),
+    RunSandbox(SandboxSpec),
+    /// Replaces what the pod's hosts file says.
+    WriteHosts {
+        pod: PodUid,
+        text: String,
+    },
+    StopSandbox(PodUid),
+    RemoveSandbox(PodUid),
+    Start(Box<Launch>),
+    Resize(ContainerId, ResourceLimits),
+    Terminate(ContainerId),
+    Kill(ContainerId),
+    RemoveContainer(ContainerId),
+    ExecSync {
+        id: ContainerId,
+        command: Vec<String>,
+        timeout: Duration,
+    },
+    LogFiles(ContainerId),
+    Usage(PodUid),
+    UsageOfAll,
+    /// Where processes of the pod listen on a TCP port.
+    Listeners(PodUid, u16),
+    /// Kill everything and end.
+    Shutdown,
+}
+
+/// What the host answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    Done,
+    Sandboxes(Vec<SandboxRecord>),
+    Sandbox(Option<SandboxRecord>),
+    Container(ContainerRecord),
+    Output(ExecOutput),
+    Files(Vec<PathBuf>),
+    Usage(BTreeMap<String, Usage>),
+    UsageOfAll(BTreeMap<PodUid, BTreeMap<String, Usage>>),
+    Addresses(Vec<SocketAddr>),
+}
+
+/// One frame from the host on a control connection.
+#[derive(Debug, Serialize, Deserialize)]
+#[expect(clippy::large_enum_variant, reason = "one at a time, on its way to or from the socket")]
+pub(crate) enum FromHost {
+    Answer { id: u64, result: Result<Answer, RuntimeError> },
+    PodChanged(PodUid),
+}
+
+/// A frame as it is sent; an error where it would be longer than `limit`, and then no more than that was built.
+pub(crate) fn encode(value: &impl Serialize, limit: usize) -> std::io::Result<Vec<u8>> {
+    let mut frame = Frame { bytes: vec![0; LENGTH_BYTES], limit: limit.saturating_add(LENGTH_BYTES) };
+    serde_json::to_writer(&mut frame, value)?;
+    let mut bytes = frame.bytes;
+    let length = u32::try_from(bytes.len() - LENGTH_BYTES).map_err(std::io::Error::other)?;
+    bytes[..LENGTH_BYTES].copy_from_slice(&length.to_be_bytes());
+    Ok(bytes)
+}
+
+const LENGTH_BYTES: usize = 4;
+
+/// Grows to its limit.
+struct Frame {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl std::io::Write for Frame {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        if piece.len() > self.limit - self.bytes.len() {
+            let limit = self.limit - LENGTH_BYTES;
+            return Err(std::io::Error::other(format!("a frame of more than {limit} bytes is not sent")));
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes one JSON frame.
+pub(crate) async fn write_json<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    value: &impl Serialize,
+    limit: usize,
+) -> std::io::Result<()> {
+    writer.write_all(&encode(value, limit)?).await
+}
+
+/// Reads one JSON frame; none at a clean end.
+pub(crate) async fn read_json<R: AsyncRead + Unpin, T: DeserializeOwned>(
+    reader: &mut R,
+    limit: usize,
+) -> std::io::Result<Option<T>> {
+    let Some(body) = read_frame(reader, limit).await? else { return Ok(None) };
+    serde_json::from_slice(&body).map(Some).map_err(std::io::Error::other)
+}
+
+/// Reads a length and as many bytes; none at a clean end.
+pub(crate) async fn read_frame<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    limit: usize,
+) -> std::io::Result<Option<Vec<u8>>> {
+    let mut length = [0; LENGTH_BYTES];
+    if reader.read(&mut length[..1]).await? == 0 {
+        return Ok(None);
+    }
+    reader.read_exact(&mut length[1..]).await?;
+    let length = u32::from_be_bytes(length) as usize;
+    if length > limit {
+        return Err(std::io::Error::other(format!("a frame of {length} bytes")));
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).await?;
+    Ok(Some(body))
+}
+
+/// Kinds of session frames.
+mod kind {
+    pub(super) const STDIN: u8 = 0;
+    pub(super) const STDOUT: u8 = 1;
+    pub(super) const STDERR: u8 = 2;
+    pub(super) const STDIN_CLOSED: u8 = 3;
+    pub(super) const RESIZE: u8 = 4;
+    pub(super) const EXITED: u8 = 5;
+    pub(super) const FAILED: u8 = 6;
+}
+
+async fn write_session_frame<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    kind: u8,
+    body: &[u8],
+) -> std::io::Result<()> {
+    let length = u32::try_from(body.len()).map_err(std::io::Error::other)?;
+    let mut header = [kind, 0, 0, 0, 0];
+    header[1..].copy_from_slice(&length.to_be_bytes());
+    writer.write_all(&header).await?;
+    writer.write_all(body).await
+}
+
+async fn read_session_frame<R: AsyncRead + Unpin>(reader: &mut R) -> std::io::Result<Option<(u8, Bytes)>> {
+    let mut kind = [0];
+    if reader.read(&mut kind).await? == 0 {
+        return Ok(None);
+    }
+    let body = read_frame(reader, SESSION_LIMIT).await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    Ok(Some((kind[0], body.into())))
+}
+
+/// Sends a client's input to the host.
+pub(crate) async fn write_input<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    input: &SessionInput,
+) -> std::io::Result<()> {
+    match input {
+        SessionInput::Stdin(bytes) if bytes.is_empty() => write_session_frame(writer, kind::STDIN, &[]).await,
+        SessionInput::Stdin(bytes) => {
+            for piece in bytes.chunks(PIECE_LIMIT) {
+                write_session_frame(writer, kind::STDIN, piece).await?;
+            }
+            Ok(())
+        }
+        SessionInput::StdinClosed => write_session_frame(writer, kind::STDIN_CLOSED, &[]).await,
+        SessionInput::Resize(size) => {
+            let [c1, c2] = size.columns.to_be_bytes();
+            let [r1, r2] = size.rows.to_be_bytes();
+            write_session_frame(writer, kind::RESIZE, &[c1, c2, r1, r2]).await
+        }
+    }
+}
+
+/// The next input of a session; none when the client has left.
+pub(crate) async fn read_input<R: AsyncRead + Unpin>(
+    reader: &mut R,
+) -> std::io::Result<Option<SessionInput>> {
+    let Some((kind, body)) = read_session_frame(reader).await? else { return Ok(None) };
+    let input = match (kind, &body[..]) {
+        (kind::STDIN, _) => SessionInput::Stdin(body),
+        (kind::STDIN_CLOSED, _) => SessionInput::StdinClosed,
+        (kind::RESIZE, &[c1, c2, r1, r2]) => SessionInput::Resize(TerminalSize {
+            columns: u16::from_be_bytes([c1, c2]),
+            rows: u16::from_be_bytes([r1, r2]),
+        }),
+        _ => return Err(std::io::Error::other(format!("unknown input frame {kind}"))),
+    };
+    Ok(Some(input))
+}
+
+/// Sends a session's output to its client.
+pub(crate) async fn write_output<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    output: &SessionOutput,
+) -> std::io::Result<()> {
+    match output {
+        SessionOutput::Stdout(bytes) => write_session_frame(writer, kind::STDOUT, bytes).await,
+        SessionOutput::Stderr(bytes) => write_session_frame(writer, kind::STDERR, bytes).await,
+        SessionOutput::Exited(code) => write_session_frame(writer, kind::EXITED, &code.to_be_bytes()).await,
+        SessionOutput::Failed(text) => write_session_frame(writer, kind::FAILED, text.as_bytes()).await,
+    }
+}
+
+/// The next output of a session; none when the host has hung up.
+pub(crate) async fn read_output<R: AsyncRead + Unpin>(
+    reader: &mut R,
+) -> std::io::Result<Option<SessionOutput>> {
+    let Some((kind, body)) = read_session_frame(reader).await? else { return Ok(None) };
+    let output = match kind {
+        kind::STDOUT => SessionOutput::Stdout(body),
+        kind::STDERR => SessionOutput::Stderr(body),
+        kind::EXITED => {
+            let code = body[..].try_into().map_err(std::io::Error::other)?;
+            SessionOutput::Exited(i32::from_be_bytes(code))
+        }
+        kind::FAILED => SessionOutput::Failed(String::from_utf8_lossy(&body).into_owned()),
+        _ => return Err(std::io::Error::other(format!("unknown output frame {kind}"))),
+    };
+    Ok(Some(output))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn session_frames_come_out_as_they_went_in() {
+        let inputs = [
+            SessionInput::Stdin(Bytes::from_static(b"hello")),
+            SessionInput::Resize(TerminalSize { columns: 300, rows: 7 }),
+            SessionInput::Stdin(Bytes::new()),
+            SessionInput::StdinClosed,
+        ];
+        let outputs = [
+            SessionOutput::Stdout(Bytes::from_static(b"\0\xff")),
+            SessionOutput::Stderr(Bytes::from_static(b"oops")),
+            SessionOutput::Failed("gone".to_owned()),
+            SessionOutput::Exited(-7),
+        ];
+        let mut wire = Vec::new();
+        for input in &inputs {
+            write_input(&mut wire, input).await.unwrap();
+        }
+        for output in &outputs {
+            write_output(&mut wire, output).await.unwrap();
+        }
+        let mut reader = &wire[..];
+        for input in inputs {
+            assert_eq!(read_input(&mut reader).await.unwrap(), Some(input));
+        }
+        for output in outputs {
+            assert_eq!(read_output(&mut reader).await.unwrap(), Some(output));
+        }
+        assert_eq!(read_output(&mut reader).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn absurd_lengths_are_refused() {
+        let mut reader = &[0xff; 8][..];
+        assert!(read_frame(&mut reader, ANSWER_LIMIT).await.is_err());
+    }
+
+    /// RELIABILITY-FOUND 2: the sender learns of it, not the receiver.
+    #[tokio::test]
+    async fn a_frame_over_the_limit_is_refused_before_it_is_sent() {
+        let text = "x".repeat(98);
+        assert_eq!(encode(&text, 100).unwrap().len(), 104);
+        let mut wire = Vec::new();
+        write_json(&mut wire, &text, 100).await.unwrap();
+        assert_eq!(read_json::<_, String>(&mut &wire[..], 100).await.unwrap(), Some(text));
+        wire.clear();
+        let error = write_json(&mut wire, &"x".repeat(99), 100).await.unwrap_err();
+        assert_eq!(error.to_string(), "a frame of more than 100 bytes is not sent");
+        assert!(wire.is_empty());
+    }
+
+    /// RELIABILITY-FOUND 2: what a client sends at once does not have to fit into the host's memory.
+    #[tokio::test]
+    async fn input_of_any_length_is_cut_into_pieces() {
+        let bytes = Bytes::from(vec![7; 3 * PIECE_LIMIT + 1]);
+        let mut wire = Vec::new();
+        write_input(&mut wire, &SessionInput::Stdin(bytes.clone())).await.unwrap();
+        let (mut reader, mut read) = (&wire[..], Vec::new());
+        while let Some(SessionInput::Stdin(piece)) = read_input(&mut reader).await.unwrap() {
+            assert!(piece.len() <= PIECE_LIMIT);
+            read.extend_from_slice(&piece);
+        }
+        assert_eq!(read, bytes);
+    }
+}

@@ -1,0 +1,130 @@
+//! What is known of sandboxes and containers, and why something could not be done: the answers of the runtime.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{ContainerId, PodUid, SandboxSpec};
+
+/// Why a container ended.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ContainerExit {
+    /// The exit code; 128 + signal when a signal ended it.
+    pub exit_code: i32,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// It was killed for using more memory than its limit.
+    pub oom_killed: bool,
+    /// When it ended.
+    pub finished_at: Timestamp,
+    /// What it left in its termination message file (at most 4096 bytes, lossy UTF-8).
+    pub message: Option<String>,
+}
+
+/// What the runtime knows of one container attempt.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ContainerRecord {
+    /// The attempt's id.
+    pub id: ContainerId,
+    /// The container's name in the pod's spec.
+    pub name: String,
+    /// The attempt's number (restartCount when it ran).
+    pub attempt: u32,
+    /// The image reference as given.
+    pub image: String,
+    /// The digest-like identity of what the image resolved to.
+    pub image_id: String,
+    /// The main process on the machine, while it runs.
+    pub pid: Option<u32>,
+    /// When its main process was started.
+    pub started_at: Timestamp,
+    /// Set once it has ended and every process of it is gone.
+    pub exit: Option<ContainerExit>,
+}
+
+/// What the runtime knows of one pod.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct SandboxRecord {
+    /// What it was made from.
+    pub spec: SandboxSpec,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// The sandbox itself is alive; a dead one must be made anew with all init containers.
+    pub ready: bool,
+    /// Every attempt that has not been removed, oldest first.
+    pub containers: Vec<ContainerRecord>,
+}
+
+/// When a sandbox is made anew: after all that was started in the one before, though the clock was set back meanwhile.
+pub(crate) fn after_all<'a>(
+    now: Timestamp,
+    before: impl IntoIterator<Item = &'a ContainerRecord>,
+) -> Timestamp {
+    let last = before.into_iter().map(|container| container.started_at).max();
+    let after = last.map(|last| crate::base::clock::saturating_after(last, Duration::from_nanos(1)));
+    after.map_or(now, |after| after.max(now))
+}
+
+impl SandboxRecord {
+    /// Something of the pod lives: the sandbox, or a process that is left of it.
+    pub fn is_alive(&self) -> bool {
+        self.ready || self.containers.iter().any(|container| container.exit.is_none())
+    }
+}
+
+/// What a container or pod uses now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Usage {
+    /// CPU time used since its start.
+    pub cpu_time: Duration,
+    /// Resident memory, in bytes.
+    pub memory_bytes: u64,
+    /// Processes and threads.
+    pub processes: u32,
+}
+
+/// What each running container of each pod uses, by name.
+pub type UsageByPod = BTreeMap<PodUid, BTreeMap<String, Usage>>;
+
+/// What came out of a command run to its end inside a container.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ExecOutput {
+    /// The exit code.
+    pub exit_code: i32,
+    /// Standard output and error together, cut at 10 KiB.
+    pub output: Vec<u8>,
+}
+
+/// Why the runtime could not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
+pub enum RuntimeError {
+    /// The image is in no catalogue (reason `ErrImagePull`); the text names the fix.
+    #[error("{0}")]
+    ImageNotFound(String),
+    /// The reference cannot be read as an image name (reason `InvalidImageName`).
+    #[error("{0}")]
+    InvalidImageName(String),
+    /// The container cannot be made here at all (reason `CreateContainerError`); the text says why.
+    #[error("{0}")]
+    CreateFailed(String),
+    /// The container cannot be started as asked: no such program, not executable, a directory
+    /// (reason `StartError`, exit code 128; the text is the message).
+    #[error("{0}")]
+    StartFailed(String),
+    /// What the container asks for cannot be (reason `CreateContainerConfigError`).
+    #[error("{0}")]
+    InvalidConfig(String),
+    /// The container or sandbox is not known.
+    #[error("{0} not found")]
+    NotFound(String),
+    /// A command inside the container took longer than it may.
+    #[error("command timed out after {0:?}")]
+    Timeout(Duration),
+    /// The node's host process cannot be reached or answered nonsense.
+    #[error("node host: {0}")]
+    Host(String),
+    /// The operating system refused.
+    #[error("{0}")]
+    Os(String),
+}

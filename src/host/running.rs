@@ -1,0 +1,141 @@
+//! The node hosts that run on this machine, seen from outside: by /proc, whoever started them and whether or not
+//! their directory is still there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::journal;
+
+/// The kernel's unit of times in /proc, a second's part: the same on every machine we run on.
+const TICKS_PER_SECOND: u64 = 100;
+/// How long a host gets to end by itself.
+const PATIENCE: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
+
+/// A host that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningHost {
+    /// Its process.
+    pub pid: u32,
+    /// The node's directory.
+    pub node_dir: PathBuf,
+    /// It ends with the control plane that started it.
+    pub ephemeral: bool,
+    /// How long it has run.
+    pub age: Duration,
+}
+
+/// The hosts of this user, by directory.
+pub fn running_hosts() -> Vec<RunningHost> {
+    let us = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    // What a host forks is a copy of it.
+    let alike: BTreeMap<u32, (PathBuf, bool)> =
+        pids.filter(|pid| user_of(*pid) == Some(us)).filter_map(|pid| Some((pid, arguments(pid)?))).collect();
+    let mut hosts: Vec<RunningHost> = alike
+        .iter()
+        .filter_map(|(pid, (node_dir, ephemeral))| {
+            let (parent, age) = parent_and_age(*pid)?;
+            let is_copy = alike.get(&parent).is_some_and(|(of_parent, _)| of_parent == node_dir);
+            let host = RunningHost { pid: *pid, node_dir: node_dir.clone(), ephemeral: *ephemeral, age };
+            (!is_copy).then_some(host)
+        })
+        .collect();
+    hosts.sort_by(|a, b| a.node_dir.cmp(&b.node_dir).then(a.pid.cmp(&b.pid)));
+    hosts
+}
+
+impl RunningHost {
+    /// The node's name.
+    pub fn node(&self) -> String {
+        self.node_dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The data directory it belongs to.
+    pub fn data_dir(&self) -> &Path {
+        let nodes = self.node_dir.parent().unwrap_or(&self.node_dir);
+        nodes.parent().unwrap_or(nodes)
+    }
+
+    /// How many pods have a container that runs; none when the node's directory is gone.
+    pub fn pods(&self) -> Option<usize> {
+        let runs = |pod: &journal::JournaledPod| {
+            pod.containers.iter().any(|container| container.record.exit.is_none())
+        };
+        self.node_dir.is_dir().then(|| journal::read(&self.node_dir).values().filter(|pod| runs(pod)).count())
+    }
+
+    /// Ends it and everything it runs, and returns once it is dead. One that does not end by itself is killed.
+    pub fn end(&self) -> io::Result<()> {
+        let Some(handle) = self.handle()? else { return Ok(()) };
+        pidfd_send_signal(&handle, Signal::TERM)?;
+        if !wait_for_end(&handle, Some(&PATIENCE))? {
+            pidfd_send_signal(&handle, Signal::KILL)?;
+            wait_for_end(&handle, None)?;
+        }
+        Ok(())
+    }
+
+    /// The process, unless it has ended: another may have its number by now.
+    fn handle(&self) -> io::Result<Option<OwnedFd>> {
+        let Some(handle) = process(self.pid)? else { return Ok(None) };
+        let same = arguments(self.pid).is_some_and(|(node_dir, _)| node_dir == self.node_dir);
+        Ok(same.then_some(handle))
+    }
+}
+
+/// A handle of a process; none when there is none of this number.
+pub fn process(pid: u32) -> io::Result<Option<OwnedFd>> {
+    let Some(pid) = Pid::from_raw(pid.cast_signed()) else { return Ok(None) };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => Ok(Some(handle)),
+        Err(rustix::io::Errno::SRCH) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Waits until a process has ended; false when the patience (for ever, if none) ends first.
+pub fn wait_for_end(process: &OwnedFd, patience: Option<&Timespec>) -> io::Result<bool> {
+    let ready = retry_on_intr(|| poll(&mut [PollFd::new(process, PollFlags::IN)], patience))?;
+    Ok(ready > 0)
+}
+
+/// The node's directory and whether the host has a lifeline, if a process is a host or a copy of one.
+fn arguments(pid: u32) -> Option<(PathBuf, bool)> {
+    use std::os::unix::ffi::OsStringExt;
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    let (b"node-host", b"--state", state) = (*words.get(1)?, *words.get(2)?, *words.get(3)?) else {
+        return None;
+    };
+    let state = std::ffi::OsString::from_vec(state.to_vec());
+    Some((state.into(), words.contains(&&b"--lifeline"[..])))
+}
+
+fn user_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn parent_and_age(pid: u32) -> Option<(u32, Duration)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything: the fields begin after its last bracket.
+    let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+    if matches!(*fields.first()?, "Z" | "X") {
+        return None;
+    }
+    let (parent, started) = (fields.get(1)?.parse().ok()?, fields.get(19)?.parse::<u64>().ok()?);
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime: f64 = uptime.split_ascii_whitespace().next()?.parse().ok()?;
+    let age = Duration::from_secs((uptime as u64).saturating_sub(started / TICKS_PER_SECOND));
+    Some((parent, age))
+}

@@ -1,0 +1,187 @@
+//! What the kubelet asks for, shaped like Kubernetes' CRI: sandboxes and containers, fully resolved.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// The search path of containers whose image sets none.
+pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// A program name that means something other than what the search path says.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Program {
+    /// Part of this binary: `podium image-program NAME`.
+    Inside(String),
+    /// A program of the machine.
+    Path(PathBuf),
+}
+
+/// The uid of the pod a sandbox belongs to; the sandbox's identity.
+pub type PodUid = String;
+
+/// A container attempt's id, unique for ever: `HEX`, shown in the API as `podium://HEX`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub struct ContainerId(pub String);
+
+/// What a pod's sandbox needs before its first container starts.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct SandboxSpec {
+    /// The pod's uid.
+    pub pod_uid: PodUid,
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub name: String,
+    /// The host name its processes see.
+    pub hostname: String,
+    /// The pod's address: a loopback address nobody else has.
+    pub ip: IpAddr,
+    /// Containers see each other's processes (`shareProcessNamespace`).
+    pub share_process_namespace: bool,
+    /// Which of the machine's namespaces it uses instead of its own.
+    #[serde(default)]
+    pub host: HostShares,
+    /// Its volumes in memory.
+    #[serde(default)]
+    pub memory_volumes: Vec<MemoryVolume>,
+    /// Lines of the pod's `/etc/resolv.conf`; none keeps the machine's own.
+    pub resolv_conf: Option<String>,
+    /// Lines of the pod's `/etc/hosts`; none keeps the machine's own.
+    pub hosts: Option<String>,
+}
+
+/// What a pod shares with the machine (`hostPID`, `hostIPC`, `hostNetwork`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct HostShares {
+    /// It sees the machine's processes.
+    pub pid: bool,
+    /// It uses the machine's shared memory and semaphores.
+    pub ipc: bool,
+    /// It has the machine's host name. The network is shared anyway.
+    pub network: bool,
+}
+
+/// What a container's processes may do, beside the user they run as.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Security {
+    /// Further groups (`supplementalGroups`, `fsGroup`), where permitted.
+    pub groups: Vec<u32>,
+    /// Not those that the image's `/etc/group` gives its user (`supplementalGroupsPolicy: Strict`).
+    #[serde(default)]
+    pub no_image_groups: bool,
+    /// Nothing but volumes may be written (`readOnlyRootFilesystem`), where there are namespaces.
+    pub read_only_root: bool,
+    /// No program gains rights by being executed (`allowPrivilegeEscalation: false`).
+    pub no_new_privileges: bool,
+    /// Root must not be whom it runs as (`runAsNonRoot`).
+    pub non_root: bool,
+    /// It keeps all of root's capabilities (`privileged`), where there are any.
+    #[serde(default)]
+    pub privileged: bool,
+    /// Capabilities beside containerd's defaults, by name (`NET_ADMIN`, `ALL`), where there are any.
+    #[serde(default)]
+    pub add_capabilities: Vec<String>,
+    /// Capabilities taken away, by name.
+    pub drop_capabilities: Vec<String>,
+}
+
+/// A directory or file of the node shown to a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Mount {
+    /// The path on the machine.
+    pub host_path: PathBuf,
+    /// What of it is shown, looked up in it by the host: links lead nowhere else.
+    #[serde(default)]
+    pub sub_path: Option<PathBuf>,
+    /// The path the container should see; always absolute.
+    pub container_path: PathBuf,
+    /// The container must not write it.
+    pub read_only: bool,
+    /// Nor what is mounted inside it.
+    #[serde(default)]
+    pub recursive: bool,
+}
+
+impl Mount {
+    /// The path on the machine of what is shown.
+    pub fn source(&self) -> PathBuf {
+        self.sub_path.as_ref().map_or_else(|| self.host_path.clone(), |inside| self.host_path.join(inside))
+    }
+}
+
+/// A directory in memory that the containers of a pod share (emptyDir of medium Memory), where there are
+/// namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct MemoryVolume {
+    /// The volume's name: it lies at `volumes/NAME` below the pod's directory in memory.
+    pub name: String,
+    /// It holds no more than this.
+    pub size_bytes: Option<u64>,
+    /// Its directory's mode.
+    pub mode: u32,
+    /// Its directory's group.
+    pub group: Option<u32>,
+}
+
+/// One attempt at running a container, fully resolved: no reference to the API is left in it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ContainerSpec {
+    /// The pod whose sandbox it runs in.
+    pub pod_uid: PodUid,
+    /// The container's name in the pod's spec.
+    pub name: String,
+    /// How many attempts came before in this pod (restartCount).
+    pub attempt: u32,
+    /// The image reference as the user wrote it.
+    pub image: String,
+    /// `command` of the spec after `$(VAR)` expansion; replaces the image's entrypoint when not empty.
+    pub command: Vec<String>,
+    /// `args` of the spec after expansion; replaces the image's cmd when not empty.
+    pub args: Vec<String>,
+    /// The environment, in order; later entries win. The image's own comes first.
+    pub env: Vec<(String, String)>,
+    /// Replaces the image's working directory.
+    pub working_dir: Option<PathBuf>,
+    /// Volumes at their mount paths.
+    pub mounts: Vec<Mount>,
+    /// The pod's volumes in memory that only this container writes: they count as its memory.
+    #[serde(default)]
+    pub memory_volumes: Vec<String>,
+    /// Keep standard input open for attach.
+    pub stdin: bool,
+    /// Close standard input after the first attached client leaves.
+    pub stdin_once: bool,
+    /// The main process has a terminal.
+    pub tty: bool,
+    /// Memory limit in bytes.
+    pub memory_limit_bytes: Option<u64>,
+    /// CPU limit in thousandths of a core.
+    pub cpu_limit_millicores: Option<u64>,
+    /// CPU request in thousandths of a core: its share when all want more than there is.
+    #[serde(default)]
+    pub cpu_request_millicores: Option<u64>,
+    /// User id to run as, where permitted.
+    pub run_as_user: Option<u32>,
+    /// Group id to run as, where permitted.
+    pub run_as_group: Option<u32>,
+    /// Replaces the image's stop signal.
+    #[serde(default)]
+    pub stop_signal: Option<i32>,
+    /// What else its processes may and may not do.
+    #[serde(default)]
+    pub security: Security,
+    /// The path, as the container sees it, of the file whose content becomes the termination message.
+    pub termination_message_path: PathBuf,
+    /// For an ephemeral container: the container whose processes, directory and environment it looks at.
+    pub target: Option<String>,
+}
+
+/// What a running container is held to from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ResourceLimits {
+    /// Memory limit in bytes.
+    pub memory_bytes: Option<u64>,
+    /// CPU limit in thousandths of a core.
+    pub cpu_millicores: Option<u64>,
+    /// CPU request in thousandths of a core: its share when all want more than there is.
+    pub cpu_request_millicores: Option<u64>,
+}

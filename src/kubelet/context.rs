@@ -1,0 +1,41 @@
+//! What every part of a kubelet works with: the API, the clock, and caches of what pods refer to.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+use tokio::sync::Semaphore;
+
+use crate::api::Api;
+use crate::base::clock::Clock;
+use crate::base::task::Tasks;
+use crate::object::config::Timings;
+use crate::reconcile::{Cache, Caches};
+
+/// How many pods' volumes are written at a time.
+const VOLUME_WRITERS: usize = 2;
+
+/// Shared by all kubelets of this process.
+pub(super) struct Context {
+    pub(super) api: Api,
+    pub(super) clock: Clock,
+    pub(super) timings: Timings,
+    pub(super) config_maps: Cache<ConfigMap>,
+    pub(super) secrets: Cache<Secret>,
+    pub(super) services: Cache<Service>,
+    pub(super) tasks: Tasks,
+    /// Few write volumes at a time: a thread of its own for each of many pods costs more than it saves.
+    pub(super) volume_writers: Semaphore,
+}
+
+impl Context {
+    pub(super) fn new(api: &Api, caches: &Caches, tasks: &Tasks) -> Self {
+        Self {
+            api: api.clone(),
+            clock: api.clock().clone(),
+            timings: api.timings().clone(),
+            config_maps: caches.of(),
+            secrets: caches.of(),
+            services: caches.of(),
+            tasks: tasks.clone(),
+            volume_writers: Semaphore::new(VOLUME_WRITERS),
+        }
+    }
+}

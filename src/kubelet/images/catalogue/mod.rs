@@ -1,0 +1,418 @@
+//! The image catalogue: from a reference to what runs (IMG-1, IMG-2, IMG-3).
+//!
+//! User entries come first, then loaded images, then the built-in ones, under any registry. The catalogue looks
+//! for programs on the machine; it never starts or downloads anything.
+
+mod list;
+mod program;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+pub use list::{CatalogueImage, ImageOrigin};
+use program::{find_program, with_search_path};
+
+use super::builtin::{BUILTINS, Builtin, Stand, TOOLS, called};
+use super::entry::{UserImageSource, UserImages};
+use super::signal::signal_number;
+use super::store::{ImageStore, StoredImage};
+use super::{ImageEntry, ImageReference};
+use crate::host::{DEFAULT_PATH, Program, RuntimeError};
+
+/// What an image reference means on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedImage {
+    /// The reference that was resolved.
+    pub reference: ImageReference,
+    /// The identity, `sha256:HEX`: changes when the program behind it does.
+    pub image_id: String,
+    /// What its program takes on disk.
+    pub size_bytes: u64,
+    /// The program and its fixed arguments.
+    pub entrypoint: Vec<String>,
+    /// The default arguments.
+    pub cmd: Vec<String>,
+    /// The image's environment.
+    pub env: Vec<(String, String)>,
+    /// The working directory.
+    pub working_dir: PathBuf,
+    /// `user[:group]` to run as.
+    pub user: Option<String>,
+    /// The signal that asks its main process to end.
+    pub stop_signal: i32,
+    /// Names that its containers call and what they mean.
+    pub programs: Vec<(String, Program)>,
+    /// Directories it brings along, private to each container.
+    pub directories: Vec<PathBuf>,
+    /// Its containers see the machine's files as they are.
+    pub host_view: bool,
+    /// Its own root file system, which containers see instead of the machine's files and never write.
+    pub root: Option<PathBuf>,
+}
+
+/// Why a reference resolves to nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// The reference cannot be read.
+    #[error("{0}")]
+    Invalid(String),
+    /// The image is known, the tag is not.
+    #[error("{0}")]
+    UnknownTag(String),
+    /// No entry has this name.
+    #[error("{0}")]
+    UnknownName(String),
+    /// The image stands for a program this machine does not have.
+    #[error("{0}")]
+    ProgramMissing(String),
+}
+
+impl From<ResolveError> for RuntimeError {
+    fn from(error: ResolveError) -> Self {
+        match error {
+            ResolveError::Invalid(text) => Self::InvalidImageName(text),
+            ResolveError::UnknownTag(text)
+            | ResolveError::UnknownName(text)
+            | ResolveError::ProgramMissing(text) => Self::ImageNotFound(text),
+        }
+    }
+}
+
+/// The images this machine knows.
+pub struct Catalogue {
+    user: Box<dyn UserImageSource>,
+    store: Option<ImageStore>,
+    /// Where a user adds entries; named by errors.
+    place: String,
+    search_path: OsString,
+}
+
+impl std::fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Catalogue").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Catalogue {
+    /// A catalogue with the user's entries; `place` is where errors tell the user to add more
+    /// (`/data/images/*.yaml`). Programs are looked for along this process' `PATH`.
+    pub fn new(entries: Vec<ImageEntry>, place: impl Into<String>) -> Self {
+        let user = Arc::new(UserImages { entries, problems: Vec::new() });
+        Self::live(Box::new(user), None, place)
+    }
+
+    /// A catalogue whose entries and loaded images may change at any time.
+    pub fn live(user: Box<dyn UserImageSource>, store: Option<ImageStore>, place: impl Into<String>) -> Self {
+        let search_path = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+        Self { user, store, place: place.into(), search_path }
+    }
+
+    /// What the reference means here.
+    pub fn resolve(&self, reference: &str) -> Result<ResolvedImage, ResolveError> {
+        let parsed = ImageReference::parse(reference).map_err(|error| {
+            ResolveError::Invalid(format!(
+                "Failed to apply default image tag \"{reference}\": couldn't parse image name \
+                 \"{reference}\": {error}"
+            ))
+        })?;
+        let user = self.user.current();
+        let candidates = candidates(&user.entries, &parsed);
+        let entry = fitting(&candidates, &parsed);
+        // A digest means one image and no other, whatever else has the name.
+        if let Some(image) = self.loaded(&parsed).filter(|_| entry.is_none() || parsed.digest.is_some()) {
+            return Ok(self.resolve_loaded(&image, parsed));
+        }
+        if let Some(entry) = entry {
+            return self.resolve_user_entry(entry, &parsed);
+        }
+        let builtin = BUILTINS.iter().find(|image| image.name == parsed.base_name());
+        if let Some(image) = builtin {
+            self.check_tag(&parsed, image.tags.iter().copied(), &user)?;
+            return self.resolve_builtin(parsed, image);
+        }
+        let loaded = self.store.as_ref().map(|store| store.tags_of(&parsed.name())).unwrap_or_default();
+        let declared = candidates.iter().flat_map(|entry| entry.tags.iter());
+        let known: Vec<&str> = declared.chain(&loaded).map(String::as_str).collect();
+        if known.is_empty() {
+            return Err(ResolveError::UnknownName(Self::told(
+                &user,
+                format!(
+                    "pull access denied for {}, repository does not exist: nothing is downloaded here; declare \
+                 the image in {}, load it with \"podium image load FILE\", or use a built-in one such as \
+                 nginx, busybox or python",
+                    parsed.name(),
+                    self.place
+                ),
+            )));
+        }
+        self.check_tag(&parsed, known.iter().copied(), &user)?;
+        // Only by its digest is it unknown.
+        Err(self.unknown_digest(&parsed, &known.join(", ")))
+    }
+
+    /// The loaded image behind a reference, unless the user has declared another for it.
+    pub fn find_loaded(&self, reference: &str) -> Option<StoredImage> {
+        let parsed = ImageReference::parse(reference).ok()?;
+        let user = self.user.current();
+        let declared = fitting(&candidates(&user.entries, &parsed), &parsed).is_some();
+        self.loaded(&parsed).filter(|_| !declared || parsed.digest.is_some())
+    }
+
+    /// Every loaded image with its names.
+    pub fn all_loaded(&self) -> Vec<(StoredImage, Vec<String>)> {
+        self.store.as_ref().map(ImageStore::list).unwrap_or_default()
+    }
+
+    fn loaded(&self, parsed: &ImageReference) -> Option<StoredImage> {
+        self.store.as_ref()?.find(parsed)
+    }
+
+    fn resolve_loaded(&self, image: &StoredImage, reference: ImageReference) -> ResolvedImage {
+        let run = &image.run;
+        let pair = |text: &String| {
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            (name.to_owned(), value.to_owned())
+        };
+        ResolvedImage {
+            reference,
+            image_id: image.id.clone(),
+            size_bytes: image.size_bytes,
+            entrypoint: run.entrypoint.clone(),
+            cmd: run.cmd.clone(),
+            env: run.env.iter().map(pair).collect(),
+            // A relative one is meant from the root.
+            working_dir: Path::new("/").join(&run.working_dir),
+            user: Some(run.user.clone()).filter(|user| !user.is_empty()),
+            stop_signal: signal_number(&run.stop_signal).unwrap_or(libc::SIGTERM),
+            programs: Vec::new(),
+            directories: Vec::new(),
+            host_view: false,
+            root: self.store.as_ref().map(|store| store.root_of(&image.id)),
+        }
+    }
+
+    fn resolve_user_entry(
+        &self,
+        entry: &ImageEntry,
+        parsed: &ImageReference,
+    ) -> Result<ResolvedImage, ResolveError> {
+        let program = entry.entrypoint.first().or(entry.cmd.first());
+        let path = program.and_then(|program| find_program(program, &self.search_path));
+        let directory = path.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+        let stop_signal = match &entry.stop_signal {
+            Some(name) => signal_number(name).ok_or_else(|| {
+                ResolveError::ProgramMissing(format!(
+                    "image {} in {}: stopSignal: {name:?} is no signal",
+                    entry.name, self.place
+                ))
+            })?,
+            None => libc::SIGTERM,
+        };
+        let identity = format!("{entry:?}");
+        let (image_id, size_bytes) = self.identify(&identity, path.as_deref(), parsed)?;
+        Ok(ResolvedImage {
+            reference: parsed.clone(),
+            image_id,
+            size_bytes,
+            entrypoint: entry.entrypoint.clone(),
+            cmd: entry.cmd.clone(),
+            env: with_search_path(entry.env.pairs(), directory.as_deref()),
+            working_dir: entry.working_dir.clone().unwrap_or_else(|| PathBuf::from("/")),
+            user: entry.user.clone(),
+            stop_signal,
+            programs: Vec::new(),
+            directories: Vec::new(),
+            host_view: false,
+            root: None,
+        })
+    }
+
+    fn resolve_builtin(
+        &self,
+        parsed: ImageReference,
+        image: &'static Builtin,
+    ) -> Result<ResolvedImage, ResolveError> {
+        let (path, mut programs) = match image.stand {
+            Stand::Inside(program) => {
+                let names = called(program).iter();
+                let programs =
+                    names.map(|&name| (name.to_owned(), Program::Inside(program.to_owned()))).collect();
+                (std::env::current_exe().ok(), programs)
+            }
+            Stand::Tools => (find_program("sh", &self.search_path), self.shell_for(image)),
+            Stand::HostProgram(names) => {
+                let found = names.iter().find_map(|name| find_program(name, &self.search_path));
+                let path = found.ok_or_else(|| self.program_missing(&parsed, names))?;
+                let alias = |&name: &&str| (name.to_owned(), Program::Path(path.clone()));
+                let mut programs: Vec<_> = names.iter().map(alias).collect();
+                programs.retain(|(name, _)| find_program(name, &self.search_path).is_none());
+                (Some(path.clone()), programs)
+            }
+            Stand::AsGiven => (None, Vec::new()),
+        };
+        if matches!(image.stand, Stand::Tools | Stand::HostProgram(_)) {
+            programs.extend(self.tools_that_lack());
+        }
+        let identity = format!("{}:{}", image.name, parsed.tag.as_deref().unwrap_or_default());
+        let (image_id, size_bytes) = self.identify(&identity, path.as_deref(), &parsed)?;
+        let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        let mut env: Vec<_> =
+            image.env.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        match image.stand {
+            Stand::Inside("nginx") => {
+                env.push(("NGINX_VERSION".to_owned(), web_version(&parsed, "1.27.4")));
+            }
+            Stand::Inside("httpd") => {
+                env.push(("HTTPD_VERSION".to_owned(), web_version(&parsed, "2.4.63")));
+            }
+            _ => {}
+        }
+        let own_directory = match image.stand {
+            Stand::HostProgram(_) => path.as_deref().and_then(Path::parent),
+            _ => None,
+        };
+        Ok(ResolvedImage {
+            reference: parsed,
+            image_id,
+            size_bytes,
+            entrypoint: owned(image.entrypoint),
+            cmd: owned(image.cmd),
+            env: with_search_path(env, own_directory),
+            working_dir: PathBuf::from(image.working_dir),
+            user: None,
+            stop_signal: image.stop_signal,
+            programs,
+            directories: image.directories.iter().map(PathBuf::from).collect(),
+            host_view: image.stand == Stand::AsGiven,
+            root: None,
+        })
+    }
+
+    /// `bash` images run the plain shell on machines without one.
+    fn shell_for(&self, image: &Builtin) -> Vec<(String, Program)> {
+        let Some(shell) = image.cmd.first().filter(|shell| shell.ends_with("bash")) else {
+            return Vec::new();
+        };
+        match (find_program(shell, &self.search_path), find_program("sh", &self.search_path)) {
+            (None, Some(sh)) => vec![((*shell).to_owned(), Program::Path(sh))],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Tools that everybody's manifests call and this binary has, where the machine has none.
+    fn tools_that_lack(&self) -> impl Iterator<Item = (String, Program)> {
+        let lacking = TOOLS.iter().filter(|name| find_program(name, &self.search_path).is_none());
+        lacking.map(|&name| (name.to_owned(), Program::Inside(name.to_owned())))
+    }
+
+    fn check_tag<'a>(
+        &self,
+        parsed: &ImageReference,
+        tags: impl Iterator<Item = &'a str> + Clone,
+        user: &UserImages,
+    ) -> Result<(), ResolveError> {
+        let Some(tag) = &parsed.tag else { return Ok(()) };
+        if tags.clone().next().is_none() || tags.clone().any(|known| known == tag) {
+            return Ok(());
+        }
+        let known: Vec<&str> = tags.collect();
+        Err(ResolveError::UnknownTag(Self::told(
+            user,
+            format!(
+                "manifest for {parsed} not found: manifest unknown: {} has the tags {} here; declare others in {} \
+             or load them with \"podium image load FILE\"",
+                parsed.name(),
+                known.join(", "),
+                self.place
+            ),
+        )))
+    }
+
+    fn unknown_digest(&self, parsed: &ImageReference, known: &str) -> ResolveError {
+        ResolveError::UnknownTag(format!(
+            "manifest for {parsed} not found: manifest unknown: {} is {known} here; declare others in {} or load \
+             them with \"podium image load FILE\"",
+            parsed.name(),
+            self.place
+        ))
+    }
+
+    /// What could not be read may be why an image is not found.
+    fn told(user: &UserImages, text: String) -> String {
+        match user.problems.as_slice() {
+            [] => text,
+            problems => format!("{text}; not read: {}", problems.join("; ")),
+        }
+    }
+
+    fn program_missing(&self, parsed: &ImageReference, names: &[&str]) -> ResolveError {
+        ResolveError::ProgramMissing(format!(
+            "image {parsed} stands for the program {} of this machine, which is not installed (looked along \
+             PATH): install it or declare the image in {}",
+            names.join(" or "),
+            self.place
+        ))
+    }
+
+    /// The identity covers the program's file as it is now: a rebuilt program is a new image.
+    fn identify(
+        &self,
+        identity: &str,
+        program: Option<&Path>,
+        parsed: &ImageReference,
+    ) -> Result<(String, u64), ResolveError> {
+        let mut hash = Sha256::new();
+        hash.update(identity);
+        let mut size_bytes = 0;
+        if let Some((path, about)) = program.and_then(|path| Some((path, path.metadata().ok()?))) {
+            size_bytes = about.len();
+            hash.update(path.as_os_str().as_encoded_bytes());
+            for number in [about.len(), about.mtime().cast_unsigned(), about.mtime_nsec().cast_unsigned()] {
+                hash.update(number.to_le_bytes());
+            }
+        }
+        let mut image_id = "sha256:".to_owned();
+        for byte in hash.finalize() {
+            // Writing to a String cannot fail.
+            let _ = write!(image_id, "{byte:02x}");
+        }
+        match &parsed.digest {
+            Some(digest) if *digest != image_id => Err(self.unknown_digest(parsed, &image_id)),
+            _ => Ok((image_id, size_bytes)),
+        }
+    }
+}
+
+/// The user's entries of a reference's name.
+fn candidates<'a>(entries: &'a [ImageEntry], parsed: &ImageReference) -> Vec<&'a ImageEntry> {
+    let named = |entry: &&ImageEntry| {
+        ImageReference::parse(&entry.name).is_ok_and(|own| own.name() == parsed.name())
+            || (!entry.name.contains('/') && entry.name == parsed.base_name())
+    };
+    entries.iter().filter(named).collect()
+}
+
+/// The one that is meant: an entry for just this tag before one for every tag.
+fn fitting<'a>(candidates: &[&'a ImageEntry], parsed: &ImageReference) -> Option<&'a ImageEntry> {
+    let exact = |entry: &&&ImageEntry| parsed.tag.as_ref().is_none_or(|tag| entry.tags.contains(tag));
+    let any = |entry: &&&ImageEntry| entry.tags.is_empty();
+    candidates.iter().find(exact).or_else(|| candidates.iter().find(any)).copied()
+}
+
+/// The version a web server's tag stands for.
+fn web_version(reference: &ImageReference, newest: &str) -> String {
+    match reference.tag.as_deref() {
+        Some(tag) if tag.starts_with(|first: char| first.is_ascii_digit()) && tag.contains('.') => {
+            let version = tag.split('-').next().unwrap_or(tag);
+            if version.matches('.').count() == 1 { format!("{version}.0") } else { version.to_owned() }
+        }
+        _ => newest.to_owned(),
+    }
+}

@@ -1,0 +1,110 @@
+//! What may be loaded, how much of it, and why it is refused.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::kubelet::images::InvalidReference;
+
+/// What is loaded.
+pub enum Input {
+    /// A file, a pipe, or whatever else was opened.
+    File(File),
+    /// Standard input.
+    Stream(Box<dyn Read>),
+}
+
+/// How much an image may be: hostile archives end here.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// All files of an image together, and an archive once its compression is off.
+    pub unpacked_bytes: u64,
+    /// Files and directories of all layers.
+    pub entries: u64,
+    /// Layers of an image.
+    pub layers: usize,
+    /// A manifest, index or configuration.
+    pub document_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { unpacked_bytes: 64 << 30, entries: 5_000_000, layers: 1000, document_bytes: 8 << 20 }
+    }
+}
+
+/// How to load.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// The name to give, instead of the archive's own.
+    pub tag: Option<String>,
+    /// How much it may be.
+    pub limits: Limits,
+}
+
+/// Why nothing was loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It is no image archive, or a damaged one.
+    #[error("not an image archive that can be loaded: {0}")]
+    NotAnImage(String),
+    /// Something is not what its digest says.
+    #[error("{what} is damaged: its digest should be {expected} and is {found}")]
+    Digest {
+        /// Which part.
+        what: String,
+        /// The digest it goes by.
+        expected: String,
+        /// The digest it has.
+        found: String,
+    },
+    /// A layer wants to write where no image may.
+    #[error("layer {layer} is refused: {path:?}: {reason}")]
+    Unsafe {
+        /// Which layer.
+        layer: String,
+        /// The entry.
+        path: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Larger than is allowed.
+    #[error("refused: {0}")]
+    TooLarge(String),
+    /// It is for other machines only.
+    #[error("{0}")]
+    Platform(String),
+    /// The name it should get is none.
+    #[error("{name:?} is no image name: {error}")]
+    Name {
+        /// As given.
+        name: String,
+        /// Why.
+        error: InvalidReference,
+    },
+    /// There is no one name to give.
+    #[error("{0}")]
+    Names(String),
+    /// The file system refuses.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was touched.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl LoadError {
+    pub(super) fn io(what: String) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+
+    pub(super) fn digest(what: &str, expected: &str, found: &str) -> Self {
+        Self::Digest { what: what.into(), expected: expected.into(), found: found.into() }
+    }
+
+    pub(super) fn unsafe_path(layer: &str, path: &Path, reason: &'static str) -> Self {
+        Self::Unsafe { layer: layer.into(), path: path.display().to_string(), reason }
+    }
+}

@@ -1,0 +1,164 @@
+//! Mirror pods: how the API shows a static pod. They can be looked at, but what is done to them does not reach
+//! the pod: a mirror that is deleted is made again.
+
+use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+
+use crate::api::node_access::MIRROR_ANNOTATION;
+use crate::api::{Api, ApiError, DeleteOptions};
+use crate::object::{Key, Kind, Revision, Shared};
+
+/// Where a pod's object came from: `file` for static pods.
+pub(super) const SOURCE: &str = "kubernetes.io/config.source";
+pub(super) const HASH: &str = "kubernetes.io/config.hash";
+pub(super) const SEEN: &str = "kubernetes.io/config.seen";
+
+/// Whether the pod came from a manifest of its node.
+pub(super) fn is_static(pod: &Pod) -> bool {
+    let annotations = pod.metadata.annotations.as_ref();
+    annotations
+        .is_some_and(|a| a.get(SOURCE).is_some_and(|s| s == "file") && !a.contains_key(MIRROR_ANNOTATION))
+}
+
+/// The static pod that an object of the API mirrors, by its hash.
+pub(super) fn hash(pod: &Pod) -> Option<&str> {
+    pod.metadata.annotations.as_ref()?.get(MIRROR_ANNOTATION).map(String::as_str)
+}
+
+/// What is known of a static pod's mirror. What a pass has made of it meets what was heard of it meanwhile: a mirror
+/// that is deleted while the pass writes its status must not be taken for the one that was written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mirror {
+    /// The mirror itself.
+    pub(super) object: Option<Shared<Pod>>,
+    /// Nothing heard of it is newer.
+    heard: Revision,
+    /// Counts what was heard.
+    turn: u64,
+}
+
+impl Mirror {
+    /// The mirror that was there before anything was heard of it.
+    pub(super) fn of(object: Option<Shared<Pod>>) -> Self {
+        Self { object, ..Self::default() }
+    }
+
+    /// The mirror came or changed; whether that is news.
+    pub(super) fn hear(&mut self, mirror: &Shared<Pod>) -> bool {
+        let news = self.object.as_ref().is_none_or(|known| mirror.revision() > known.revision());
+        self.note(mirror);
+        if news {
+            self.object = Some(mirror.clone());
+        }
+        news
+    }
+
+    /// A mirror is gone; whether it was this one.
+    pub(super) fn lose(&mut self, mirror: &Shared<Pod>) -> bool {
+        let this = self.object.as_ref().is_none_or(|known| known.uid() == mirror.uid());
+        self.note(mirror);
+        if this {
+            self.object = None;
+        }
+        this
+    }
+
+    /// A pass that knew it so has this mirror now. What was heard meanwhile is newer, unless the pass has made
+    /// another mirror since.
+    pub(super) fn keep(&mut self, known: &Self, object: Option<Shared<Pod>>) {
+        let made = object.as_ref().is_some_and(|mirror| {
+            mirror.revision() > self.heard
+                && known.object.as_ref().is_none_or(|old| old.uid() != mirror.uid())
+        });
+        if made || self.turn == known.turn {
+            self.object = object;
+        }
+    }
+
+    fn note(&mut self, mirror: &Shared<Pod>) {
+        self.turn += 1;
+        self.heard = self.heard.max(mirror.revision());
+    }
+}
+
+/// Makes the mirror of a static pod.
+pub(super) fn create(api: &Api, pod: &Shared<Pod>, node: &str) -> Result<Shared<Pod>, ApiError> {
+    let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
+    annotations.insert(MIRROR_ANNOTATION.into(), pod.uid().into());
+    let owner = api.get_as::<NodeObject>(&Key::new("", node)).ok().map(|node| OwnerReference {
+        api_version: "v1".into(),
+        kind: "Node".into(),
+        name: node.name().into(),
+        uid: node.uid().into(),
+        controller: Some(true),
+        ..OwnerReference::default()
+    });
+    api.create_as(Pod {
+        metadata: ObjectMeta {
+            name: pod.metadata.name.clone(),
+            namespace: pod.metadata.namespace.clone(),
+            labels: pod.metadata.labels.clone(),
+            annotations: Some(annotations),
+            owner_references: owner.map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        },
+        spec: pod.spec.clone(),
+        status: None,
+    })
+}
+
+/// Removes a mirror; it is only the picture of a pod, so there is no grace.
+pub(super) fn remove(api: &Api, mirror: &Shared<Pod>) -> Result<(), ApiError> {
+    let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::uid(mirror.uid()) };
+    match api.delete(Kind::Pod, &mirror.key(), &options) {
+        Err(error) if !error.is_gone() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn mirror(text: &str) -> Shared<Pod> {
+        let (uid, revision) = text.split_at(1);
+        let metadata = json!({"name": "web", "uid": uid, "resourceVersion": revision});
+        Shared::from_value(serde_json::from_value(json!({ "metadata": metadata })).unwrap())
+    }
+
+    /// `+` heard, `-` lost, `=` what the pass ends with (`=` alone: none); a letter is a uid, a number a revision.
+    #[test]
+    fn what_is_heard_while_a_pass_writes_is_not_forgotten_pod_15() {
+        for (case, known, meanwhile, expected) in [
+            ("its own write", "a1", "=a2", "a2"),
+            ("its own write, heard first", "a1", "+a2 =a2", "a2"),
+            ("its own write, heard later", "a1", "=a2 +a2", "a2"),
+            ("somebody deletes it", "a1", "+a3 =a2", "a3"),
+            ("somebody deletes it, nothing was written", "a1", "+a2 =a1", "a2"),
+            ("it goes", "a1", "+a2 -a3 =a1", ""),
+            ("it goes, known by an old version only", "a1", "-a1 =a2", ""),
+            ("another is made", "a1", "-a2 =b3", "b3"),
+            ("another is made, heard first", "a1", "-a2 +b3 =b3", "b3"),
+            ("another is made and deleted", "a1", "-a2 +b3 +b4 =b3", "b4"),
+            ("another is made and gone", "a1", "-a2 +b3 -b5 =b3", ""),
+            ("it is found gone", "a1", "=", ""),
+            ("it is found gone, but there is another", "a1", "+b4 =", "b4"),
+            ("there was none", "", "=a2", "a2"),
+        ] {
+            let mut now = Mirror::of((!known.is_empty()).then(|| mirror(known)));
+            let known = now.clone();
+            for word in meanwhile.split(' ') {
+                let (what, told) = word.split_at(1);
+                match what {
+                    "+" => drop(now.hear(&mirror(told))),
+                    "-" => drop(now.lose(&mirror(told))),
+                    _ => now.keep(&known, (!told.is_empty()).then(|| mirror(told))),
+                }
+            }
+            let told = now.object.map(|m| format!("{}{}", m.uid(), m.revision())).unwrap_or_default();
+            assert_eq!(told, expected, "{case}");
+        }
+    }
+}

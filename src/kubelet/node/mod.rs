@@ -1,0 +1,159 @@
+//! A node: its Node object, heartbeats and what its pods share (NODE-1).
+
+mod health;
+mod machine_ids;
+mod meter;
+mod object;
+mod static_manifest;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Taint;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+
+use super::images::PresentImages;
+use super::pod_ips::PodIps;
+use super::runtime::{Runtime, RuntimeEvent};
+use crate::api::{AddressRange, Api};
+use crate::base::clock::Clock;
+use crate::base::task::Tasks;
+use crate::object::low_ports::LowPorts;
+use crate::object::quantity::ResourceList;
+use crate::reconcile::Recorder;
+
+use health::Health;
+use meter::Meter;
+pub(super) use object::{heartbeat, report};
+pub use static_manifest::StaticManifest;
+
+use super::admit::Taken;
+use super::pressure::{EvictionConfig, NodePressure};
+
+/// How a node is set up.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The Node object's name.
+    pub name: String,
+    /// Label topology.kubernetes.io/zone.
+    pub zone: Option<String>,
+    /// Label topology.kubernetes.io/region.
+    pub region: Option<String>,
+    /// Further labels.
+    pub labels: BTreeMap<String, String>,
+    /// Taints it registers with.
+    pub taints: Vec<Taint>,
+    /// The node's address.
+    pub ip: IpAddr,
+    /// Where its pods get their addresses.
+    pub pod_range: AddressRange,
+    /// Capacity, and as much allocatable: cpu, memory, ephemeral-storage, pods.
+    pub capacity: ResourceList,
+    /// Directory below which each pod has one with its volumes.
+    pub pods_dir: PathBuf,
+    /// No process runs here: probes and hooks over the network count as answered, no volume is written.
+    pub hollow: bool,
+    /// The pods it was given by itself.
+    pub static_pods: Vec<StaticManifest>,
+    /// When its pods are evicted because the machine is short of something.
+    pub eviction: EvictionConfig,
+    /// Which ports its programs may not bind.
+    pub low_ports: LowPorts,
+    /// The cluster's DNS server, for the pods' resolv.conf.
+    pub dns: Option<IpAddr>,
+    /// The cluster's domain: `cluster.local`.
+    pub domain: String,
+}
+
+/// A node that runs in this process.
+pub(super) struct Node {
+    pub(super) config: NodeConfig,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) recorder: Recorder,
+    pub(super) tasks: Tasks,
+    // Locks of single map operations, never held across an await.
+    pub(super) ips: Mutex<PodIps>,
+    /// Images that were pulled here: the next pod finds them present.
+    pub(super) images: Mutex<PresentImages>,
+    /// What its containers used when it was last looked.
+    pub(super) meter: Mutex<Meter>,
+    /// What the pods it has taken ask for.
+    pub(super) taken: Mutex<Taken>,
+    /// Manifests of static pods that cannot be used, and why, as far as it was told.
+    pub(super) broken_manifests: Mutex<BTreeSet<(String, String)>>,
+    /// Whether its machine is short of something.
+    pub(super) eviction: NodePressure,
+    /// Whether its runtime answers.
+    pub(super) health: Health,
+    events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
+    closing: watch::Sender<Option<Closed>>,
+    clock: Clock,
+}
+
+/// A node that stops.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closed {
+    pub(super) how: Closing,
+    /// Since when, on the monotonic clock.
+    pub(super) since: Duration,
+}
+
+/// How a node ends its pods when it stops: those it has, and any that is bound to it meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    /// Each within its grace.
+    Gracefully,
+    /// At once.
+    ByForce,
+}
+
+impl Node {
+    pub(super) fn new(api: &Api, config: NodeConfig, runtime: Arc<dyn Runtime>, tasks: Tasks) -> Self {
+        let events = runtime.events();
+        Self {
+            recorder: Recorder::on_host(api, "kubelet", Some(&config.name)),
+            ips: Mutex::new(PodIps::new(config.pod_range)),
+            images: Mutex::default(),
+            meter: Mutex::default(),
+            taken: Mutex::default(),
+            broken_manifests: Mutex::default(),
+            eviction: NodePressure::default(),
+            events: Mutex::new(Some(events)),
+            health: Health::new(api.clock(), api.timings().pleg_relist_threshold.0),
+            closing: watch::Sender::new(None),
+            clock: api.clock().clone(),
+            runtime,
+            tasks,
+            config,
+        }
+    }
+
+    /// The node stops; every pass over one of its pods from now on ends the pod. What is to end by force does.
+    pub(super) fn close(&self, how: Closing) {
+        let now = self.clock.monotonic();
+        self.closing.send_modify(|closed| {
+            let before = closed.unwrap_or(Closed { how, since: now });
+            let forced = before.how == Closing::ByForce;
+            *closed = Some(Closed { how: if forced { before.how } else { how }, since: before.since });
+        });
+    }
+
+    pub(super) fn closing(&self) -> Option<Closed> {
+        *self.closing.borrow()
+    }
+
+    /// Answers when the node's pods are to end at once.
+    pub(super) async fn forced(&self) {
+        let forced = |closed: &Option<Closed>| closed.is_some_and(|closed| closed.how == Closing::ByForce);
+        // The sender lives as long as this does.
+        let _ = self.closing.subscribe().wait_for(forced).await;
+    }
+
+    pub(super) fn take_events(&self) -> Option<mpsc::Receiver<RuntimeEvent>> {
+        self.events.lock().take()
+    }
+}

@@ -1,0 +1,493 @@
+//! What to do next for a pod: a pure function of its object, what is observed of it, and the time.
+//!
+//! The worker executes the actions, looks again and asks again, until nothing is left to do but wait. It is
+//! Kubernetes' `computePodActions` together with its kill path.
+//!
+//! Architecture Invariant: nothing here does I/O, reads a clock or changes what is observed.
+
+mod restart;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use super::observed::{AttemptMemory, HookState, ImageState, Observed, Prepared, RestartBackOff, StopCause};
+use super::probe::ProbeKind;
+use super::resize;
+use super::runtime::{ContainerId, ContainerRecord};
+use super::spec::{self, Role};
+use crate::object::config::Timings;
+pub(super) use crate::object::pod::is_terminal;
+pub use restart::{Verdict, image_back_off_delay, verdict};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Give the pod its address and fill its volumes.
+    Prepare,
+    /// Make the sandbox.
+    RunSandbox,
+    /// Kill what is left of the pod and let its sandbox go.
+    StopSandbox,
+    /// Start a container.
+    Start {
+        /// Its name.
+        name: String,
+        /// How many attempts came before.
+        attempt: u32,
+        /// How long the restart after this one will wait.
+        back_off: Option<RestartBackOff>,
+    },
+    /// Begin to stop a container that runs.
+    StopContainer {
+        /// Its name.
+        name: String,
+        /// The attempt.
+        id: ContainerId,
+        /// The text of the `Killing` event.
+        message: String,
+        /// How long it may take.
+        grace: Duration,
+        /// It is only for its new resources, and is started again at once.
+        for_resize: bool,
+    },
+    /// Hold a container that runs to what it was given.
+    Resize {
+        /// Its name.
+        name: String,
+        /// The attempt.
+        id: ContainerId,
+    },
+    /// Run a container's preStop hook, until `deadline` at most.
+    PreStop {
+        /// Its name.
+        name: String,
+        /// The attempt.
+        id: ContainerId,
+        /// The end of the grace period.
+        deadline: Timestamp,
+    },
+    /// Ask a container's main process to end.
+    Terminate {
+        /// Its name.
+        name: String,
+        /// The attempt.
+        id: ContainerId,
+    },
+    /// Kill every process of a container.
+    Kill {
+        /// Its name.
+        name: String,
+        /// The attempt.
+        id: ContainerId,
+    },
+    /// Ask a probe.
+    Probe {
+        /// The container's name.
+        name: String,
+        /// The attempt.
+        id: ContainerId,
+        /// Which probe.
+        kind: ProbeKind,
+    },
+    /// Tell once that a restart or a pull waits.
+    TellBackOff {
+        /// The container's name.
+        name: String,
+        /// What it waits for, as a mark that it was told.
+        until: Timestamp,
+        /// The event's text.
+        message: String,
+        /// It is the image that cannot be had; a restart otherwise.
+        image: bool,
+    },
+    /// Forget an attempt that is older than the last two.
+    Forget {
+        /// The attempt.
+        id: ContainerId,
+    },
+    /// The whole pod ends.
+    StopPod {
+        /// Why.
+        cause: StopCause,
+        /// How long it may take.
+        grace: Duration,
+    },
+    /// Every process is gone: release all that the pod has, and its object where it is to go.
+    Remove,
+}
+
+/// What to do now, and when to ask again though nothing happens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order they should be done.
+    pub actions: Vec<Action>,
+    /// Ask again then.
+    pub next_wake: Option<Timestamp>,
+}
+
+impl Plan {
+    fn push(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    fn wake(&mut self, at: Timestamp) {
+        self.next_wake = Some(self.next_wake.map_or(at, |known| known.min(at)));
+    }
+}
+
+/// Decides what to do for the pod at `now`, on the steady clock.
+pub fn plan(pod: &Pod, observed: &Observed, now: Timestamp, timings: &Timings) -> Plan {
+    let mut plan = Plan::default();
+    if let Some(stop) = whole_stop(pod, observed, now, &mut plan) {
+        plan.push(stop);
+        return plan;
+    }
+    if let Some(stop) = &observed.stop {
+        stop::whole_pod(pod, observed, stop, now, timings, &mut plan);
+        return plan;
+    }
+    if is_terminal(pod) {
+        // Found finished after a restart: whatever is left of it is let go.
+        plan.push(Action::StopPod { cause: StopCause::Completed, grace: Duration::ZERO });
+        return plan;
+    }
+    if let Some(sandbox) = &observed.sandbox
+        && !sandbox.ready
+        && sandbox.containers.iter().any(|c| c.exit.is_none())
+    {
+        // What is left of a lost sandbox goes before anything is decided about its containers.
+        plan.push(Action::StopSandbox);
+        return plan;
+    }
+    let work = Work { pod, observed, now, timings };
+    let starts = work.starts(&mut plan);
+    match starts {
+        Starts::Finished => {
+            let grace = spec::grace(pod);
+            plan.actions = vec![Action::StopPod { cause: StopCause::Completed, grace }];
+        }
+        Starts::These(starts) => {
+            if starts.is_empty() || work.ground(&mut plan) {
+                plan.actions.extend(starts);
+            }
+            work.watch_over(&mut plan);
+        }
+    }
+    plan
+}
+
+/// Whether the whole pod has to begin to end, or to end sooner or for another cause than it does already.
+fn whole_stop(pod: &Pod, observed: &Observed, now: Timestamp, plan: &mut Plan) -> Option<Action> {
+    let cause = observed.stop.as_ref().map(|s| &s.cause);
+    if pod.metadata.deletion_timestamp.is_some() {
+        let asked = spec::seconds(pod.metadata.deletion_grace_period_seconds, 30);
+        return match &observed.stop {
+            // The grace may be shortened while it runs, never made longer (POD-7).
+            Some(stop) if stop.cause.removes_pod() && asked >= stop.grace => None,
+            // A pod that already ends for another reason keeps its clock.
+            Some(stop) if !stop.cause.removes_pod() && !matches!(stop.cause, StopCause::Completed) => {
+                Some(Action::StopPod { cause: StopCause::Deleted, grace: asked.min(stop.grace) })
+            }
+            Some(stop) if stop.cause == StopCause::Orphaned => None,
+            _ => Some(Action::StopPod { cause: StopCause::Deleted, grace: asked }),
+        };
+    }
+    if cause.is_some() || is_terminal(pod) {
+        return None;
+    }
+    let active = spec::spec(pod).active_deadline_seconds?;
+    let started = observed.active_since.or_else(|| Some(pod.status.as_ref()?.start_time.as_ref()?.0))?;
+    let deadline = started.checked_add(SignedDuration::from_secs(active)).unwrap_or(Timestamp::MAX);
+    if now >= deadline {
+        let cause = StopCause::Failed {
+            reason: "DeadlineExceeded".into(),
+            message: "Pod was active on the node longer than the specified deadline".into(),
+            disrupted: false,
+        };
+        return Some(Action::StopPod { cause, grace: spec::grace(pod) });
+    }
+    plan.wake(deadline);
+    None
+}
+
+enum Starts {
+    /// Nothing will ever be started again.
+    Finished,
+    /// These are to be started now, as far as the ground is laid.
+    These(Vec<Action>),
+}
+
+struct Work<'a> {
+    pod: &'a Pod,
+    observed: &'a Observed,
+    now: Timestamp,
+    timings: &'a Timings,
+}
+
+impl Work<'_> {
+    /// What must be there before a container starts; false while something is missing.
+    fn ground(&self, plan: &mut Plan) -> bool {
+        match &self.observed.prepared {
+            Prepared::Yes => {}
+            Prepared::Blocked { until, .. } if *until > self.now => {
+                plan.wake(*until);
+                return false;
+            }
+            Prepared::No | Prepared::Blocked { .. } => {
+                plan.push(Action::Prepare);
+                return false;
+            }
+        }
+        if self.observed.sandbox_ready() {
+            return true;
+        }
+        plan.push(Action::RunSandbox);
+        false
+    }
+
+    fn starts(&self, plan: &mut Plan) -> Starts {
+        let mut starts = Vec::new();
+        let apps = spec::app_containers(self.pod);
+        let init: Vec<(Role, &Container)> = spec::init_containers(self.pod).collect();
+        // Everything before the last thing that was started in this sandbox has done its part.
+        let apps_begun = apps.iter().any(|c| self.observed.latest_in_sandbox(&c.name).is_some());
+        let frontier = if apps_begun {
+            init.len()
+        } else {
+            init.iter().rposition(|(_, c)| self.observed.latest_in_sandbox(&c.name).is_some()).unwrap_or(0)
+        };
+        let apps_open = apps.iter().any(|c| self.app_open(c));
+        let mut blocked = false;
+        for (index, (role, container)) in init.iter().enumerate() {
+            let record = self.observed.latest_in_sandbox(&container.name);
+            match role {
+                Role::Sidecar => {
+                    if !apps_open && (apps_begun || self.sandbox_lost()) {
+                        continue;
+                    }
+                    self.start_or_wait(*role, container, record, &mut starts, plan);
+                    let started = record.is_some_and(|r| self.observed.started(r));
+                    if !started && index >= frontier {
+                        blocked = true;
+                        break;
+                    }
+                }
+                _ if index < frontier => {}
+                _ if !apps_open && self.sandbox_lost() => {}
+                _ => match record.and_then(|r| r.exit.as_ref().map(|exit| (r, exit))) {
+                    Some((_, exit)) if exit.exit_code == 0 => {}
+                    Some((_, exit)) if !spec::restarts_after(self.pod, *role, container, exit.exit_code) => {
+                        return Starts::Finished;
+                    }
+                    _ => {
+                        self.start_or_wait(*role, container, record, &mut starts, plan);
+                        blocked = true;
+                        break;
+                    }
+                },
+            }
+        }
+        let mut hook_runs = false;
+        if !blocked {
+            for container in apps {
+                if hook_runs {
+                    break;
+                }
+                let record = self.observed.latest(&container.name);
+                if self.app_open(container) {
+                    self.start_or_wait(Role::App, container, record, &mut starts, plan);
+                }
+                // Kubernetes starts the next container only after this one's postStart hook (POD-6).
+                hook_runs = record
+                    .and_then(|r| self.observed.current(r))
+                    .is_some_and(|a| a.post_start == HookState::Running)
+                    && self.observed.runs(&container.name);
+            }
+            if !apps_open && !apps.iter().any(|c| self.observed.runs(&c.name)) {
+                return Starts::Finished;
+            }
+        }
+        for ephemeral in spec::ephemeral_containers(self.pod) {
+            let container = spec::as_container(ephemeral);
+            if self.observed.latest(&container.name).is_none() {
+                self.start_or_wait(Role::Ephemeral, &container, None, &mut starts, plan);
+            }
+        }
+        Starts::These(starts)
+    }
+
+    /// The pod ran here before, in a sandbox that is gone.
+    fn sandbox_lost(&self) -> bool {
+        !self.observed.sandbox_ready()
+    }
+
+    /// The container runs, or will be started (again) some time.
+    fn app_open(&self, container: &Container) -> bool {
+        match self.observed.latest(&container.name) {
+            None | Some(ContainerRecord { exit: None, .. }) => true,
+            Some(record @ ContainerRecord { exit: Some(exit), .. }) => {
+                self.observed.restarts_for_resize(record)
+                    || spec::restarts_after(self.pod, Role::App, container, exit.exit_code)
+            }
+        }
+    }
+
+    fn start_or_wait(
+        &self,
+        role: Role,
+        container: &Container,
+        record: Option<&ContainerRecord>,
+        starts: &mut Vec<Action>,
+        plan: &mut Plan,
+    ) {
+        if record.is_some_and(|r| r.exit.is_none()) {
+            return;
+        }
+        let name = &container.name;
+        match verdict(self.pod, role, container, self.observed, self.now, self.timings) {
+            Verdict::Start { back_off } => {
+                starts.push(Action::Start { name: name.clone(), attempt: self.next_attempt(name), back_off });
+            }
+            Verdict::BackOff { until, .. } => {
+                plan.wake(until);
+                self.tell(name, until, restart::restart_event(self.pod, name), false, plan);
+            }
+            Verdict::ImageBackOff { until, shown_from } => {
+                if shown_from > self.now {
+                    plan.wake(shown_from);
+                } else if self.told_apart_from_never(name) {
+                    let image = container.image.as_deref().unwrap_or_default();
+                    self.tell(name, until, format!("Back-off pulling image \"{image}\""), true, plan);
+                }
+                plan.wake(until);
+            }
+            Verdict::ErrorWait { until } => plan.wake(until),
+            Verdict::Running | Verdict::Ended => {}
+        }
+    }
+
+    fn told_apart_from_never(&self, name: &str) -> bool {
+        matches!(self.observed.memory(name).image, ImageState::Failed { reason: "ErrImagePull", .. })
+    }
+
+    fn tell(&self, name: &str, until: Timestamp, message: String, image: bool, plan: &mut Plan) {
+        if self.observed.memory(name).told_back_off != Some(until) {
+            plan.push(Action::TellBackOff { name: name.to_string(), until, message, image });
+        }
+    }
+
+    /// restartCount of the next attempt: one more than the runtime or the pod's status knows of.
+    fn next_attempt(&self, name: &str) -> u32 {
+        if let Some(record) = self.observed.latest(name) {
+            return record.attempt.saturating_add(1);
+        }
+        restart::known_attempts(self.pod, name)
+    }
+
+    /// Probes, failed probes, failed hooks, changed images and old attempts of what runs.
+    fn watch_over(&self, plan: &mut Plan) {
+        for (role, container) in spec::all_containers(self.pod) {
+            let name = &container.name;
+            let mut attempts =
+                self.observed.sandbox.iter().flat_map(|s| &s.containers).filter(|c| c.name == *name);
+            let count = attempts.clone().count();
+            for old in attempts.by_ref().take(count.saturating_sub(2)).filter(|c| c.exit.is_some()) {
+                plan.push(Action::Forget { id: old.id.clone() });
+            }
+            let Some(record) = self.observed.latest(name).filter(|r| r.exit.is_none()) else { continue };
+            let Some(attempt) = self.observed.current(record) else { continue };
+            if let Some(stop) = &attempt.stop {
+                stop::one_container(
+                    &container,
+                    record,
+                    stop,
+                    stop.deadline(),
+                    true,
+                    self.now,
+                    self.timings,
+                    plan,
+                );
+                continue;
+            }
+            if let Some((message, grace)) = self.reason_to_restart(role, &container, record) {
+                plan.push(Action::StopContainer {
+                    name: name.clone(),
+                    id: record.id.clone(),
+                    message,
+                    grace,
+                    for_resize: false,
+                });
+                continue;
+            }
+            if matches!(role, Role::App | Role::Sidecar)
+                && !resize::same(attempt.resources.as_ref(), self.observed.resize.of(&container))
+                && self.resize(&container, record, attempt, plan)
+            {
+                continue;
+            }
+            if attempt.post_start == HookState::Done {
+                let (due, next) = attempt.probes.due(self.now);
+                for kind in due {
+                    plan.push(Action::Probe { name: name.clone(), id: record.id.clone(), kind });
+                }
+                if let Some(next) = next {
+                    plan.wake(next);
+                }
+            }
+        }
+    }
+
+    /// Brings a container's resources into effect; whether that ends it.
+    fn resize(
+        &self,
+        container: &Container,
+        record: &ContainerRecord,
+        attempt: &AttemptMemory,
+        plan: &mut Plan,
+    ) -> bool {
+        let (name, id) = (container.name.clone(), record.id.clone());
+        let given = self.observed.resize.of(container);
+        if resize::needs_restart(container, attempt.resources.as_ref(), given) {
+            let message = format!("Container {name} resize requires restart");
+            let grace = spec::grace(self.pod);
+            plan.push(Action::StopContainer { name, id, message, grace, for_resize: true });
+            return true;
+        }
+        match &self.observed.resize.failed {
+            Some(failed) if failed.until > self.now => plan.wake(failed.until),
+            _ => plan.push(Action::Resize { name, id }),
+        }
+        false
+    }
+
+    fn reason_to_restart(
+        &self,
+        role: Role,
+        container: &Container,
+        record: &ContainerRecord,
+    ) -> Option<(String, Duration)> {
+        let attempt = self.observed.current(record)?;
+        let name = &container.name;
+        let grace = spec::grace(self.pod);
+        if let HookState::Failed(_) = attempt.post_start {
+            return Some(("FailedPostStartHook".into(), grace));
+        }
+        if let Some(kind) = attempt.probes.failed() {
+            let own = kind.of(container).and_then(|p| p.termination_grace_period_seconds);
+            let grace = own.map_or(grace, |own| spec::seconds(Some(own), 0));
+            let never = role == Role::App && spec::restart_policy(self.pod) == spec::RestartPolicy::Never;
+            let after = if never { "" } else { ", will be restarted" };
+            return Some((format!("Container {name} failed {} probe{after}", kind.word()), grace));
+        }
+        let image = container.image.as_deref().unwrap_or_default();
+        if record.image != image && !image.is_empty() && role != Role::Ephemeral && role != Role::Init {
+            return Some((format!("Container {name} definition changed, will be restarted"), grace));
+        }
+        None
+    }
+}

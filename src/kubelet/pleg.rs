@@ -1,0 +1,64 @@
+//! Kubernetes' PLEG, as far as a kubelet that is told of everything needs one: asks a node's runtime again and again
+//! whether it answers, and reports when it falls silent and when it is back.
+
+use std::sync::Arc;
+
+use super::node::{Node, report};
+use super::pod_workers::{PodEvent, PodWorkers};
+use crate::object::time::go_duration;
+use crate::object::{Key, Kind};
+
+/// A hollow node's runtime cannot hang by itself, and there may be thousands: it is asked so many times before it
+/// would count as silent.
+const HOLLOW_LOOKS: u32 = 3;
+
+/// Asks the runtime for as long as the node runs, and tells when it falls silent and when it is back.
+pub(super) async fn watch(workers: Arc<PodWorkers>, node: Arc<Node>) {
+    let timings = &workers.context.timings;
+    let threshold = timings.pleg_relist_threshold.0;
+    let period = if node.config.hollow { threshold / HOLLOW_LOOKS } else { timings.pleg_relist_period.0 };
+    let (mut told, mut silent) = (None::<String>, false);
+    loop {
+        let error = match tokio::time::timeout(timings.runtime_status_timeout.0, node.runtime.status()).await
+        {
+            Ok(Ok(())) => {
+                node.health.answered();
+                None
+            }
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("no answer within {}", go_duration(timings.runtime_status_timeout.0))),
+        };
+        if std::mem::replace(&mut silent, error.is_some()) && error.is_none() {
+            workers.note_all(&node.config.name, &PodEvent::RuntimeAnswers);
+        }
+        let failure = node.health.failure();
+        match (&failure, &told) {
+            (Some(failure), None) => {
+                let error = error.unwrap_or_default();
+                tracing::error!(node = node.config.name, "the node is not ready: {failure} ({error})");
+                tell(&workers, &node, "NodeNotReady", &format!("{failure} ({error})"));
+            }
+            (None, Some(_)) => {
+                tracing::info!(node = node.config.name, "the node's runtime answers again");
+                tell(&workers, &node, "NodeReady", "the container runtime answers again");
+            }
+            _ => {}
+        }
+        told = failure;
+        workers.context.clock.sleep(period).await;
+    }
+}
+
+/// An event on the Node, and its status at once.
+fn tell(workers: &PodWorkers, node: &Node, reason: &str, text: &str) {
+    if let Ok(object) = workers.context.api.get(Kind::Node, &Key::new("", node.config.name.as_str())) {
+        let message = format!("Node {} status is now: {reason}: {text}", node.config.name);
+        match reason {
+            "NodeReady" => node.recorder.normal(&object, reason, message),
+            _ => node.recorder.warning(&object, reason, message),
+        }
+    }
+    if let Err(error) = report(&workers.context, node) {
+        tracing::warn!(node = node.config.name, "node status not written: {error}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Following the pods' objects in the API for all nodes of the process.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{PodWorkers, Slot};
+use crate::api::{ChangeKind, Visibility};
+use crate::kubelet::mirror_pod::is_static;
+use crate::object::{Kind, Revision, Shared};
+
+/// Follows the pods of all nodes; only durable changes, since processes leave the control plane's memory.
+pub(super) async fn follow(workers: Arc<PodWorkers>) {
+    loop {
+        let snapshot = workers.context.api.list(Kind::Pod, None);
+        let mut watcher = workers.context.api.watch(Kind::Pod, snapshot.revision, Visibility::Durable);
+        let pods: Vec<Shared<Pod>> = snapshot.objects.iter().filter_map(Shared::from_object).collect();
+        // The list may be ahead of the disk; a process is only started for what a crash leaves.
+        if workers.context.api.durable(snapshot.revision).await.is_err() {
+            tracing::error!("the pods' objects are not durable: no pod is started until they are");
+        }
+        workers.lose_all_but(&pods, snapshot.revision);
+        for pod in &pods {
+            workers.see(pod);
+        }
+        while let Ok(changes) = watcher.next().await {
+            for change in changes {
+                let Some(pod) = Shared::<Pod>::from_object(&change.object) else { continue };
+                match change.kind {
+                    ChangeKind::Added | ChangeKind::Modified => workers.see(&pod),
+                    ChangeKind::Deleted => workers.lose(&pod),
+                }
+            }
+            tokio::task::consume_budget().await;
+        }
+    }
+}
+
+impl PodWorkers {
+    /// After a gap in the watch: what is not in the list any more is gone. What is newer than the list says nothing
+    /// by not being in it: another list or a write of our own has shown it.
+    fn lose_all_but(self: &Arc<Self>, listed: &[Shared<Pod>], at: Revision) {
+        let listed: HashSet<&str> = listed.iter().map(Shared::uid).collect();
+        let lost: Vec<Shared<Pod>> = {
+            let pods = self.pods.lock();
+            // Of a static pod only the mirror can be lost.
+            let shown = |slot: &Slot| {
+                let pod = slot.pending.pod();
+                if is_static(pod) { slot.mirror.object.clone() } else { Some(pod.clone()) }
+            };
+            let lost = |pod: &Shared<Pod>| pod.revision() <= at && !listed.contains(pod.uid());
+            pods.values().filter_map(shown).filter(lost).collect()
+        };
+        for pod in lost {
+            self.lose(&pod);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Static pods in the table: they come and go with their manifests, and their mirrors come back when deleted.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::{PodWorkers, Slot};
+use crate::base::clock::{saturating_after, time};
+use crate::kubelet::mirror_pod::is_static;
+use crate::kubelet::mirror_pod::{self, Mirror};
+use crate::kubelet::node::Node;
+use crate::kubelet::spec;
+use crate::object::Shared;
+
+impl PodWorkers {
+    /// A mirror came or changed: its pod keeps it, or nobody does and it goes.
+    pub(super) fn see_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
+        let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(&uid) {
+            if slot.mirror.hear(mirror) {
+                slot.pending.look_again();
+                self.start_pass(&uid, slot);
+            }
+            return;
+        }
+        drop(pods);
+        if let Err(error) = mirror_pod::remove(&self.context.api, mirror) {
+            tracing::warn!(pod = %mirror.key(), "a mirror of no pod was not removed: {error}");
+        }
+    }
+
+    /// Takes a static pod in, unless it is here or another of its name has not ended yet.
+    pub(in crate::kubelet) fn add_static_pod(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        pod: &Shared<Pod>,
+        mirror: Option<Shared<Pod>>,
+    ) {
+        let mut pods = self.pods.lock();
+        let key = pod.key();
+        let taken =
+            pods.values().any(|s| s.node.config.name == node.config.name && s.pending.pod().key() == key);
+        if taken {
+            return;
+        }
+        let uid = pod.uid().to_string();
+        let mirror = Mirror::of(mirror);
+        let slot = Slot { mirror, ..Slot::new(node.clone(), pod.clone()) };
+        let slot = pods.entry(uid.clone()).or_insert(slot);
+        self.start_pass(&uid, slot);
+    }
+
+    /// Asks the static pods of a node to end that have no manifest any more.
+    pub(in crate::kubelet) fn end_static_pods(self: &Arc<Self>, node: &str, kept: &BTreeSet<&str>) {
+        let now = self.context.clock.now();
+        let mut pods = self.pods.lock();
+        let here = pods.iter_mut().filter(|(_, s)| s.node.config.name == node && is_static(s.pending.pod()));
+        for (uid, slot) in here.filter(|(uid, _)| !kept.contains(uid.as_str())) {
+            let known = slot.pending.pod();
+            if known.metadata.deletion_timestamp.is_some() {
+                continue;
+            }
+            let grace = spec::grace(known);
+            let mut pod = Pod::clone(known);
+            let end = saturating_after(now, grace);
+            pod.metadata.deletion_timestamp = Some(time(end));
+            pod.metadata.deletion_grace_period_seconds = i64::try_from(grace.as_secs()).ok();
+            slot.pending.replace(Shared::from_value(pod));
+            self.start_pass(uid, slot);
+        }
+    }
+
+    /// Keeps the status of a static pod, which the API does not keep for it, and what a pass that knew the mirror
+    /// so has made of it.
+    pub(in crate::kubelet) fn keep_static(
+        &self,
+        pod: &Shared<Pod>,
+        known: &Mirror,
+        mirror: Option<Shared<Pod>>,
+    ) {
+        let mut pods = self.pods.lock();
+        let Some(slot) = pods.get_mut(pod.uid()) else { return };
+        if slot.pending.pod().status != pod.status {
+            let mut kept = Pod::clone(slot.pending.pod());
+            kept.status.clone_from(&pod.status);
+            slot.pending.keep(Shared::from_value(kept));
+        }
+        // The status may have been written onto a mirror that somebody had deleted by then.
+        let deleted = mirror.as_ref().is_some_and(|mirror| mirror.metadata.deletion_timestamp.is_some());
+        slot.mirror.keep(known, mirror);
+        if deleted && pod.metadata.deletion_timestamp.is_none() {
+            slot.pending.look_again();
+        }
+    }
+
+    /// The mirror of a static pod as it was seen last.
+    pub(in crate::kubelet) fn mirror_of(&self, uid: &str) -> Mirror {
+        self.pods.lock().get(uid).map(|slot| slot.mirror.clone()).unwrap_or_default()
+    }
+
+    /// The mirror of a static pod is gone: the next pass makes another.
+    pub(super) fn lose_mirror(self: &Arc<Self>, mirror: &Shared<Pod>) {
+        let uid = mirror_pod::hash(mirror).unwrap_or_default().to_string();
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(&uid)
+            && slot.mirror.lose(mirror)
+        {
+            slot.pending.look_again();
+            self.start_pass(&uid, slot);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The pods of all nodes of this process: who is to be synced, when, and never twice at once.
+//!
+//! A pod that waits is one entry in a table and at most one in the timer ([`Wakes`]): no task, no future. When
+//! something happens (its object changed, the runtime reported, a probe answered, its time came) one task syncs it
+//! through the [`PodSyncer`], never two at once, and what happens meanwhile waits as a [`PodEvent`] for the next
+//! time. That is cheap enough for thousands of hollow nodes, so real and hollow nodes run the same code.
+//!
+//! Architecture Invariant: nothing here decides about containers (`plan` does) or names who syncs (`sync_pod` does).
+
+mod follow;
+mod mirrors;
+mod pending;
+mod probe_results;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Pod;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+
+use super::context::Context;
+use super::mirror_pod::{self, Mirror};
+use super::node::Node;
+use super::observed::Observed;
+use super::retry::Retry;
+use super::runtime::{ContainerId, Memory, PodUid, RuntimeEvent};
+use super::volumes::Tokens;
+use super::wakes::Wakes;
+use crate::base::clock::until;
+use crate::object::{Kind, Revision, Shared};
+use crate::reconcile::Caches;
+use pending::PendingUpdates;
+pub(super) use pending::PodUpdate;
+pub(super) use probe_results::ProbeResult;
+
+/// What happened to a pod beside a change of its object.
+#[derive(Clone, Debug)]
+pub(super) enum PodEvent {
+    /// The runtime knows something new.
+    Resync,
+    /// The runtime answers again: what failed may be tried at once.
+    RuntimeAnswers,
+    /// A hook is over.
+    Hook { container: String, id: ContainerId, post_start: bool, result: Result<(), String> },
+    /// A probe has answered what was not known.
+    Probe(ProbeResult),
+    /// A config map or secret that its volumes show has changed, or a claim it uses.
+    Refresh,
+    /// The node gives the pod up; `disrupted` when it is the node that is short, not the pod that is greedy.
+    Evict { message: String, grace: Duration, disrupted: bool },
+}
+
+/// What a pass works on: all that the kubelet knows of a pod, out of the table while the pass runs.
+pub(super) struct PodState {
+    pub(super) observed: Observed,
+    /// The runtime has to be asked before the next plan.
+    pub(super) stale: bool,
+    /// It has been compared with what ran before this kubelet.
+    pub(super) adopted: bool,
+    /// The version of the object whose status tells all that is known; none after something else.
+    pub(super) told: Option<Revision>,
+    /// The node has taken it, or has refused it.
+    pub(super) admitted: bool,
+    /// Its volumes are to be written anew.
+    pub(super) refresh: bool,
+    /// The tokens in its volumes.
+    pub(super) tokens: Tokens,
+    /// Where what its volumes show lies in memory.
+    pub(super) memory: Option<Arc<Memory>>,
+    /// What failed last and waits.
+    pub(super) retry: Retry,
+    /// Why the runtime did not say what there is of it, as far as it was told.
+    pub(super) blind: Option<String>,
+}
+
+impl PodState {
+    fn new() -> Self {
+        Self {
+            observed: Observed::default(),
+            stale: true,
+            adopted: false,
+            told: None,
+            admitted: false,
+            refresh: false,
+            tokens: Tokens::default(),
+            memory: None,
+            retry: Retry::default(),
+            blind: None,
+        }
+    }
+}
+
+struct Slot {
+    node: Arc<Node>,
+    /// What has happened since the last pass began.
+    pending: PendingUpdates,
+    /// None while a pass works on it.
+    state: Option<Box<PodState>>,
+    /// Nothing of it is left on the node, and it is not to be started again (shutdown).
+    released: bool,
+    /// How the API shows it, when it is a static pod.
+    mirror: Mirror,
+}
+
+impl Slot {
+    fn new(node: Arc<Node>, pod: Shared<Pod>) -> Self {
+        Self {
+            node,
+            pending: PendingUpdates::new(pod),
+            state: Some(Box::new(PodState::new())),
+            released: false,
+            mirror: Mirror::default(),
+        }
+    }
+}
+
+/// How a pass ended.
+pub(super) enum Outcome {
+    /// Look again then (on the steady clock), or when something happens.
+    Wait(Option<jiff::Timestamp>),
+    /// The pod is gone from the node.
+    Removed,
+    /// The pod's processes are gone; it comes back with the next start.
+    Released,
+}
+
+/// Does what is to be done for one pod: what `pod_workers` calls, whatever it is.
+pub(super) trait PodSyncer: Send + Sync {
+    /// One pass over a pod, with what has happened to it since the last one.
+    fn sync_pod<'a>(
+        &'a self,
+        workers: &'a Arc<PodWorkers>,
+        node: &'a Arc<Node>,
+        update: PodUpdate,
+        state: &'a mut PodState,
+    ) -> BoxFuture<'a, Outcome>;
+}
+
+/// The pods of all nodes of this process, each with its worker.
+pub(super) struct PodWorkers {
+    pub(super) context: Context,
+    syncer: Box<dyn PodSyncer>,
+    nodes: RwLock<HashMap<String, Arc<Node>>>,
+    // One lock over the table, held for map changes only and never across an await.
+    pods: Mutex<HashMap<PodUid, Slot>>,
+    wakes: Wakes,
+    /// A pod left the table or was released.
+    pub(super) pod_left: Notify,
+}
+
+impl PodWorkers {
+    /// No node yet; follows the pods' objects and what their volumes show.
+    pub(super) fn new(context: Context, caches: &Caches, syncer: Box<dyn PodSyncer>) -> Arc<Self> {
+        let tasks = context.tasks.clone();
+        let workers = Arc::new(Self {
+            context,
+            syncer,
+            nodes: RwLock::default(),
+            pods: Mutex::default(),
+            wakes: Wakes::default(),
+            pod_left: Notify::new(),
+        });
+        let follower = workers.clone();
+        tasks.spawn_restarting("kubelet pods", move || follow::follow(follower.clone()));
+        let waker = workers.clone();
+        tasks.spawn_restarting("kubelet timer", move || wake(waker.clone()));
+        for kind in [Kind::ConfigMap, Kind::Secret, Kind::PersistentVolumeClaim] {
+            let weak = Arc::downgrade(&workers);
+            caches.on_any_change(kind, move |change| {
+                if let Some(workers) = weak.upgrade() {
+                    workers.refresh(kind, change.object.namespace(), change.object.name());
+                }
+            });
+        }
+        workers
+    }
+
+    /// Takes a node in: its pods are looked at from now on.
+    pub(super) fn add_node(self: &Arc<Self>, node: &Arc<Node>) {
+        self.nodes.write().insert(node.config.name.clone(), node.clone());
+        for pod in self.context.api.list_as::<Pod>(None) {
+            self.see(&pod);
+            // The watch may have told of its end before there was a slot to tell.
+            if !self.exists(&pod) {
+                self.lose(&pod);
+            }
+        }
+    }
+
+    /// The nodes of this process.
+    pub(super) fn nodes(&self) -> Vec<Arc<Node>> {
+        self.nodes.read().values().cloned().collect()
+    }
+
+    /// Whether this is still the node of its name.
+    pub(super) fn has_node(&self, node: &Arc<Node>) -> bool {
+        self.nodes.read().get(&node.config.name).is_some_and(|known| Arc::ptr_eq(known, node))
+    }
+
+    /// Forgets a node and its pods; what runs there goes on running.
+    pub(super) fn forget_node(&self, name: &str) {
+        self.nodes.write().remove(name);
+        self.context.api.set_node_usage(name, None);
+        self.context.api.remove_node_access(name);
+        let mut pods = self.pods.lock();
+        pods.retain(|uid, slot| {
+            let stays = slot.node.config.name != name;
+            if !stays {
+                self.wakes.set(uid, None);
+            }
+            stays
+        });
+    }
+
+    /// Follows what the runtime of a node tells.
+    pub(super) async fn follow_runtime(self: Arc<Self>, node: Arc<Node>) {
+        let Some(mut events) = node.take_events() else { return };
+        while let Some(event) = events.recv().await {
+            match event {
+                RuntimeEvent::PodChanged(pod) => self.note(&pod, PodEvent::Resync),
+                RuntimeEvent::Relist => self.note_all(&node.config.name, &PodEvent::RuntimeAnswers),
+            }
+        }
+    }
+
+    /// Leaves a note for a pod and has it looked at.
+    pub(super) fn note(self: &Arc<Self>, pod: &PodUid, note: PodEvent) {
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(pod) {
+            slot.pending.push(note);
+            self.start_pass(pod, slot);
+        }
+    }
+
+    /// Has pods looked at that waited for room.
+    pub(super) fn resync(self: &Arc<Self>, pods: Vec<PodUid>) {
+        for pod in pods {
+            self.note(&pod, PodEvent::Resync);
+        }
+    }
+
+    /// Leaves a note for every pod of a node.
+    pub(super) fn note_all(self: &Arc<Self>, node: &str, note: &PodEvent) {
+        let mut pods = self.pods.lock();
+        for (uid, slot) in pods.iter_mut().filter(|(_, slot)| slot.node.config.name == node) {
+            slot.pending.push(note.clone());
+            self.start_pass(uid, slot);
+        }
+    }
+
+    fn refresh(self: &Arc<Self>, kind: Kind, namespace: &str, name: &str) {
+        let mut pods = self.pods.lock();
+        for (uid, slot) in pods.iter_mut() {
+            let pod = slot.pending.pod();
+            if pod.namespace() == namespace && super::volumes::shows(pod, kind, name) {
+                slot.pending.push(PodEvent::Refresh);
+                self.start_pass(uid, slot);
+            }
+        }
+    }
+
+    /// How many pods of a node still have something on it.
+    pub(super) fn live_pods(&self, node: &str) -> usize {
+        self.pods.lock().values().filter(|s| s.node.config.name == node && !s.released).count()
+    }
+
+    /// The pods of a node, as far as they have not left it.
+    pub(super) fn pods_of(&self, node: &str) -> Vec<Shared<Pod>> {
+        let pods = self.pods.lock();
+        pods.values()
+            .filter(|s| s.node.config.name == node && !s.released)
+            .map(|s| s.pending.pod().clone())
+            .collect()
+    }
+
+    /// A pod that has not left its node.
+    pub(super) fn pod(&self, uid: &str) -> Option<Shared<Pod>> {
+        self.pods.lock().get(uid).map(|s| s.pending.pod().clone())
+    }
+
+    /// Whether the API knows a pod of this uid on this node.
+    pub(super) fn knows(&self, pod: &str) -> bool {
+        self.pods.lock().contains_key(pod)
+    }
+
+    fn see(self: &Arc<Self>, pod: &Shared<Pod>) {
+        let Some(node) = pod.spec.as_ref().and_then(|s| s.node_name.as_ref()) else { return };
+        let Some(node) = self.nodes.read().get(node).cloned() else { return };
+        if mirror_pod::hash(pod).is_some() {
+            self.see_mirror(pod);
+            return;
+        }
+        let uid = pod.uid().to_string();
+        let mut pods = self.pods.lock();
+        if !pods.contains_key(&uid) {
+            drop(pods);
+            if !self.exists(pod) {
+                return;
+            }
+            pods = self.pods.lock();
+        }
+        let slot = pods.entry(uid.clone()).or_insert_with(|| Slot::new(node, pod.clone()));
+        slot.pending.see(pod);
+        if slot.pending.has_news() {
+            self.start_pass(&uid, slot);
+        }
+    }
+
+    /// Whether the API still has this pod. Versions that the watch shows late must not bring one back that has ended
+    /// here: between its end and the watch's news of it, it would run a second time.
+    fn exists(&self, pod: &Shared<Pod>) -> bool {
+        self.context.api.get(Kind::Pod, &pod.key()).is_ok_and(|now| now.uid() == pod.uid())
+    }
+
+    fn lose(self: &Arc<Self>, pod: &Shared<Pod>) {
+        if mirror_pod::hash(pod).is_some() {
+            self.lose_mirror(pod);
+            return;
+        }
+        let uid = pod.uid().to_string();
+        let mut pods = self.pods.lock();
+        if let Some(slot) = pods.get_mut(&uid) {
+            // The API has given its room away already; its processes follow within a moment.
+            let waiting = slot.node.taken.lock().release(&uid);
+            slot.pending.lose();
+            self.start_pass(&uid, slot);
+            for uid in waiting {
+                if let Some(slot) = pods.get_mut(&uid) {
+                    slot.pending.push(PodEvent::Resync);
+                    self.start_pass(&uid, slot);
+                }
+            }
+        }
+    }
+
+    /// Starts a pass unless one is at work, which then looks again before it ends.
+    fn start_pass(self: &Arc<Self>, uid: &PodUid, slot: &mut Slot) {
+        let Some(state) = slot.state.take() else { return };
+        self.wakes.set(uid, None);
+        let (workers, uid) = (self.clone(), uid.clone());
+        slot.node.tasks.spawn("pod pass", async move { workers.passes(uid, state).await });
+    }
+
+    /// Passes over one pod until nothing new happened during the last one.
+    async fn passes(self: Arc<Self>, uid: PodUid, mut state: Box<PodState>) {
+        loop {
+            let (node, update) = {
+                let mut pods = self.pods.lock();
+                let Some(slot) = pods.get_mut(&uid) else { return };
+                (slot.node.clone(), slot.pending.take())
+            };
+            let pass = self.syncer.sync_pod(&self, &node, update, &mut state);
+            let end = std::panic::AssertUnwindSafe(pass).catch_unwind().await;
+            let end = end.unwrap_or_else(|panic| {
+                // Contained: what is known of the pod is read anew, as after a restart.
+                let text = crate::base::task::panic_text(panic.as_ref());
+                tracing::error!(pod = uid, "the pass over a pod panicked: {text}");
+                *state = PodState::new();
+                let again = self.context.timings.container_back_off_initial.0;
+                Outcome::Wait(Some(crate::base::clock::saturating_after(self.context.clock.steady(), again)))
+            });
+            let mut pods = self.pods.lock();
+            let Some(slot) = pods.get_mut(&uid) else { return };
+            match end {
+                Outcome::Removed => {
+                    pods.remove(&uid);
+                    self.pod_left.notify_waiters();
+                    return;
+                }
+                Outcome::Released => {
+                    slot.released = true;
+                    self.pod_left.notify_waiters();
+                    return;
+                }
+                Outcome::Wait(_) if slot.pending.has_news() => {}
+                Outcome::Wait(at) => {
+                    let wait =
+                        at.map(|at| self.context.clock.monotonic() + until(self.context.clock.steady(), at));
+                    self.wakes.set(&uid, wait);
+                    slot.state = Some(state);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A pass has written a pod's status onto the version `onto`, and this came out.
+    pub(super) fn wrote(&self, onto: Revision, pod: &Shared<Pod>) {
+        if let Some(slot) = self.pods.lock().get_mut(pod.uid()) {
+            slot.pending.wrote(onto, pod);
+        }
+    }
+}
+
+async fn wake(workers: Arc<PodWorkers>) {
+    loop {
+        for uid in workers.wakes.due(&workers.context.clock).await {
+            let mut pods = workers.pods.lock();
+            if let Some(slot) = pods.get_mut(&uid) {
+                workers.start_pass(&uid, slot);
+            }
+        }
+        tokio::task::consume_budget().await;
+    }
+}

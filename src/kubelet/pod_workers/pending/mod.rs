@@ -1,0 +1,116 @@
+//! What one pod's next pass is to know: the newest version of its object, whether it is gone, and notes.
+//!
+//! Three tell it, in any order and at any time: the watch of the API ([`PendingUpdates::see`], [`PendingUpdates::lose`]), a pass that has
+//! written the status onto whatever version the API had by then ([`PendingUpdates::wrote`]), and everybody who leaves a note.
+//! Invariant: a version that no pass has planned for leaves `news`, whoever brought it, until a pass takes it.
+//!
+//! Architecture Invariant: no lock, no clock, no API; `model` tries every interleaving.
+
+#[cfg(test)]
+mod model;
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::PodEvent;
+use crate::kubelet::volumes;
+use crate::object::{Revision, Shared};
+
+/// What has happened to one pod.
+#[derive(Clone, Debug)]
+pub(super) struct PendingUpdates {
+    /// The newest version known.
+    pod: Shared<Pod>,
+    /// Its object is gone from the API.
+    gone: bool,
+    /// The object says something that no pass has planned for.
+    news: bool,
+    events: Vec<PodEvent>,
+}
+
+/// What a pass starts with.
+#[derive(Clone, Debug)]
+pub(in crate::kubelet) struct PodUpdate {
+    pub(in crate::kubelet) pod: Shared<Pod>,
+    pub(in crate::kubelet) gone: bool,
+    pub(in crate::kubelet) events: Vec<PodEvent>,
+}
+
+impl PendingUpdates {
+    /// A pod that was never looked at.
+    pub(super) fn new(pod: Shared<Pod>) -> Self {
+        Self { pod, gone: false, news: true, events: vec![PodEvent::Resync] }
+    }
+
+    /// The newest version known.
+    pub(super) fn pod(&self) -> &Shared<Pod> {
+        &self.pod
+    }
+
+    /// Whether a pass has something to do with it; nothing has happened since the last one otherwise.
+    pub(super) fn has_news(&self) -> bool {
+        self.news || !self.events.is_empty()
+    }
+
+    /// The watch shows a version.
+    pub(super) fn see(&mut self, pod: &Shared<Pod>) {
+        if pod.revision() > self.pod.revision() {
+            self.take_version(pod);
+        }
+    }
+
+    /// The watch tells that the object is gone.
+    pub(super) fn lose(&mut self) {
+        (self.gone, self.news) = (true, true);
+    }
+
+    /// A pass has written the status onto the version `onto`, and this came out. Where `onto` is a version that was
+    /// not seen, somebody else's change came in between: its own event will be older than what is known by then,
+    /// so that it is seen here or never.
+    pub(super) fn wrote(&mut self, onto: Revision, pod: &Shared<Pod>) {
+        if pod.revision() <= self.pod.revision() {
+            return;
+        }
+        if onto > self.pod.revision() {
+            self.take_version(pod);
+        } else {
+            self.pod = pod.clone();
+        }
+    }
+
+    fn take_version(&mut self, pod: &Shared<Pod>) {
+        let (old, new) = (&self.pod.metadata, &pod.metadata);
+        let told = (&old.labels, &old.annotations) != (&new.labels, &new.annotations);
+        if told && volumes::shows_itself(pod) {
+            self.events.push(PodEvent::Refresh);
+        }
+        self.pod = pod.clone();
+        self.news = true;
+    }
+
+    /// Something happened beside a change of the object.
+    pub(super) fn push(&mut self, event: PodEvent) {
+        self.events.push(event);
+    }
+
+    /// There is something beside the object and the notes that a pass must look at.
+    pub(super) fn look_again(&mut self) {
+        self.news = true;
+    }
+
+    /// Another object stands for the pod from now on: a static pod's, which only its kubelet changes.
+    pub(super) fn replace(&mut self, pod: Shared<Pod>) {
+        self.pod = pod;
+        self.news = true;
+    }
+
+    /// The same with nothing new in it for a pass.
+    pub(super) fn keep(&mut self, pod: Shared<Pod>) {
+        self.pod = pod;
+    }
+
+    /// A pass begins: it plans for all that is known.
+    pub(super) fn take(&mut self) -> PodUpdate {
+        self.news = false;
+        PodUpdate { pod: self.pod.clone(), gone: self.gone, events: std::mem::take(&mut self.events) }
+    }
+}

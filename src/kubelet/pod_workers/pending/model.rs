@@ -1,0 +1,310 @@
+//! A model of one pod between two writers, the API's user and the kubelet's pass, with the watch and the node's host
+//! beside them: every order in which their steps can happen is tried.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::json;
+
+use super::{PendingUpdates, PodEvent, PodUpdate};
+use crate::object::{Revision, Shared};
+
+/// What a user does to the pod, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Act {
+    Annotate,
+    SetImage,
+    /// With a grace: the kubelet removes the object.
+    Delete,
+    /// At once.
+    ForceDelete,
+    /// Somebody else's status: a pod is failed by a controller.
+    Fail,
+}
+
+/// The pod as the API has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Object {
+    revision: u64,
+    annotation: u64,
+    image: u64,
+    deleted: bool,
+    failed: bool,
+    /// What the kubelet says in its status.
+    running: bool,
+}
+
+impl Object {
+    fn shared(self) -> Shared<Pod> {
+        let mut pod = json!({
+            "metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": self.revision.to_string(),
+                "annotations": {"a": self.annotation.to_string()}},
+            "spec": {"containers": [{"name": "c", "image": self.image.to_string()}],
+                "volumes": [{"name": "info", "downwardAPI": {"items": [
+                    {"path": "a", "fieldRef": {"fieldPath": "metadata.annotations"}}]}}]},
+            "status": {"phase": if self.failed { "Failed" } else if self.running { "Running" } else { "Pending" }},
+        });
+        if self.deleted {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-11-21T00:00:00Z");
+        }
+        Shared::from_value(serde_json::from_value(pod).unwrap())
+    }
+
+    fn read(pod: &Pod) -> Self {
+        let text = |path: &str| {
+            serde_json::to_value(pod)
+                .unwrap()
+                .pointer(path)
+                .and_then(|v| v.as_str()?.parse().ok())
+                .unwrap_or(0)
+        };
+        let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+        Self {
+            revision: text("/metadata/resourceVersion"),
+            annotation: text("/metadata/annotations/a"),
+            image: text("/spec/containers/0/image"),
+            deleted: pod.metadata.deletion_timestamp.is_some(),
+            failed: phase == Some("Failed"),
+            running: phase == Some("Running"),
+        }
+    }
+
+    /// What a kubelet acts upon.
+    fn asks(self) -> (u64, bool, bool) {
+        (self.image, self.deleted, self.failed)
+    }
+}
+
+/// Where a pass is.
+#[derive(Clone, Debug)]
+enum Step {
+    /// It has asked the host to start or stop the container, by what it took.
+    Asked,
+    /// The host has answered.
+    Answered,
+    /// Its status is written.
+    Written,
+}
+
+#[derive(Clone, Debug)]
+struct World {
+    object: Option<Object>,
+    revision: u64,
+    acts: Vec<Act>,
+    /// Changes that the watch has not delivered yet; none is the deletion.
+    watch: Vec<Option<Object>>,
+    pending: Option<PendingUpdates>,
+    pass: Option<(Step, PodUpdate)>,
+    /// What the container on the node was made from.
+    container: Option<u64>,
+    /// What the volume shows.
+    shown: Option<u64>,
+    /// The kubelet has removed the object: nothing of the pod may be started any more.
+    ended: bool,
+    /// The host has something to tell: the container ended by itself.
+    may_exit: bool,
+    told_exit: bool,
+    trace: Vec<&'static str>,
+}
+
+type Key = (Option<Object>, usize, Vec<Option<Object>>, String);
+
+impl World {
+    fn new(acts: &[Act]) -> Self {
+        let object =
+            Object { revision: 1, annotation: 0, image: 0, deleted: false, failed: false, running: false };
+        Self {
+            object: Some(object),
+            revision: 1,
+            acts: acts.iter().rev().copied().collect(),
+            watch: vec![Some(object)],
+            pending: None,
+            pass: None,
+            container: None,
+            shown: None,
+            ended: false,
+            may_exit: true,
+            told_exit: false,
+            trace: Vec::new(),
+        }
+    }
+
+    fn key(&self) -> Key {
+        let pending =
+            self.pending.as_ref().map(|i| (Object::read(&i.pod), i.gone, i.news, format!("{:?}", i.events)));
+        let pass = self.pass.as_ref().map(|(step, taken)| {
+            (format!("{step:?}"), Object::read(&taken.pod), taken.gone, format!("{:?}", taken.events))
+        });
+        let rest = format!(
+            "{pending:?} {pass:?} {:?} {:?} {} {} {}",
+            self.container, self.shown, self.may_exit, self.told_exit, self.ended
+        );
+        (self.object, self.acts.len(), self.watch.clone(), rest)
+    }
+
+    /// A write of the API: the next revision, told to the watch.
+    fn write(&mut self, change: impl FnOnce(&mut Object)) {
+        let Some(object) = &mut self.object else { return };
+        let before = *object;
+        change(object);
+        if *object != before {
+            self.revision += 1;
+            object.revision = self.revision;
+            self.watch.push(Some(*object));
+        }
+    }
+
+    fn remove(&mut self) {
+        if self.object.take().is_some() {
+            self.revision += 1;
+            self.watch.push(None);
+        }
+    }
+
+    /// The worlds that one step of somebody makes of this one.
+    fn next(&self) -> Vec<World> {
+        let mut all = Vec::new();
+        let mut step = |name: &'static str, change: &dyn Fn(&mut World)| {
+            let mut world = self.clone();
+            change(&mut world);
+            world.trace.push(name);
+            all.push(world);
+        };
+        if let Some(act) = self.acts.last() {
+            step("user", &|world| {
+                world.acts.pop();
+                match act {
+                    Act::Annotate => world.write(|o| o.annotation += 1),
+                    Act::SetImage => world.write(|o| o.image += 1),
+                    Act::Delete => world.write(|o| o.deleted = true),
+                    Act::Fail => world.write(|o| o.failed = true),
+                    Act::ForceDelete => world.remove(),
+                }
+            });
+        }
+        if !self.watch.is_empty() {
+            step("watch", &|world| match world.watch.remove(0) {
+                Some(object) => match &mut world.pending {
+                    Some(pending) => pending.see(&object.shared()),
+                    // As `PodWorkers::see`: not what the API has no more.
+                    None if world.object.is_some() => {
+                        world.pending = Some(PendingUpdates::new(object.shared()))
+                    }
+                    None => {}
+                },
+                None => {
+                    if let Some(pending) = &mut world.pending {
+                        pending.lose();
+                    }
+                }
+            });
+        }
+        if self.may_exit && self.container.is_some() {
+            step("exit", &|world| {
+                // The host restarts it here, so that only the telling matters.
+                (world.may_exit, world.told_exit) = (false, true);
+            });
+        }
+        if self.told_exit && self.pending.is_some() {
+            step("host tells", &|world| {
+                world.told_exit = false;
+                world.pending.as_mut().unwrap().push(PodEvent::Resync);
+            });
+        }
+        match (&self.pending, &self.pass) {
+            (Some(pending), None) if pending.has_news() => step("pass", &|world| {
+                world.pass = Some((Step::Asked, world.pending.as_mut().unwrap().take()));
+            }),
+            (Some(_), Some(_)) => step("pass goes on", &World::go_on),
+            _ => {}
+        }
+        all
+    }
+
+    fn go_on(&mut self) {
+        let (step, taken) = self.pass.take().unwrap();
+        let planned = Object::read(&taken.pod);
+        let ends = taken.gone || planned.deleted || planned.failed;
+        match step {
+            Step::Asked => {
+                assert!(ends || !self.ended, "a pod that has ended runs again: {:#?}", self.trace);
+                self.container = (!ends).then_some(planned.image);
+                if !ends
+                    && (self.shown.is_none() || taken.events.iter().any(|n| matches!(n, PodEvent::Refresh)))
+                {
+                    self.shown = Some(planned.annotation);
+                }
+                self.pass = Some((Step::Answered, taken));
+            }
+            Step::Answered => {
+                let onto = self.object.map(|object| object.revision);
+                if let (Some(onto), false) = (onto, taken.gone) {
+                    let running = self.container.is_some();
+                    self.write(|object| object.running = running && !object.failed);
+                    let written = self.object.unwrap().shared();
+                    self.pending.as_mut().unwrap().wrote(Revision(onto), &written);
+                }
+                self.pass = Some((Step::Written, taken));
+            }
+            Step::Written if taken.gone => self.pending = None,
+            Step::Written if planned.deleted => {
+                self.remove();
+                (self.pending, self.ended) = (None, true);
+            }
+            Step::Written => {}
+        }
+    }
+
+    /// Nobody has anything to do any more: what was asked for must be so.
+    fn check(&self) {
+        let told = || format!("{:#?}", self.trace);
+        let Some(object) = self.object else {
+            assert!(self.container.is_none(), "the object is gone and its container runs: {}", told());
+            assert!(self.pending.is_none(), "the object is gone and its slot is left: {}", told());
+            return;
+        };
+        assert!(!object.deleted, "it was deleted and nobody ends it: {}", told());
+        let known = Object::read(self.pending.as_ref().expect("a pod that lives is in the table").pod());
+        assert_eq!(known.asks(), object.asks(), "the newest version is not known: {}", told());
+        let expected = (!object.failed).then_some(object.image);
+        assert_eq!(self.container, expected, "the newest version was not planned for: {}", told());
+        if !object.failed {
+            assert_eq!(self.shown, Some(object.annotation), "the volume shows an old annotation: {}", told());
+        }
+    }
+}
+
+/// CONFORMANCE-FOUND, pods deleted while they start: whatever the order of the user's writes, the pass's steps, the
+/// watch and the host, a deleted pod ends gone, and of one that lives the newest version is planned for.
+#[test]
+fn any_interleaving_of_create_delete_status_write_and_host_answer_ends_with_the_pod_gone() {
+    use Act::{Annotate, Delete, Fail, ForceDelete, SetImage};
+    let scripts: [&[Act]; 9] = [
+        &[Delete],
+        &[ForceDelete],
+        &[Annotate],
+        &[SetImage],
+        &[Fail],
+        &[Annotate, Delete],
+        &[SetImage, Annotate],
+        &[Fail, Delete],
+        &[Delete, ForceDelete],
+    ];
+    let mut seen_of = BTreeMap::new();
+    for script in scripts {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![World::new(script)];
+        while let Some(world) = open.pop() {
+            if !seen.insert(world.key()) {
+                continue;
+            }
+            let next = world.next();
+            if next.is_empty() {
+                world.check();
+            }
+            open.extend(next);
+        }
+        seen_of.insert(format!("{script:?}"), seen.len());
+    }
+    assert!(seen_of.values().all(|states| *states > 50), "{seen_of:?}");
+}

@@ -1,0 +1,54 @@
+//! Answers of probes: most tell what is known already, and then nobody has to look at the pod.
+
+use std::sync::Arc;
+
+use super::{PodEvent, PodWorkers, Slot};
+use crate::base::clock::until;
+use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
+use crate::kubelet::runtime::{ContainerId, PodUid};
+
+/// A probe has answered.
+#[derive(Clone, Debug)]
+pub(in crate::kubelet) struct ProbeResult {
+    pub(in crate::kubelet) container: String,
+    pub(in crate::kubelet) id: ContainerId,
+    pub(in crate::kubelet) kind: ProbeKind,
+    pub(in crate::kubelet) outcome: ProbeOutcome,
+}
+
+impl PodWorkers {
+    /// Takes a probe's answer; a pass over the pod follows when it changes something.
+    pub(in crate::kubelet) fn answered(self: &Arc<Self>, pod: &PodUid, answer: ProbeResult) {
+        let mut pods = self.pods.lock();
+        let Some(slot) = pods.get_mut(pod) else { return };
+        if !self.take_quietly(pod, slot, &answer) {
+            slot.pending.push(PodEvent::Probe(answer));
+            self.start_pass(pod, slot);
+        }
+    }
+
+    /// Takes an answer that changes nothing but when the container is asked again; false leaves it to a pass.
+    fn take_quietly(&self, pod: &PodUid, slot: &mut Slot, answer: &ProbeResult) -> bool {
+        let Some(state) = slot.state.as_mut().filter(|_| !slot.pending.has_news()) else { return false };
+        let ProbeResult { container, id, kind, outcome } = answer;
+        let runs = state.observed.latest(container).is_some_and(|r| r.id == *id && r.exit.is_none());
+        let quiet =
+            runs && !state.stale && state.observed.stop.is_none() && *outcome == ProbeOutcome::Success;
+        let attempt = state.observed.memory_mut(container).current.as_mut();
+        let Some(attempt) = attempt.filter(|attempt| quiet && attempt.id == *id) else { return false };
+        let now = self.context.clock.steady();
+        let mut probes = attempt.probes.clone();
+        if probes.answered(*kind, outcome, now) {
+            return false;
+        }
+        let (due, next) = probes.due(now);
+        if !due.is_empty() {
+            return false;
+        }
+        attempt.probes = probes;
+        if let Some(at) = next {
+            self.wakes.sooner(pod, self.context.clock.monotonic() + until(now, at));
+        }
+        true
+    }
+}

@@ -1,0 +1,106 @@
+//! What is left of the machine: memory, disk, process ids.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// What can run short, under its name in Kubernetes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Signal {
+    /// Memory that programs could still get.
+    #[serde(rename = "memory.available")]
+    MemoryAvailable,
+    /// Room on the disk with the pods' files and logs.
+    #[serde(rename = "nodefs.available")]
+    NodefsAvailable,
+    /// Files that can still be made there.
+    #[serde(rename = "nodefs.inodesFree")]
+    NodefsInodesFree,
+    /// Process ids that are free.
+    #[serde(rename = "pid.available")]
+    PidAvailable,
+}
+
+impl Signal {
+    /// What eviction gets back, as messages name it.
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::MemoryAvailable => "memory",
+            Self::NodefsAvailable => "ephemeral-storage",
+            Self::NodefsInodesFree => "inodes",
+            Self::PidAvailable => "pids",
+        }
+    }
+}
+
+/// How much there is of something, and how much is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// What is left.
+    pub available: i64,
+    /// All there is.
+    pub capacity: i64,
+}
+
+/// The machine's state.
+pub type Observations = BTreeMap<Signal, Observation>;
+
+/// The machine as it is; the disk is the one of `pods_dir`.
+pub(in crate::kubelet) fn read(pods_dir: &Path) -> Observations {
+    let mut seen = Observations::new();
+    let mut see = |signal, available: i64, capacity: i64| {
+        if capacity > 0 {
+            seen.insert(signal, Observation { available, capacity });
+        }
+    };
+    if let Ok(text) = std::fs::read_to_string("/proc/meminfo") {
+        let bytes = |name: &str| meminfo(&text, name);
+        see(Signal::MemoryAvailable, bytes("MemAvailable:"), bytes("MemTotal:"));
+    }
+    // The directory is made with the first pod: until then, whatever is nearest above it.
+    let disk = pods_dir.ancestors().find_map(|dir| rustix::fs::statvfs(dir).ok());
+    if let Some(disk) = disk {
+        let bytes = |blocks: u64| (blocks as i64).saturating_mul(disk.f_frsize as i64);
+        see(Signal::NodefsAvailable, bytes(disk.f_bavail), bytes(disk.f_blocks));
+        see(Signal::NodefsInodesFree, disk.f_ffree as i64, disk.f_files as i64);
+    }
+    let number = |file: &str| -> Option<i64> { std::fs::read_to_string(file).ok()?.trim().parse().ok() };
+    let most =
+        number("/proc/sys/kernel/pid_max").into_iter().chain(number("/proc/sys/kernel/threads-max")).min();
+    if let (Some(most), Ok(load)) = (most, std::fs::read_to_string("/proc/loadavg")) {
+        // `0.1 0.2 0.3 1/234 5678`: the number after the slash counts threads.
+        let threads = load.split(['/', ' ']).nth(4).and_then(|n| n.parse::<i64>().ok());
+        if let Some(threads) = threads {
+            see(Signal::PidAvailable, most - threads, most);
+        }
+    }
+    seen
+}
+
+fn meminfo(text: &str, name: &str) -> i64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let kilobytes = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<i64>().ok());
+    kilobytes.unwrap_or(0).saturating_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_machine_tells_what_is_left_node_4() {
+        let seen = read(Path::new("/tmp/no/such/directory"));
+        for signal in [Signal::MemoryAvailable, Signal::NodefsAvailable, Signal::PidAvailable] {
+            let of = seen[&signal];
+            assert!(of.available > 0 && of.available <= of.capacity, "{signal:?} {of:?}");
+        }
+    }
+
+    #[test]
+    fn meminfo_is_read_by_name() {
+        let text = "MemTotal:       2000 kB\nMemFree:         100 kB\nMemAvailable:   1500 kB\n";
+        assert_eq!((meminfo(text, "MemAvailable:"), meminfo(text, "Swap:")), (1500 * 1024, 0));
+    }
+}

@@ -1,0 +1,43 @@
+//! When a machine is short of something: what is left of it, the thresholds, and the node's conditions. Whom eviction
+//! then takes is `eviction`.
+
+mod config;
+mod machine;
+mod threshold;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::runtime::PodUid;
+pub use config::EvictionConfig;
+pub(super) use machine::read;
+pub use machine::{Observation, Observations, Signal};
+use threshold::Thresholds;
+pub(super) use threshold::{Condition, Threshold};
+
+/// What a node remembers of its machine's state.
+#[derive(Debug, Default)]
+pub(super) struct NodePressure {
+    pub(super) thresholds: Mutex<Thresholds>,
+    /// Taken for the machine's state instead of looking: faults and tests.
+    pretended: Mutex<Option<Observations>>,
+    /// The pod given up last, and when.
+    pub(super) victim: Mutex<Option<(PodUid, Timestamp)>>,
+}
+
+impl NodePressure {
+    /// The conditions that hold on the node.
+    pub(super) fn conditions(&self) -> Vec<Condition> {
+        self.thresholds.lock().conditions().to_vec()
+    }
+
+    /// From now on the machine's state is taken to be this; none = as it is.
+    pub(super) fn pretend(&self, observations: Option<Observations>) {
+        *self.pretended.lock() = observations;
+    }
+
+    /// What the machine's state is taken to be instead of looking.
+    pub(super) fn pretended(&self) -> Option<Observations> {
+        self.pretended.lock().clone()
+    }
+}

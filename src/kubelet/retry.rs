@@ -1,0 +1,85 @@
+//! An action that failed is not done again at once, whatever happens to the pod meanwhile: each failure doubles the
+//! wait, and the log tells when the reason changes.
+
+use std::time::Duration;
+
+use super::plan::Action;
+use crate::base::backoff::BackoffPolicy;
+
+/// The actions of a pod that failed and have not been done since.
+#[derive(Debug, Default)]
+pub(super) struct Retry {
+    failed: Vec<Failed>,
+}
+
+#[derive(Debug)]
+struct Failed {
+    action: Action,
+    failures: u32,
+    /// On the monotonic clock.
+    until: Duration,
+    text: String,
+}
+
+impl Retry {
+    /// Until when this action waits; none where it may be done at `now`.
+    pub(super) fn waits(&self, action: &Action, now: Duration) -> Option<Duration> {
+        let failed = self.failed.iter().find(|failed| failed.action == *action)?;
+        (failed.until > now).then_some(failed.until)
+    }
+
+    /// The action failed at `now`; when to try again, and whether that is to be told.
+    pub(super) fn failed(
+        &mut self,
+        action: Action,
+        text: String,
+        now: Duration,
+        policy: BackoffPolicy,
+    ) -> (Duration, bool) {
+        let before = self.failed.iter().position(|failed| failed.action == action);
+        let before = before.map(|index| self.failed.swap_remove(index));
+        // What the plan asks for no more is never done.
+        self.failed.retain(|failed| failed.until.saturating_add(policy.max) > now);
+        let failures = before.as_ref().map_or(0, |failed| failed.failures).saturating_add(1);
+        let news = before.is_none_or(|failed| failed.text != text);
+        let until = now.saturating_add(policy.delay(failures));
+        self.failed.push(Failed { action, failures, until, text });
+        (until, news)
+    }
+
+    /// The action was done.
+    pub(super) fn done(&mut self, action: &Action) {
+        self.failed.retain(|failed| failed.action != *action);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RELIABILITY-FOUND 11.
+    #[test]
+    fn each_failure_doubles_the_wait_and_only_a_new_reason_is_told() {
+        let policy = BackoffPolicy { initial: Duration::from_secs(1), max: Duration::from_mins(2) };
+        let (mut retry, mut now) = (Retry::default(), Duration::ZERO);
+        let mut waits = Vec::new();
+        for text in ["a", "a", "a", "b", "b", "b", "b", "b", "b"] {
+            let (until, news) = retry.failed(Action::Remove, text.into(), now, policy);
+            assert_eq!(retry.waits(&Action::Remove, now), Some(until));
+            assert_eq!(retry.waits(&Action::StopSandbox, now), None, "another action is tried at once");
+            waits.push((until.saturating_sub(now).as_secs(), news));
+            now = until;
+        }
+        let expected = [1, 2, 4, 8, 16, 32, 64, 120, 120];
+        let told: Vec<_> = expected.into_iter().zip((0..9).map(|n| n == 0 || n == 3)).collect();
+        assert_eq!(waits, told);
+        assert_eq!(retry.waits(&Action::Remove, now), None, "its time has come");
+        // Two that fail by turns do not let each other begin anew.
+        retry.failed(Action::StopSandbox, "c".into(), now, policy);
+        let (until, _) = retry.failed(Action::Remove, "b".into(), now, policy);
+        assert_eq!(until.saturating_sub(now), Duration::from_mins(2));
+        retry.done(&Action::Remove);
+        let (until, _) = retry.failed(Action::Remove, "b".into(), now, policy);
+        assert_eq!(until.saturating_sub(now), Duration::from_secs(1));
+    }
+}

@@ -1,0 +1,184 @@
+//! Real processes: the kubelet's side of a node's host process.
+//!
+//! Starts the host or finds the one that is running, asks it, and passes its events on. When the
+//! connection breaks it connects again, to a new host if need be, and says so with `Relist`.
+//!
+//! Architecture Invariant: no container is a child of this process.
+
+mod calls;
+mod connection;
+mod kill;
+mod session;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::{ContainerSpec, RuntimeError, RuntimeEvent};
+use crate::host::protocol::{Ask, Launch};
+use crate::kubelet::images::{Catalogue, ResolvedImage};
+use connection::Shared;
+
+/// What becomes of a host when its control plane goes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostLife {
+    /// It and its containers live on, and the next control plane finds them (SAFE-7).
+    Own,
+    /// It kills everything and ends (`--ephemeral`).
+    OfControlPlane,
+}
+
+/// How a node's host is run.
+#[derive(Clone, Debug)]
+pub struct ProcessConfig {
+    /// The binary that knows the `node-host` subcommand.
+    pub program: PathBuf,
+    /// The node's directory: records, logs and the containers' private files.
+    pub state_dir: PathBuf,
+    /// What becomes of the host when this process ends.
+    pub life: HostLife,
+    /// Containers get namespaces where the machine allows it; false never tries.
+    pub namespaces: bool,
+    /// Limits are kept by control groups where the machine allows it; false never tries.
+    pub cgroups: bool,
+    /// How many processes a pod may have (`podPidsLimit`), where there are control groups.
+    pub pod_pids_limit: Option<u64>,
+    /// How long a host lives on that no control plane claims.
+    pub unclaimed: Duration,
+    /// How long the host may take to answer; a command gets this on top of its own time.
+    pub request_timeout: Duration,
+    /// How long the host may take to say that it is there.
+    pub status_timeout: Duration,
+}
+
+/// A runtime whose containers are processes held by a host process.
+pub struct ProcessRuntime {
+    shared: Arc<Shared>,
+    events: Mutex<Option<mpsc::Receiver<RuntimeEvent>>>,
+    catalogue: Arc<Catalogue>,
+    connection: JoinHandle<()>,
+}
+fn host_error(what: impl std::fmt::Display) -> RuntimeError {
+    RuntimeError::Host(what.to_string())
+}
+
+impl ProcessRuntime {
+    /// Connects to the node's host, starting it if none runs.
+    pub async fn start(config: ProcessConfig, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
+        Self::over(Shared::new(config), catalogue).await
+    }
+
+    /// Ends the host of a directory with all it holds, also one that does not answer; an error means that something
+    /// may still run.
+    pub async fn end(config: ProcessConfig, catalogue: Arc<Catalogue>) -> Result<(), RuntimeError> {
+        let shared = Shared::new(config);
+        match Self::over(shared.clone(), catalogue).await {
+            Ok(runtime) => runtime.shutdown().await,
+            Err(error) => {
+                tracing::warn!(dir = %shared.config.state_dir.display(), "{error}: it is killed with all it holds");
+                tokio::task::spawn_blocking(move || shared.kill()).await.map_err(host_error)?
+            }
+        }
+    }
+
+    async fn over(shared: Arc<Shared>, catalogue: Arc<Catalogue>) -> Result<Self, RuntimeError> {
+        let (events, receiver) = mpsc::channel(256);
+        let stream = shared.connect_or_start().await?;
+        let requests = shared.open_link();
+        let connection = tokio::spawn(Arc::clone(&shared).keep_connected(stream, requests, events));
+        Ok(Self { shared, events: Mutex::new(Some(receiver)), catalogue, connection })
+    }
+
+    /// Kills every container, ends the host, and answers once nothing is left. A host that does not answer, or not in
+    /// time, is killed with all it holds; an error means that something may still run.
+    pub async fn shutdown(&self) -> Result<(), RuntimeError> {
+        *self.shared.closing.lock() = true;
+        let asked = async {
+            self.shared.status().await?;
+            self.shared.ask(Ask::Shutdown).await?;
+            // The host hangs up by ending.
+            let _ = self.shared.ended.subscribe().wait_for(|ended| *ended).await;
+            Ok::<(), RuntimeError>(())
+        };
+        let ended = match tokio::time::timeout(self.shared.config.request_timeout, asked).await {
+            Ok(ended) => ended,
+            Err(_) => Err(host_error("it does not end")),
+        };
+        let shared = self.shared.clone();
+        let waited = match ended {
+            Ok(()) => tokio::task::spawn_blocking(move || shared.wait_for_end()).await,
+            Err(error) => {
+                let dir = self.shared.config.state_dir.display();
+                tracing::warn!(%dir, "{error}: it is killed with all it holds");
+                tokio::task::spawn_blocking(move || shared.kill()).await
+            }
+        };
+        waited.map_err(host_error)?
+    }
+
+    /// Kills the host with all that it holds, at once and whatever it does; blocks until nothing is left, for some
+    /// seconds at most. An error means that something may still run.
+    pub fn kill(&self) -> Result<(), RuntimeError> {
+        *self.shared.closing.lock() = true;
+        self.shared.kill()
+    }
+
+    fn launch(spec: ContainerSpec, image: ResolvedImage) -> Launch {
+        let working_dir = spec.working_dir.clone().unwrap_or_else(|| image.working_dir.clone());
+        Launch {
+            argv: command_line(&spec.command, &spec.args, &image.entrypoint, &image.cmd),
+            image_id: image.image_id,
+            image_env: image.env,
+            working_dir,
+            user: image.user,
+            stop_signal: spec.stop_signal.unwrap_or(image.stop_signal),
+            programs: image.programs,
+            directories: image.directories,
+            host_view: image.host_view,
+            image_root: image.root,
+            spec,
+        }
+    }
+}
+
+impl Drop for ProcessRuntime {
+    fn drop(&mut self) {
+        *self.shared.closing.lock() = true;
+        self.connection.abort();
+    }
+}
+
+/// Kubernetes' rule: `command` replaces entrypoint and cmd, `args` replace cmd only.
+fn command_line(command: &[String], args: &[String], entrypoint: &[String], cmd: &[String]) -> Vec<String> {
+    let (program, rest) = match (command.is_empty(), args.is_empty()) {
+        (false, _) => (command, args),
+        (true, false) => (entrypoint, args),
+        (true, true) => (entrypoint, cmd),
+    };
+    [program, rest].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// POD-13: command and args against entrypoint and cmd, the table of Kubernetes' documentation.
+    #[test]
+    fn command_and_args_replace_entrypoint_and_cmd() {
+        let words = |text: &str| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let table = [
+            ("", "", "ep-1 foo bar"),
+            ("ep-2", "", "ep-2"),
+            ("", "zoo boo", "ep-1 zoo boo"),
+            ("ep-2", "zoo boo", "ep-2 zoo boo"),
+        ];
+        for (command, args, expect) in table {
+            let line = command_line(&words(command), &words(args), &words("ep-1"), &words("foo bar"));
+            assert_eq!(line, words(expect), "{command} {args}");
+        }
+    }
+}

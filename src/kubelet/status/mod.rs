@@ -1,0 +1,95 @@
+//! A pod's status: a pure function of its object, what is observed of it, and the time (POD-1 … POD-4).
+//!
+//! Architecture Invariant: the only place where a pod's status is composed; conditions that others own
+//! (PodScheduled, DisruptionTarget, readiness gates) pass through untouched.
+
+mod conditions;
+mod containers;
+mod phase;
+#[cfg(test)]
+mod tests;
+
+use k8s_openapi::api::core::v1::{HostIP, Pod, PodIP, PodStatus};
+
+use super::observed::{Observed, StopCause};
+use super::{plan, spec};
+use crate::base::clock::{Now, time};
+use crate::object::config::Timings;
+use crate::object::resources::qos_class;
+pub(super) use containers::container_id;
+pub use phase::Phase;
+
+/// How a status is composed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The pod lives, or is on its way out.
+    Now,
+    /// Every process of it is gone for good: the phase must be a terminal one.
+    Last,
+}
+
+/// The status the pod should have.
+pub fn compose_status(
+    pod: &Pod,
+    observed: &Observed,
+    now: impl Into<Now>,
+    timings: &Timings,
+    moment: Moment,
+) -> PodStatus {
+    let Now { wall, steady } = now.into();
+    let old = pod.status.clone().unwrap_or_default();
+    if moment == Moment::Now && plan::is_terminal(pod) && observed.sandbox.is_none() {
+        return old;
+    }
+    let mut status = containers::statuses(pod, observed, steady, timings, moment);
+    containers::shorten_messages(&mut status);
+    let old_phase = old.phase.as_deref().map_or(Phase::Pending, Phase::read);
+    let all_ended = !spec::all_containers(pod).any(|(_, c)| observed.runs(&c.name));
+    let ending_for_good = observed.stop.as_ref().is_some_and(|s| s.cause != StopCause::Shutdown) && all_ended;
+    let mut phase = phase::of(pod, &status, moment == Moment::Last || ending_for_good);
+    match observed.stop.as_ref().map(|s| &s.cause) {
+        Some(StopCause::Failed { reason, message, .. }) if all_ended => {
+            phase = Phase::Failed;
+            status.reason = Some(reason.clone());
+            status.message = Some(message.clone());
+        }
+        _ => {
+            status.reason.clone_from(&old.reason);
+            status.message.clone_from(&old.message);
+        }
+    }
+    if moment == Moment::Last && !phase.is_terminal() {
+        phase = Phase::Failed;
+    }
+    if phase.is_terminal() && !all_ended {
+        // A phase is final only when nothing of the pod runs any more.
+        phase = old_phase.max(Phase::Running);
+    }
+    // A pod never goes back to an earlier phase (POD-1).
+    let phase = if old_phase.is_terminal() { old_phase } else { phase.max(old_phase) };
+    if phase.is_terminal() {
+        containers::settle(pod, observed, &mut status);
+    }
+    status.phase = Some(phase.into());
+    status.conditions = Some(conditions::conditions_of(pod, &old, &status, observed, phase, wall));
+
+    status.host_ip = observed.host_ip.map(|ip| ip.to_string()).or_else(|| old.host_ip.clone());
+    status.host_ips = status.host_ip.clone().map(|ip| vec![HostIP { ip }]);
+    let has_address = observed.sandbox.is_some() || spec::spec(pod).host_network == Some(true);
+    status.pod_ip =
+        observed.ip.filter(|_| has_address).map(|ip| ip.to_string()).or_else(|| old.pod_ip.clone());
+    status.pod_ips = status.pod_ip.clone().map(|ip| vec![PodIP { ip }]);
+    status.start_time = old.start_time.clone().or_else(|| Some(time(wall)));
+    status.qos_class = old.qos_class.clone().or_else(|| Some(qos_class(pod).to_string()));
+    status.observed_generation = pod.metadata.generation;
+
+    status.allocated_resources = old.allocated_resources;
+    status.extended_resource_claim_status = old.extended_resource_claim_status;
+    status.node_allocatable_resource_claim_statuses = old.node_allocatable_resource_claim_statuses;
+    status.nominated_node_name = old.nominated_node_name;
+    status.resize = old.resize;
+    status.resource_claim_statuses = old.resource_claim_statuses;
+    status.resources = old.resources;
+    status.volume_health = old.volume_health;
+    status
+}

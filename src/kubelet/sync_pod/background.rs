@@ -1,0 +1,82 @@
+//! What runs beside a pass because it takes long: hooks and probes. Their end is an event.
+
+use jiff::Timestamp;
+
+use super::{After, SyncPod};
+use crate::base::clock::saturating_after;
+use crate::kubelet::observed::HookState;
+use crate::kubelet::pod_workers::{PodEvent, ProbeResult};
+use crate::kubelet::runtime::ContainerId;
+use crate::kubelet::{hooks, probe, spec};
+
+impl SyncPod<'_> {
+    pub(super) fn pre_stop(&mut self, name: &str, id: &ContainerId, deadline: Timestamp) -> After {
+        let Some((_, container)) = spec::container(&self.pod, name) else { return After::Next };
+        let container = container.into_owned();
+        let hook = container.lifecycle.as_ref().and_then(|l| l.pre_stop.clone());
+        if let Some(stop) = self.attempt_mut(name, id).and_then(|a| a.stop.as_mut()) {
+            stop.pre_stop = HookState::Running;
+        }
+        let Some(hook) = hook else { return After::Next };
+        let limit = crate::base::clock::until(self.now(), deadline);
+        let target = self.target(id.clone());
+        self.in_background(
+            name,
+            id,
+            false,
+            async move { hooks::run(&target, &container, &hook, limit).await },
+        );
+        After::Next
+    }
+
+    /// Runs a hook beside the pass; its end is an event.
+    pub(super) fn in_background(
+        &self,
+        name: &str,
+        id: &ContainerId,
+        post_start: bool,
+        hook: impl Future<Output = Result<(), String>> + Send + 'static,
+    ) {
+        let (workers, uid) = (self.workers.clone(), self.pod.uid().to_string());
+        let (container, id) = (name.to_string(), id.clone());
+        self.node.tasks.spawn("hook", async move {
+            let result = hook.await;
+            workers.note(&uid, PodEvent::Hook { container, id, post_start, result });
+        });
+    }
+
+    pub(super) fn ask_probe(&mut self, name: &str, id: ContainerId, kind: probe::ProbeKind) {
+        if let Some(attempt) = self.attempt_mut(name, &id) {
+            attempt.probes.asked(kind);
+        }
+        let target = self.target(id.clone());
+        let now = self.workers.context.clock.both();
+        let started_at = self.latest(name).map_or(now.steady, |record| now.steady_of(record.started_at));
+        let blameless_until = saturating_after(started_at, self.workers.context.timings.pod_relist.0);
+        let (workers, pod, name) = (self.workers.clone(), self.pod.clone(), name.to_string());
+        self.node.tasks.spawn("probe", async move {
+            let container = spec::container(&pod, &name).map(|(_, container)| container);
+            let asked = container.as_ref().and_then(|container| Some((container, kind.of(container)?)));
+            let outcome = match asked {
+                Some((container, asked)) => {
+                    let ask = || probe::check::ask(&target, container, asked);
+                    probe::early::ask(&workers.context.clock, asked, blameless_until, ask).await
+                }
+                None => probe::ProbeOutcome::Success,
+            };
+            workers.answered(&pod.uid().to_string(), ProbeResult { container: name, id, kind, outcome });
+        });
+    }
+
+    pub(super) fn target(&self, id: ContainerId) -> probe::check::Target {
+        probe::check::Target {
+            runtime: self.node.runtime.clone(),
+            id,
+            place: probe::check::Place {
+                ip: self.state.observed.ip.unwrap_or(self.node.config.ip),
+                low_ports: self.node.config.low_ports,
+            },
+            hollow: self.node.config.hollow,
+        }
+    }
+}

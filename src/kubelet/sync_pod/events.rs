@@ -1,0 +1,112 @@
+//! What events change in the state of a pod.
+
+use std::time::Duration;
+
+use super::SyncPod;
+use crate::kubelet::observed::{HookState, Prepared, StopCause};
+use crate::kubelet::pod_workers::{PodEvent, ProbeResult};
+use crate::kubelet::probe::{ProbeKind, ProbeOutcome};
+use crate::kubelet::retry::Retry;
+use crate::kubelet::runtime::ContainerId;
+use crate::kubelet::{plan, spec};
+use crate::reconcile::EventType;
+
+impl SyncPod<'_> {
+    pub(super) fn take_events(&mut self, events: Vec<PodEvent>) {
+        for event in events {
+            let quiet = matches!(&event, PodEvent::Probe(answer) if !self.is_news(answer));
+            if !quiet {
+                self.state.told = None;
+            }
+            match event {
+                PodEvent::Resync => self.state.stale = true,
+                PodEvent::RuntimeAnswers => {
+                    self.state.stale = true;
+                    self.state.retry = Retry::default();
+                }
+                PodEvent::Refresh => {
+                    self.state.refresh = true;
+                    // It may be what the volumes waited for.
+                    if matches!(self.state.observed.prepared, Prepared::Blocked { .. }) {
+                        self.state.observed.prepared = Prepared::No;
+                    }
+                }
+                PodEvent::Hook { container, id, post_start: true, result } => {
+                    self.post_start_over(&container, &id, result);
+                }
+                PodEvent::Hook { container, id, post_start: false, result } => {
+                    if result.is_err() {
+                        let text = "PreStopHook failed";
+                        self.container_event(&container, EventType::Warning, "FailedPreStopHook", text);
+                    }
+                    if let Some(stop) = self.attempt_mut(&container, &id).and_then(|a| a.stop.as_mut()) {
+                        stop.pre_stop = HookState::Done;
+                    }
+                }
+                PodEvent::Probe(ProbeResult { container, id, kind, outcome }) => {
+                    self.probe_over(&container, &id, kind, &outcome);
+                }
+                PodEvent::Evict { message, grace, disrupted } => self.evict(message, grace, disrupted),
+            }
+        }
+    }
+
+    /// Whether the answer of a probe says something that was not known.
+    fn is_news(&self, answer: &ProbeResult) -> bool {
+        let attempt = self.state.observed.memory(&answer.container).current.as_ref();
+        let probes = attempt.filter(|attempt| attempt.id == answer.id).map(|attempt| attempt.probes.clone());
+        probes.is_some_and(|mut probes| probes.answered(answer.kind, &answer.outcome, self.now()))
+    }
+
+    fn post_start_over(&mut self, container: &str, id: &ContainerId, result: Result<(), String>) {
+        let now = self.now();
+        if let Err(message) = &result {
+            tracing::debug!(pod = %self.pod.key(), container, "postStart: {message}");
+            let text = "PostStartHook failed";
+            self.container_event(container, EventType::Warning, "FailedPostStartHook", text);
+        }
+        let probes =
+            spec::container(&self.pod, container).map(|(_, c)| crate::kubelet::probe::ProbeSet::new(&c, now));
+        if let Some(attempt) = self.attempt_mut(container, id) {
+            match result {
+                Ok(()) => {
+                    attempt.post_start = HookState::Done;
+                    attempt.probes = probes.unwrap_or_default();
+                }
+                Err(message) => attempt.post_start = HookState::Failed(message),
+            }
+        }
+    }
+
+    fn probe_over(&mut self, container: &str, id: &ContainerId, kind: ProbeKind, outcome: &ProbeOutcome) {
+        let runs = self.latest(container).is_some_and(|r| r.id == *id && r.exit.is_none());
+        if !runs {
+            return;
+        }
+        let now = self.now();
+        let title = kind.title();
+        match outcome {
+            ProbeOutcome::Success => {}
+            ProbeOutcome::Failure(text) => {
+                let message = format!("{title} probe failed: {text}");
+                self.container_event(container, EventType::Warning, "Unhealthy", message);
+            }
+            ProbeOutcome::Unknown(text) => {
+                let message = format!("{title} probe errored and resulted in unknown state: {text}");
+                self.container_event(container, EventType::Warning, "Unhealthy", message);
+            }
+        }
+        if let Some(attempt) = self.attempt_mut(container, id) {
+            attempt.probes.answered(kind, outcome, now);
+        }
+    }
+
+    fn evict(&mut self, message: String, grace: Duration, disrupted: bool) {
+        // What already ends needs no push.
+        let ends = self.state.observed.stop.is_some() || self.pod.metadata.deletion_timestamp.is_some();
+        if !ends && !plan::is_terminal(&self.pod) {
+            self.event(EventType::Warning, "Evicted", message.clone());
+            self.stop_pod(StopCause::Failed { reason: "Evicted".into(), message, disrupted }, grace);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The end of a pod on its node: its last status, its object, its address, its directories (POD-7, SAFE-1).
+
+use super::{After, SyncPod};
+use crate::api::DeleteOptions;
+use crate::kubelet::mirror_pod::is_static;
+use crate::kubelet::observed::StopCause;
+use crate::kubelet::pod_workers::Outcome;
+use crate::kubelet::runtime::SandboxRecord;
+use crate::kubelet::status::Moment;
+use crate::kubelet::{logs, plan, spec, volumes};
+use crate::object::Kind;
+
+impl SyncPod<'_> {
+    /// Every process is gone: lets go of everything, the object last.
+    pub(super) async fn remove(&mut self) -> After {
+        let uid = self.pod.uid().to_string();
+        let for_good = self.state.observed.stop.as_ref().is_some_and(|s| s.cause.removes_pod());
+        if self.state.observed.shutdown && !for_good {
+            if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
+                tracing::warn!(pod = %self.pod.key(), "sandbox not removed: {error}");
+            }
+            return After::End(Outcome::Released);
+        }
+        // The terminal phase is in the API before the object goes (POD-1).
+        self.write_status(Moment::Last);
+        if let Err(error) = self.node.runtime.remove_sandbox(&uid).await {
+            return After::Failed(format!("sandbox not removed: {error}"));
+        }
+        volumes::remove(self.node, &self.pod).await;
+        let waiting = self.node.taken.lock().release(&uid);
+        self.workers.resync(waiting);
+        self.give_address_back();
+        if is_static(&self.pod) {
+            if !self.remove_mirror() {
+                return After::Failed("its mirror was not removed".into());
+            }
+        } else if !self.gone {
+            let options = DeleteOptions {
+                grace_period_seconds: Some(0),
+                uid: Some(uid.clone()),
+                ..DeleteOptions::default()
+            };
+            match self.workers.context.api.delete(Kind::Pod, &self.pod.key(), &options) {
+                Ok(_) => {}
+                // Another pod has the name by now, or nobody.
+                Err(error) if error.is_gone() => {}
+                Err(error) => return After::Failed(format!("pod object not removed: {error}")),
+            }
+        }
+        After::End(Outcome::Removed)
+    }
+
+    /// Lets go of the address of a pod that has ended for good, once the API tells so: until then it may be given
+    /// to no other pod, or what is sent to this one would reach that one.
+    pub(super) fn free_address(&self) {
+        let observed = &self.state.observed;
+        let ends = observed.stop.as_ref().is_some_and(|stop| stop.cause != StopCause::Shutdown);
+        // What a static pod has come to is told by its mirror alone.
+        let told = is_static(&self.pod) || plan::is_terminal(&self.pod);
+        if ends && told && !observed.sandbox.as_ref().is_some_and(SandboxRecord::is_alive) {
+            self.give_address_back();
+        }
+    }
+
+    fn give_address_back(&self) {
+        if let Some(ip) = self.state.observed.ip {
+            self.node.ips.lock().give_back(ip, self.pod.uid());
+        }
+    }
+
+    /// For attempts that failed without a message and may speak through their log: its last lines (POD-9).
+    pub(super) async fn read_log_messages(&mut self) {
+        for (_, container) in spec::all_containers(&self.pod) {
+            if container.termination_message_policy.as_deref() != Some("FallbackToLogsOnError") {
+                continue;
+            }
+            let Some(record) = self.state.observed.latest(&container.name) else { continue };
+            let silent = record
+                .exit
+                .as_ref()
+                .is_some_and(|e| e.exit_code != 0 && e.message.as_ref().is_none_or(|m| m.trim().is_empty()));
+            let id = record.id.clone();
+            let memory = self.state.observed.memory(&container.name);
+            if !silent || memory.log_message.as_ref().is_some_and(|(known, _)| *known == id) {
+                continue;
+            }
+            let text = logs::last_words(self.node.runtime.as_ref(), &id).await;
+            self.state.observed.memory_mut(&container.name).log_message = Some((id, text));
+        }
+    }
+}

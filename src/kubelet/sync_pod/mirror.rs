@@ -1,0 +1,86 @@
+//! The status of a static pod: kept here, shown by its mirror, which is made where it is missing (POD-15).
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::SyncPod;
+use crate::api::ApiError;
+use crate::kubelet::mirror_pod;
+use crate::kubelet::plan;
+use crate::kubelet::status::{Moment, compose_status};
+use crate::object::{Kind, Shared};
+
+impl SyncPod<'_> {
+    /// Brings the status and the mirror that shows it up to date.
+    pub(super) fn write_mirror(&mut self, moment: Moment) {
+        self.note_times();
+        let now = self.workers.context.clock.both();
+        let status =
+            compose_status(&self.pod, &self.state.observed, now, &self.workers.context.timings, moment);
+        if self.pod.status.as_ref() != Some(&status) {
+            let mut pod = Pod::clone(&self.pod);
+            pod.status = Some(status);
+            self.pod = Shared::from_value(pod);
+            if plan::is_terminal(&self.pod) {
+                self.node.taken.lock().release(self.pod.uid());
+            }
+        }
+        let known = self.workers.mirror_of(self.pod.uid());
+        let shown = self
+            .mirror(known.object.clone())
+            .and_then(|mirror| mirror.map_or(Ok(None), |mirror| self.show(mirror)));
+        let mirror = match shown {
+            Ok(mirror) => mirror,
+            Err(error) => {
+                tracing::warn!(pod = %self.pod.key(), "the mirror of a static pod: {error}");
+                None
+            }
+        };
+        self.workers.keep_static(&self.pod, &known, mirror);
+    }
+
+    /// The pod's mirror: a new one when there is none or somebody has deleted it. None while the pod ends.
+    fn mirror(&self, known: Option<Shared<Pod>>) -> Result<Option<Shared<Pod>>, ApiError> {
+        if self.pod.metadata.deletion_timestamp.is_some() {
+            return Ok(known);
+        }
+        if let Some(mirror) = known {
+            if mirror.metadata.deletion_timestamp.is_none() {
+                return Ok(Some(mirror));
+            }
+            mirror_pod::remove(&self.workers.context.api, &mirror)?;
+        }
+        mirror_pod::create(&self.workers.context.api, &self.pod, &self.node.config.name).map(Some)
+    }
+
+    /// Lets the mirror show the pod's status; none when it is gone by now.
+    fn show(&self, mirror: Shared<Pod>) -> Result<Option<Shared<Pod>>, ApiError> {
+        if mirror.status == self.pod.status {
+            return Ok(Some(mirror));
+        }
+        let (key, uid) = (mirror.key(), mirror.uid().to_string());
+        let written = self.workers.context.api.modify_status::<Pod>(&key, |pod| {
+            if pod.metadata.uid.as_deref() != Some(&uid) {
+                return Err(ApiError::not_found(Kind::Pod, &key));
+            }
+            pod.status.clone_from(&self.pod.status);
+            Ok(())
+        });
+        match written {
+            Ok(mirror) => Ok(Some(mirror)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The pod has ended for good: nothing is left to mirror. False when it must be tried again.
+    pub(super) fn remove_mirror(&self) -> bool {
+        let Some(mirror) = self.workers.mirror_of(self.pod.uid()).object else { return true };
+        match mirror_pod::remove(&self.workers.context.api, &mirror) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(pod = %self.pod.key(), "the mirror of a static pod was not removed: {error}");
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! One pass over one pod: look, plan, do, until nothing is left to do but wait; then its status.
+//!
+//! What takes long (hooks, probes) runs beside the pass and leaves an event when it is over, so that a pass is
+//! short and a deletion never waits behind a hook.
+//!
+//! Architecture Invariant: nothing here decides; `plan` does, and `status` composes.
+
+mod background;
+mod events;
+mod finish;
+mod mirror;
+mod pull;
+mod resize;
+mod setup;
+mod start;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+
+use super::adopt::adopt;
+use super::mirror_pod::is_static;
+use super::node::{Closed, Closing, Node};
+use super::observed::{AttemptMemory, ContainerStop, PodStop, Prepared, StopCause};
+use super::plan::{self, Action, plan};
+use super::pod_workers::{Outcome, PodEvent, PodState, PodSyncer, PodUpdate, PodWorkers};
+use super::runtime::{ContainerId, ContainerRecord, RuntimeError};
+use super::status::{Moment, compose_status};
+use super::{spec, volumes};
+use crate::api::ApiError;
+use crate::base::backoff::BackoffPolicy;
+use crate::base::clock::{saturating_after, until};
+use crate::object::{Revision, Shared};
+use crate::reconcile::{EventType, reference_to};
+
+/// How often a pass may look again before it waits; more would be a plan that never comes to rest.
+const ROUNDS: usize = 64;
+/// After this long a runtime that does not say what there is of a pod is asked again.
+const RUNTIME_AGAIN: Duration = Duration::from_secs(1);
+
+/// After this long a mirror pod that could not be made is tried again.
+const MIRROR_AGAIN: Duration = Duration::from_secs(10);
+
+/// Syncs pods with a node's runtime.
+pub(super) struct RuntimeSyncer;
+
+impl PodSyncer for RuntimeSyncer {
+    fn sync_pod<'a>(
+        &'a self,
+        workers: &'a Arc<PodWorkers>,
+        node: &'a Arc<Node>,
+        update: PodUpdate,
+        state: &'a mut PodState,
+    ) -> BoxFuture<'a, Outcome> {
+        let PodUpdate { pod, gone, events } = update;
+        SyncPod { workers, node, pod, gone, state }.run(events).boxed()
+    }
+}
+
+/// A pass at work.
+struct SyncPod<'a> {
+    workers: &'a Arc<PodWorkers>,
+    node: &'a Arc<Node>,
+    pod: Shared<Pod>,
+    /// The pod's object is gone.
+    gone: bool,
+    state: &'a mut PodState,
+}
+
+/// What doing an action asks of the pass.
+enum After {
+    /// Go on with the next action.
+    Next,
+    /// Look and plan anew before anything else.
+    Again,
+    /// The action failed: it is done again later.
+    Failed(String),
+    /// Nothing of the pod is left.
+    End(Outcome),
+}
+
+fn after(result: Result<(), RuntimeError>) -> After {
+    match result {
+        Ok(()) => After::Again,
+        Err(error) => After::Failed(format!("runtime: {error}")),
+    }
+}
+
+impl SyncPod<'_> {
+    /// On the steady clock, as all deadlines are.
+    fn now(&self) -> Timestamp {
+        self.workers.context.clock.steady()
+    }
+
+    fn note_times(&mut self) {
+        let started = self.pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map(|at| at.0);
+        self.state.observed.note_times(started, self.workers.context.clock.both());
+    }
+
+    fn plan(&mut self) -> plan::Plan {
+        self.note_times();
+        plan(&self.pod, &self.state.observed, self.now(), &self.workers.context.timings)
+    }
+
+    /// Does all that is to be done now.
+    async fn run(mut self, events: Vec<PodEvent>) -> Outcome {
+        // Answers of probes and asking anew: unless something else comes, the status stays as it was told.
+        let mut only_probes = !events.is_empty();
+        self.take_events(events);
+        if let Some(closed) = self.node.closing() {
+            self.shut_down(closed);
+        }
+        if self.gone {
+            self.stop_orphan();
+        }
+        let (mut wake, mut held) = (None, Vec::new());
+        for _ in 0..ROUNDS {
+            held.clear();
+            if self.state.stale
+                && let Err(error) = self.look().await
+            {
+                let text = format!("cannot look at the pod: {error}");
+                if self.state.blind.as_ref() != Some(&text) {
+                    tracing::warn!(pod = %self.pod.key(), "{text}");
+                    self.state.blind = Some(text);
+                }
+                return Outcome::Wait(Some(saturating_after(self.now(), RUNTIME_AGAIN)));
+            }
+            self.admit();
+            self.find_memory();
+            self.resize();
+            self.refresh_volumes().await;
+            let plan = self.plan();
+            wake = plan.next_wake;
+            if plan.actions.is_empty() {
+                break;
+            }
+            let asks = plan.actions.iter().all(|action| matches!(action, Action::Probe { .. }));
+            only_probes |= asks;
+            if !asks {
+                self.state.told = None;
+            }
+            let mut again = false;
+            for action in plan.actions {
+                if let Some(until) = self.state.retry.waits(&action, self.workers.context.clock.monotonic()) {
+                    held.push(until);
+                    continue;
+                }
+                again = true;
+                match self.execute(action.clone()).await {
+                    After::Next => self.state.retry.done(&action),
+                    After::Again => {
+                        self.state.retry.done(&action);
+                        break;
+                    }
+                    After::Failed(text) => held.push(self.try_later(action, &text)),
+                    After::End(end) => return end,
+                }
+            }
+            if !again || asks {
+                break;
+            }
+        }
+        if !only_probes || self.state.told != Some(self.pod.revision()) {
+            self.write_status(Moment::Now);
+        }
+        self.free_address();
+        if self.state.observed.shutdown {
+            // Only now may it be known to have ended for good.
+            let last = self.plan();
+            let waits = self.state.retry.waits(&Action::Remove, self.workers.context.clock.monotonic());
+            if last.actions == [Action::Remove] && waits.is_none() {
+                match self.remove().await {
+                    After::End(end) => return end,
+                    After::Failed(text) => held.push(self.try_later(Action::Remove, &text)),
+                    After::Next | After::Again => {}
+                }
+            }
+        }
+        if spec::spec(&self.pod).active_deadline_seconds.is_some() {
+            // The first status has the start time that the deadline counts from.
+            wake = self.plan().next_wake;
+        }
+        if is_static(&self.pod) && self.workers.mirror_of(self.pod.uid()).object.is_none() {
+            let again = saturating_after(self.now(), MIRROR_AGAIN);
+            wake = Some(wake.map_or(again, |at| at.min(again)));
+        }
+        let renewal = self.state.tokens.renew_at().filter(|_| self.state.observed.stop.is_none());
+        let renewal =
+            renewal.map(|at| saturating_after(self.now(), until(self.workers.context.clock.now(), at)));
+        let held = held.into_iter().min().map(|at| self.steady_at(at));
+        Outcome::Wait([wake, renewal, held].into_iter().flatten().min())
+    }
+
+    /// Remembers that an action failed; when it is done again, on the monotonic clock.
+    fn try_later(&mut self, action: Action, text: &str) -> Duration {
+        let timings = &self.workers.context.timings;
+        let policy = BackoffPolicy {
+            initial: timings.cleanup_back_off_initial.0,
+            max: timings.cleanup_back_off_max.0,
+        };
+        let now = self.workers.context.clock.monotonic();
+        let (until, news) = self.state.retry.failed(action, text.to_owned(), now, policy);
+        if news {
+            tracing::warn!(pod = %self.pod.key(), node = self.node.config.name, "{text}");
+        }
+        until
+    }
+
+    /// A moment of the monotonic clock on the steady one.
+    fn steady_at(&self, at: Duration) -> Timestamp {
+        saturating_after(self.now(), at.saturating_sub(self.workers.context.clock.monotonic()))
+    }
+
+    /// Asks the runtime what there is of the pod.
+    async fn look(&mut self) -> Result<(), RuntimeError> {
+        let uid = self.pod.uid().to_string();
+        let observed = &mut self.state.observed;
+        observed.sandbox = self.node.runtime.inspect(&uid).await?;
+        observed.host_ip = Some(self.node.config.ip);
+        if let (None, Some(sandbox)) = (observed.ip, &observed.sandbox) {
+            observed.ip = Some(sandbox.spec.ip);
+        }
+        if !self.state.adopted {
+            self.state.adopted = true;
+            self.state.observed.own_mounts =
+                self.node.config.hollow || volumes::has_namespaces(&self.node.runtime.isolation());
+            if self.state.observed.sandbox_ready() {
+                // Its volumes were made before the sandbox was; what they show may have changed meanwhile.
+                self.state.observed.prepared = Prepared::Yes;
+                self.state.memory = self.node.runtime.memory();
+                self.state.refresh = true;
+            }
+            adopt(&self.pod, &mut self.state.observed, self.workers.context.clock.both());
+        }
+        (self.state.stale, self.state.told, self.state.blind) = (false, None, None);
+        self.read_log_messages().await;
+        Ok(())
+    }
+
+    async fn execute(&mut self, action: Action) -> After {
+        match action {
+            Action::Prepare => self.prepare().await,
+            Action::RunSandbox => self.run_sandbox().await,
+            Action::StopSandbox => {
+                let uid = self.pod.uid().to_string();
+                self.state.stale = true;
+                after(self.node.runtime.stop_sandbox(&uid).await)
+            }
+            Action::Start { name, attempt, back_off } => self.start(&name, attempt, back_off).await,
+            Action::StopContainer { name, id, message, grace, for_resize } => {
+                self.container_event(&name, EventType::Normal, "Killing", message);
+                let stop = ContainerStop { for_resize, ..ContainerStop::new(self.now(), grace) };
+                if let Some(attempt) = self.attempt_mut(&name, &id) {
+                    attempt.stop = Some(stop);
+                }
+                After::Next
+            }
+            Action::Resize { name, id } => self.resize_container(&name, &id).await,
+            Action::PreStop { name, id, deadline } => self.pre_stop(&name, &id, deadline),
+            Action::Terminate { name, id } => {
+                let now = self.now();
+                if let Some(stop) = self.attempt_mut(&name, &id).and_then(|a| a.stop.as_mut()) {
+                    stop.terminated_at = Some(now);
+                }
+                self.state.stale = true;
+                Self::ignoring_absence(self.node.runtime.terminate_container(&id).await)
+            }
+            Action::Kill { name, id } => {
+                let now = self.now();
+                if let Some(stop) = self.attempt_mut(&name, &id).and_then(|a| a.stop.as_mut()) {
+                    stop.killed_at = Some(now);
+                }
+                self.state.stale = true;
+                Self::ignoring_absence(self.node.runtime.kill_container(&id).await)
+            }
+            Action::Probe { name, id, kind } => {
+                self.ask_probe(&name, id, kind);
+                After::Next
+            }
+            Action::TellBackOff { name, until, message, image } => {
+                let type_ = if image { EventType::Normal } else { EventType::Warning };
+                self.container_event(&name, type_, "BackOff", message);
+                if image {
+                    self.container_event(&name, EventType::Warning, "Failed", "Error: ImagePullBackOff");
+                }
+                self.state.observed.memory_mut(&name).told_back_off = Some(until);
+                After::Next
+            }
+            Action::Forget { id } => {
+                self.state.stale = true;
+                Self::ignoring_absence(self.node.runtime.remove_container(&id).await)
+            }
+            Action::StopPod { cause, grace } => {
+                if let StopCause::Failed { reason, message, .. } = &cause {
+                    self.event(EventType::Normal, reason, message.clone());
+                }
+                self.stop_pod(cause, grace);
+                After::Again
+            }
+            Action::Remove => self.remove().await,
+        }
+    }
+
+    fn ignoring_absence(result: Result<(), RuntimeError>) -> After {
+        match result {
+            Err(RuntimeError::NotFound(_)) => After::Again,
+            other => after(other),
+        }
+    }
+
+    fn attempt_mut(&mut self, name: &str, id: &ContainerId) -> Option<&mut AttemptMemory> {
+        self.state.observed.memory_mut(name).current.as_mut().filter(|attempt| attempt.id == *id)
+    }
+
+    fn stop_pod(&mut self, cause: StopCause, grace: Duration) {
+        let now = self.now();
+        let began = match &self.state.observed.stop {
+            // What already ends keeps its clock; a new cause only changes how it is told and how long it may
+            // take.
+            Some(stop) if stop.cause != StopCause::Completed => stop.began,
+            _ => now,
+        };
+        self.state.observed.stop = Some(PodStop { cause, began, grace });
+    }
+
+    /// The node stops: the pod's processes end, its object stays for the next start. No grace is longer than what the
+    /// stop has.
+    fn shut_down(&mut self, closed: Closed) {
+        self.state.observed.shutdown = true;
+        let by_force = closed.how == Closing::ByForce;
+        let now = self.now();
+        let passed = self.workers.context.clock.monotonic().saturating_sub(closed.since);
+        let limit = self.workers.context.timings.shutdown_grace_limit.0.saturating_sub(passed);
+        let left = if by_force { Duration::ZERO } else { limit };
+        let grace = spec::grace(&self.pod).min(left);
+        let stop = &mut self.state.observed.stop;
+        match stop {
+            // What already ends goes on ending, only sooner.
+            Some(stop) if stop.cause != StopCause::Completed => {
+                if by_force || until(now, stop.deadline()) > left {
+                    (stop.began, stop.grace) = (now, left);
+                }
+            }
+            _ => *stop = Some(PodStop { cause: StopCause::Shutdown, began: now, grace }),
+        }
+    }
+
+    /// The object is gone: the processes follow within a small grace (POD-8, SAFE-3).
+    fn stop_orphan(&mut self) {
+        let now = self.now();
+        let small = self.workers.context.timings.force_delete_grace.0;
+        let stop = &mut self.state.observed.stop;
+        match stop {
+            Some(stop) if stop.cause == StopCause::Orphaned => {}
+            Some(stop) if stop.cause == StopCause::Deleted => {
+                let left = until(now, stop.deadline()).min(small);
+                *stop = PodStop { cause: StopCause::Orphaned, began: now, grace: left };
+            }
+            _ => *stop = Some(PodStop { cause: StopCause::Orphaned, began: now, grace: small }),
+        }
+    }
+
+    /// Writes the status where it differs from what the API has.
+    fn write_status(&mut self, moment: Moment) {
+        let shutting_down = self.state.observed.stop.as_ref().is_some_and(|s| s.cause == StopCause::Shutdown);
+        if self.gone || shutting_down {
+            return;
+        }
+        if is_static(&self.pod) {
+            self.write_mirror(moment);
+            return;
+        }
+        self.note_times();
+        let (workers, now) = (self.workers, self.workers.context.clock.both());
+        let compose = |pod: &Pod, pass: &Self| {
+            compose_status(pod, &pass.state.observed, now, &workers.context.timings, moment)
+        };
+        if Some(compose(&self.pod, self)) == self.pod.status {
+            self.state.told = Some(self.pod.revision());
+            return;
+        }
+        let (key, uid) = (self.pod.key(), self.pod.uid().to_string());
+        let mut onto = Revision::default();
+        let written = workers.context.api.modify_status::<Pod>(&key, |pod| {
+            onto = Revision::of(&pod.metadata);
+            if pod.metadata.uid.as_deref() != Some(&uid) {
+                return Err(ApiError::not_found(crate::object::Kind::Pod, &key));
+            }
+            pod.status = Some(compose(pod, self));
+            Ok(())
+        });
+        match written {
+            Ok(pod) => {
+                if plan::is_terminal(&pod) {
+                    let waiting = self.node.taken.lock().release(&uid);
+                    workers.resync(waiting);
+                }
+                workers.wrote(onto, &pod);
+                self.state.told = Some(pod.revision());
+                self.pod = pod;
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) => tracing::warn!(pod = %key, "pod status not written: {error}"),
+        }
+    }
+
+    fn event(&self, type_: EventType, reason: &str, message: impl Into<String>) {
+        self.node.recorder.record(reference_to(self.pod.object()), type_, reason, message.into());
+    }
+
+    /// An event about one container of the pod.
+    fn container_event(&self, name: &str, type_: EventType, reason: &str, message: impl Into<String>) {
+        let mut about = reference_to(self.pod.object());
+        let list = match spec::container(&self.pod, name).map(|(role, _)| role) {
+            Some(spec::Role::Init | spec::Role::Sidecar) => "initContainers",
+            Some(spec::Role::Ephemeral) => "ephemeralContainers",
+            _ => "containers",
+        };
+        about.field_path = Some(format!("spec.{list}{{{name}}}"));
+        self.node.recorder.record(about, type_, reason, message.into());
+    }
+
+    /// The record of a container's newest attempt.
+    fn latest<'a>(&'a self, name: &'a str) -> Option<&'a ContainerRecord> {
+        self.state.observed.latest(name)
+    }
+}

@@ -1,0 +1,150 @@
+//! Resizing what runs: the node's consent, the kernel's limits, and the telling of both.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use super::{After, SyncPod};
+use crate::base::clock::saturating_after;
+use crate::kubelet::admit::NoRoom;
+use crate::kubelet::observed::Observed;
+use crate::kubelet::resize::{self, Failed, Pending};
+use crate::kubelet::runtime::{ContainerId, RuntimeError};
+use crate::kubelet::{plan, spec, volumes};
+use crate::reconcile::EventType;
+
+/// After this long limits that could not be set are tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+impl SyncPod<'_> {
+    /// Gives the pod's containers what its spec asks for by now, as far as the node has it.
+    pub(super) fn resize(&mut self) {
+        let observed = &self.state.observed;
+        if self.gone || observed.stop.is_some() || plan::is_terminal(&self.pod) {
+            return;
+        }
+        if !observed.resize.is_asked(&self.pod) {
+            self.state.observed.resize.pending = None;
+            self.tell_end_of_resize();
+            return;
+        }
+        let (uid, node) = (self.pod.uid().to_string(), self.node);
+        let given = node.taken.lock().resize(&uid, &self.pod, &node.config.capacity, self.now());
+        match given {
+            Ok(waiting) => {
+                self.state.observed.resize.allocate(&self.pod);
+                self.state.refresh |= volumes::shows_itself(&self.pod);
+                // What is started only later has it from the start.
+                if in_progress(&self.pod, &self.state.observed) {
+                    self.tell_resize(EventType::Normal, "ResizeStarted", "started", None);
+                    self.state.observed.resize.told = Some(self.pod.metadata.generation.unwrap_or(0));
+                }
+                self.workers.resync(waiting);
+            }
+            Err(NoRoom { reason, told, message }) => {
+                let pending = Pending { reason, told, message, generation: self.pod.metadata.generation };
+                if self.state.observed.resize.pending.as_ref() != Some(&pending) {
+                    let event = format!("Resize{reason}");
+                    let text = resize::message(
+                        &pending.told,
+                        &self.pod,
+                        &self.state.observed.resize,
+                        true,
+                        Some(&pending.message),
+                    );
+                    self.event(EventType::Warning, &event, text);
+                    self.state.observed.resize.pending = Some(pending);
+                }
+            }
+        }
+    }
+
+    fn tell_resize(&self, type_: EventType, reason: &str, what: &str, error: Option<&str>) {
+        let text = resize::message(what, &self.pod, &self.state.observed.resize, false, error);
+        self.event(type_, reason, text);
+    }
+
+    /// Tells once that everything that runs is held to what it was given.
+    pub(super) fn tell_end_of_resize(&mut self) {
+        let observed = &self.state.observed;
+        // One that was ended for its resize is over it once it runs again.
+        let ended = |c: &Container| observed.latest(&c.name).is_some_and(|r| observed.restarts_for_resize(r));
+        let waits = in_progress(&self.pod, observed)
+            || resize::resizable(&self.pod).any(|(_, container)| ended(container));
+        if observed.resize.told.is_none() || waits {
+            return;
+        }
+        let resize = &mut self.state.observed.resize;
+        (resize.told, resize.failed) = (None, None);
+        self.tell_resize(EventType::Normal, "ResizeCompleted", "completed", None);
+    }
+
+    /// Holds a running container to what it was given.
+    pub(super) async fn resize_container(&mut self, name: &str, id: &ContainerId) -> After {
+        let Some((_, container)) = spec::container(&self.pod, name) else { return After::Next };
+        let given = self.state.observed.resize.of(&container).cloned();
+        let limits = resize::limits(given.as_ref());
+        let done = match self.cannot_lower().await {
+            Some(refusal) => Err(refusal),
+            None => match self.node.runtime.resize_container(id, limits).await {
+                // It has just ended; whatever is started next has the new limits.
+                Ok(()) | Err(RuntimeError::NotFound(_)) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
+        };
+        match done {
+            Ok(()) => {
+                if let Some(attempt) = self.attempt_mut(name, id) {
+                    attempt.resources = given;
+                }
+                self.state.observed.resize.failed = None;
+                self.tell_end_of_resize();
+            }
+            Err(message) => {
+                let until = saturating_after(self.now(), AGAIN);
+                let known =
+                    self.state.observed.resize.failed.replace(Failed { message: message.clone(), until });
+                if known.is_none_or(|known| known.message != message) {
+                    self.tell_resize(EventType::Warning, "ResizeError", "error", Some(&message));
+                }
+            }
+        }
+        After::Again
+    }
+
+    /// Why memory limits are to stay as they are for now.
+    async fn cannot_lower(&self) -> Option<String> {
+        let observed = &self.state.observed;
+        let mut lowered = Vec::new();
+        let mut pod_limit = Some(0_u64);
+        for (_, container) in resize::resizable(&self.pod) {
+            let to = resize::limits(observed.resize.of(container)).memory_bytes;
+            pod_limit = pod_limit.zip(to).map(|(sum, own)| sum.saturating_add(own));
+            let record = observed.latest(&container.name).filter(|r| r.exit.is_none());
+            let attempt = record.and_then(|record| observed.current(record));
+            let from = attempt.and_then(|a| resize::limits(a.resources.as_ref()).memory_bytes);
+            if let (Some(from), Some(to)) = (from, to)
+                && to < from
+            {
+                lowered.push((container.name.as_str(), to));
+            }
+        }
+        if lowered.is_empty() {
+            return None;
+        }
+        let usage = self.node.runtime.usage(&self.pod.uid().to_string()).await.ok()?;
+        let used = |name: &str| usage.get(name).map_or(0, |usage| usage.memory_bytes);
+        let lowered: Vec<_> = lowered.into_iter().map(|(name, limit)| (name, limit, used(name))).collect();
+        let total = usage.values().map(|usage| usage.memory_bytes).sum();
+        resize::cannot_lower(&lowered, pod_limit.map(|limit| (limit, total)))
+    }
+}
+
+/// Something that runs is not held to what it was given yet.
+fn in_progress(pod: &Pod, observed: &Observed) -> bool {
+    resize::resizable(pod).any(|(_, container)| {
+        let record = observed.latest(&container.name).filter(|r| r.exit.is_none());
+        let attempt = record.and_then(|record| observed.current(record));
+        attempt.is_some_and(|a| !resize::same(a.resources.as_ref(), observed.resize.of(container)))
+    })
+}

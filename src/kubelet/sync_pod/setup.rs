@@ -1,0 +1,148 @@
+//! What a pod needs before its first container: the node's consent, an address, volumes, a sandbox.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node as NodeObject;
+
+use super::{After, SyncPod};
+use crate::base::clock::saturating_after;
+use crate::kubelet::admit::Refusal;
+use crate::kubelet::observed::{Prepared, StopCause};
+use crate::kubelet::{eviction, plan, sandbox, security, service_names, spec, volumes};
+use crate::object::Key;
+use crate::reconcile::EventType;
+
+impl SyncPod<'_> {
+    /// Lets the node take a new pod, or refuse it for good. What ran before this kubelet is not asked.
+    pub(super) fn admit(&mut self) {
+        if std::mem::replace(&mut self.state.admitted, true) || plan::is_terminal(&self.pod) || self.gone {
+            return;
+        }
+        self.state.observed.resize.begin(&self.pod);
+        let (uid, node) = (self.pod.uid(), self.node);
+        let ran = self.state.observed.sandbox.is_some()
+            || self.pod.status.as_ref().is_some_and(|status| status.start_time.is_some());
+        if ran || eviction::is_critical(&self.pod) {
+            node.taken.lock().add(uid, &self.pod);
+            return;
+        }
+        let refusal = if let Some(message) = eviction::refusal(&node.eviction.conditions(), &self.pod) {
+            Err(Refusal { reason: "Evicted".into(), message })
+        } else {
+            let key = Key::new("", node.config.name.as_str());
+            let object = self.workers.context.api.get_as::<NodeObject>(&key).ok();
+            node.taken.lock().try_add(uid, &self.pod, &node.config.capacity, object.as_deref())
+        };
+        if let Err(Refusal { reason, message }) = refusal {
+            self.event(EventType::Warning, &reason, message.clone());
+            let message = format!("Pod was rejected: {message}");
+            self.stop_pod(StopCause::Failed { reason, message, disrupted: false }, Duration::ZERO);
+        }
+    }
+
+    /// What was written for the pod in a runtime's memory is gone with that runtime.
+    pub(super) fn find_memory(&mut self) {
+        let memory = self.node.runtime.memory();
+        let same = match (&memory, &self.state.memory) {
+            (Some(here), Some(known)) => Arc::ptr_eq(here, known),
+            (None, None) => true,
+            _ => false,
+        };
+        if !same {
+            self.state.memory = memory;
+            if self.state.observed.prepared == Prepared::Yes {
+                self.state.observed.prepared = Prepared::No;
+            }
+        }
+    }
+
+    /// Brings what the volumes show up to date, when something said so or a token is to be renewed.
+    pub(super) async fn refresh_volumes(&mut self) {
+        let renew = self.state.tokens.renew_at().is_some_and(|at| at <= self.workers.context.clock.now());
+        let asked = std::mem::take(&mut self.state.refresh);
+        if !(asked || renew) || self.state.observed.prepared != Prepared::Yes {
+            return;
+        }
+        if let Err(error) = self.write_volumes().await {
+            tracing::debug!(pod = %self.pod.key(), "volume {} keeps its content: {error}", error.volume);
+        }
+    }
+
+    /// The pod's address and volumes.
+    pub(super) async fn prepare(&mut self) -> After {
+        let again = saturating_after(self.now(), Duration::from_secs(2));
+        let host_network = spec::spec(&self.pod).host_network == Some(true);
+        let had = self.state.observed.ip;
+        let ip = if host_network {
+            Some(self.node.config.ip)
+        } else {
+            self.node.ips.lock().take(self.pod.uid(), had)
+        };
+        let Some(ip) = ip else {
+            let message = format!("no address left in the pod range of node {}", self.node.config.name);
+            self.event(EventType::Warning, "FailedCreatePodSandBox", message.clone());
+            self.state.observed.prepared = Prepared::Blocked { until: again, message };
+            return After::Again;
+        };
+        self.state.observed.ip = Some(ip);
+        match self.write_volumes().await {
+            Ok(()) => self.state.observed.prepared = Prepared::Yes,
+            Err(error) => {
+                let message = error.message;
+                self.event(EventType::Warning, "FailedMount", message.clone());
+                self.state.observed.prepared = Prepared::Blocked { until: again, message };
+            }
+        }
+        After::Again
+    }
+
+    async fn write_volumes(&mut self) -> Result<(), volumes::VolumeError> {
+        let state = &mut *self.state;
+        let (observed, memory) = (&state.observed, state.memory.as_ref());
+        volumes::prepare(&self.workers.context, self.node, &self.pod, observed, memory, &mut state.tokens)
+            .await
+    }
+
+    pub(super) async fn run_sandbox(&mut self) -> After {
+        let Some(ip) = self.state.observed.ip else { return After::Again };
+        if self.state.observed.sandbox.is_some() {
+            let message = "Pod sandbox changed, it will be killed and re-created.";
+            self.event(EventType::Normal, "SandboxChanged", message);
+        } else if !self.node.config.hollow {
+            // Once: a sandbox made anew, or a kubelet started anew, has nothing new to tell.
+            let isolation = self.node.runtime.isolation();
+            let namespaces = volumes::has_namespaces(&isolation);
+            let abilities = security::Abilities { uid: rustix::process::geteuid().as_raw(), namespaces };
+            for text in security::ignored(&self.pod, abilities) {
+                self.event(EventType::Warning, "SecurityContextIgnored", text);
+            }
+            let volumes = spec::spec(&self.pod).volumes.iter().flatten();
+            let on_disk: Vec<_> =
+                volumes.filter(|v| volumes::is_memory(v)).map(|v| v.name.as_str()).collect();
+            if !on_disk.is_empty() && self.state.memory.is_none() {
+                let message = format!(
+                    "emptyDir volumes of medium Memory lie on disk here, without their size being held: {} (this \
+                     node's containers have no mounts of their own)",
+                    on_disk.join(", ")
+                );
+                self.event(EventType::Warning, "MemoryMediumIgnored", message);
+            }
+        }
+        let services = service_names::lines_for(&self.workers.context, self.node, self.pod.namespace());
+        let (spec, warnings) = sandbox::spec(&self.pod, ip, &self.node.config, &services);
+        for warning in warnings {
+            self.event(EventType::Warning, warning.reason, warning.message);
+        }
+        let result = self.node.runtime.run_sandbox(spec).await;
+        match &result {
+            Ok(record) => self.state.observed.sandbox = Some(record.clone()),
+            Err(error) => {
+                self.state.stale = true;
+                let message = format!("Failed to create pod sandbox: {error}");
+                self.event(EventType::Warning, "FailedCreatePodSandBox", message);
+            }
+        }
+        super::after(result.map(drop))
+    }
+}

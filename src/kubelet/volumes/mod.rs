@@ -1,0 +1,546 @@
+//! A pod's volumes as directories on the node (VOL-1): emptyDir, hostPath, configMap, secret, downwardAPI,
+//! projected; and the volumes of its claims (VOL-2).
+//!
+//! They live as long as the pod, below `PODS_DIR/UID/volumes/NAME`. What comes from API objects is swapped
+//! in whole (`atomic`), so that a reader never sees half an update.
+
+mod atomic;
+mod claims;
+mod content;
+mod memory;
+mod ownership;
+mod paths;
+mod tokens;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Container, HostPathVolumeSource, Pod, Volume, VolumeMount};
+
+use super::context::Context;
+use super::environment;
+use super::node::Node;
+use super::observed::{Observed, Prepared};
+use super::resize;
+use super::runtime::{Memory, Mount};
+use super::spec;
+use crate::object::storage::{ClaimUse, claims_of};
+use crate::object::{Key, Kind, Shared};
+pub use claims::user_of;
+use claims::{Backing, Check};
+pub use content::{Content, ContentSources, content};
+pub(super) use memory::{is_memory, memory_volumes, of_container as memory_of_container};
+pub use ownership::Owners;
+pub use paths::{is_inside, join_inside};
+pub(super) use tokens::Tokens;
+
+/// The longest path there is: the kernel's `PATH_MAX` without its end.
+const PATH_BYTES: usize = 4095;
+
+/// A volume could not be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct VolumeError {
+    /// The volume's name.
+    pub volume: String,
+    /// What is wrong, as events tell it.
+    pub message: String,
+}
+
+impl VolumeError {
+    fn set_up(volume: &str, why: &str) -> Self {
+        let message = format!("MountVolume.SetUp failed for volume \"{volume}\" : {why}");
+        Self { volume: volume.into(), message }
+    }
+}
+
+/// The pod's own directory.
+pub(super) fn pod_dir(node: &Node, pod: &Shared<Pod>) -> PathBuf {
+    node.config.pods_dir.join(pod.uid())
+}
+
+pub(super) fn volume_dir(node: &Node, pod: &Shared<Pod>, volume: &str) -> PathBuf {
+    pod_dir(node, pod).join("volumes").join(volume)
+}
+
+/// Whether the volume shows what is in API objects.
+fn is_from_api(volume: &Volume) -> bool {
+    volume.config_map.is_some()
+        || volume.secret.is_some()
+        || volume.downward_api.is_some()
+        || volume.projected.is_some()
+}
+
+/// Whether the volume lies in the runtime's memory where there is such a place: what comes from API objects does,
+/// unless a part of it is mounted, which is looked up by its path on the machine.
+fn lies_in_memory(pod: &Pod, volume: &Volume) -> bool {
+    let given = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+    let in_part = |container: &Container| {
+        let mut mounts = container.volume_mounts.iter().flatten().filter(|mount| mount.name == volume.name);
+        mounts.any(|mount| given(&mount.sub_path) || given(&mount.sub_path_expr))
+    };
+    // Ephemeral containers come later, and may not mount parts.
+    let mut containers =
+        spec::app_containers(pod).iter().chain(spec::init_containers(pod).map(|(_, init)| init));
+    is_memory(volume) || (is_from_api(volume) && !containers.any(in_part))
+}
+
+/// A volume's directory below its pod's in memory.
+fn in_memory(pod_dir: &Path, volume: &str) -> PathBuf {
+    pod_dir.join("volumes").join(volume)
+}
+
+/// Whether the pod has a volume that shows this config map or secret, or is this claim's.
+pub(super) fn shows(pod: &Pod, kind: Kind, name: &str) -> bool {
+    if kind == Kind::PersistentVolumeClaim {
+        return claims_of(pod).any(|used| used.claim == name);
+    }
+    spec::spec(pod).volumes.iter().flatten().any(|volume| {
+        let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
+        match kind {
+            Kind::ConfigMap => {
+                volume.config_map.as_ref().is_some_and(|c| c.name == name)
+                    || projected.filter_map(|s| s.config_map.as_ref()).any(|c| c.name == name)
+            }
+            _ => {
+                volume.secret.as_ref().is_some_and(|s| s.secret_name.as_deref() == Some(name))
+                    || projected.filter_map(|s| s.secret.as_ref()).any(|s| s.name == name)
+            }
+        }
+    })
+}
+
+/// Whether the pod has a volume that shows what its own object says.
+pub(super) fn shows_itself(pod: &Pod) -> bool {
+    spec::spec(pod).volumes.iter().flatten().any(|volume| {
+        let projected = volume.projected.iter().flat_map(|p| p.sources.iter().flatten());
+        volume.downward_api.is_some() || projected.map(|s| &s.downward_api).any(Option::is_some)
+    })
+}
+
+/// Makes every volume of the pod, or brings what they show up to date.
+pub(super) async fn prepare(
+    context: &Context,
+    node: &Node,
+    pod: &Shared<Pod>,
+    observed: &Observed,
+    memory: Option<&Arc<Memory>>,
+    tokens: &mut Tokens,
+) -> Result<(), VolumeError> {
+    // What was asked for and not given is not shown.
+    let given = resize::allocated_pod(pod, &observed.resize);
+    let owners = Owners::of(pod);
+    let first = observed.prepared != Prepared::Yes;
+    let tokens = RefCell::new(tokens);
+    let now = context.clock.now();
+    let mut work = Vec::new();
+    for volume in spec::spec(pod).volumes.iter().flatten() {
+        let failed = |why: String| VolumeError::set_up(&volume.name, &why);
+        let namespace = pod.namespace();
+        let sources = ContentSources {
+            pod: &given,
+            pod_ip: observed.ip,
+            host_ip: Some(node.config.ip),
+            allocatable: &node.config.capacity,
+            config_map: &|name| context.config_maps.get(&Key::new(namespace, name)),
+            secret: &|name| context.secrets.get(&Key::new(namespace, name)),
+            token: &|projection| {
+                if node.config.hollow {
+                    return Ok(String::new());
+                }
+                tokens.borrow_mut().token(projection, now, |audience, seconds| {
+                    context.api.token_for_pod(pod, audience, seconds).map_err(|error| error.to_string())
+                })
+            },
+        };
+        if let Some(source) = &volume.empty_dir {
+            memory::check_medium(source).map_err(|why| VolumeError::set_up(&volume.name, &why))?;
+            if memory.is_some() && is_memory(volume) {
+                // The sandbox brings it.
+                continue;
+            }
+        }
+        let dir = match memory.filter(|_| lies_in_memory(pod, volume)) {
+            Some(memory) => in_memory(&memory.reach(pod.uid()), &volume.name),
+            None => volume_dir(node, pod, &volume.name),
+        };
+        let given = match claims::used_by(pod, &volume.name) {
+            // It has its volume until it ends, whatever becomes of the claim.
+            Some(_) if !first => continue,
+            Some(used) => Given::Claim(backing(context, node, pod, &used)?),
+            None => match content(volume, &sources).map_err(failed)? {
+                Some(mut content) => {
+                    content.belong_to(owners);
+                    Given::Content(content)
+                }
+                None => Given::Nothing,
+            },
+        };
+        work.push((volume.clone(), dir, given));
+    }
+    if node.config.hollow || work.is_empty() {
+        return Ok(());
+    }
+    // What a hostPath shows may be on a disk that does not answer: nobody else is to wait for that.
+    let alone = work.iter().any(|(volume, ..)| volume.host_path.is_some());
+    let _turn = if alone { None } else { context.volume_writers.acquire().await.ok() };
+    let memory = memory.cloned();
+    let done = tokio::task::spawn_blocking(move || {
+        // Its paths mean what they should as long as it is there.
+        let _memory = memory;
+        work.iter().try_for_each(|(volume, dir, given)| set_up(volume, dir, given, owners))
+    });
+    done.await.unwrap_or_else(|error| Err(VolumeError::set_up("", &error.to_string())))?;
+    if first { still_bound(context, node, pod) } else { Ok(()) }
+}
+
+/// What a volume is made of.
+enum Given {
+    /// Files that the API has.
+    Content(Content),
+    /// The volume of a claim.
+    Claim(Backing),
+    /// What is on this machine.
+    Nothing,
+}
+
+fn backing(
+    context: &Context,
+    node: &Node,
+    pod: &Shared<Pod>,
+    used: &ClaimUse<'_>,
+) -> Result<Backing, VolumeError> {
+    claims::backing(&context.api, &node.config.name, pod, used).map_err(|unusable| unusable.told(used.volume))
+}
+
+/// The pod's links are there now: claims that went before they were may lead to nothing any more.
+fn still_bound(context: &Context, node: &Node, pod: &Shared<Pod>) -> Result<(), VolumeError> {
+    for used in claims_of(pod) {
+        if let Err(error) = backing(context, node, pod, &used) {
+            // Fails only when there is none; then nobody takes the volume to be used.
+            let _ = claims::unlink(&volume_dir(node, pod, used.volume));
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn set_up(volume: &Volume, dir: &Path, given: &Given, owners: Owners) -> Result<(), VolumeError> {
+    let failed = |why: String| VolumeError::set_up(&volume.name, &why);
+    let told = |error: io::Error| failed(format!("{}: {error}", dir.display()));
+    match given {
+        Given::Content(content) => atomic::write(dir, content, owners).map_err(told),
+        Given::Claim(backing) => {
+            claims::link(dir, &backing.path).map_err(told)?;
+            let found = match &backing.check {
+                Check::HostPath(source) => host_path(source),
+                Check::Exists if backing.path.exists() => Ok(()),
+                Check::Exists => Err(format!("path \"{}\" does not exist", backing.path.display())),
+            };
+            found.map_err(|why| backing.unusable(why).told(&volume.name))
+        }
+        Given::Nothing => on_machine(volume, dir, owners).map_err(failed),
+    }
+}
+
+fn on_machine(volume: &Volume, dir: &Path, owners: Owners) -> Result<(), String> {
+    if let Some(source) = &volume.host_path {
+        return host_path(source);
+    }
+    // The disks, shares and drivers of other machines: an empty directory would only pretend.
+    let Some(source) = &volume.empty_dir else { return Err("no volume plugin matched".into()) };
+    if dir.exists() {
+        // Whatever its containers have made of it since.
+        return Ok(());
+    }
+    let failed = |error: io::Error| format!("{}: {error}", dir.display());
+    std::fs::create_dir_all(dir).map_err(failed)?;
+    set_mode(dir, memory::mode(source)).map_err(failed)?;
+    match owners.group {
+        Some(group) => ownership::give(dir, group, ownership::WRITABLE_DIRECTORY).map_err(failed),
+        None => Ok(()),
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// The checks of a hostPath's type; `…OrCreate` makes what is missing.
+fn host_path(source: &HostPathVolumeSource) -> Result<(), String> {
+    use std::os::unix::fs::FileTypeExt;
+    let path = Path::new(&source.path);
+    let found = std::fs::metadata(path).ok();
+    let type_ = source.type_.as_deref().unwrap_or_default();
+    let wrong = |what: &str| Err(format!("hostPath type check failed: {} is not {what}", source.path));
+    let told = |error: io::Error| format!("{}: {error}", source.path);
+    match (type_, found) {
+        ("DirectoryOrCreate", None) => std::fs::create_dir_all(path).map_err(told),
+        ("FileOrCreate", None) => std::fs::File::create_new(path).map(drop).map_err(told),
+        ("" | "Directory" | "DirectoryOrCreate", Some(m)) if type_.is_empty() || m.is_dir() => Ok(()),
+        ("", None) => Ok(()),
+        ("File" | "FileOrCreate", Some(m)) if m.is_file() => Ok(()),
+        ("Socket", Some(m)) if m.file_type().is_socket() => Ok(()),
+        ("CharDevice", Some(m)) if m.file_type().is_char_device() => Ok(()),
+        ("BlockDevice", Some(m)) if m.file_type().is_block_device() => Ok(()),
+        ("Directory" | "DirectoryOrCreate", _) => wrong("a directory"),
+        ("File" | "FileOrCreate", _) => wrong("a file"),
+        ("Socket", _) => wrong("a socket file"),
+        ("CharDevice", _) => wrong("a character device"),
+        ("BlockDevice", _) => wrong("a block device"),
+        (other, _) => Err(format!("hostPath type \"{other}\" is not known")),
+    }
+}
+
+/// What a container sees where; errors are configuration errors of the container.
+pub(super) fn mounts(
+    node: &Node,
+    pod: &Shared<Pod>,
+    container: &Container,
+    env: &[(String, String)],
+) -> Result<Vec<Mount>, String> {
+    let (mut mounts, values) = (Vec::new(), environment::Values::of(env));
+    for mount in container.volume_mounts.iter().flatten() {
+        let volume = spec::spec(pod).volumes.iter().flatten().find(|v| v.name == mount.name);
+        let Some(volume) = volume else {
+            return Err(format!("volume \"{}\" not found in the pod", mount.name));
+        };
+        let used = claims::used_by(pod, &volume.name);
+        let dir = volume_dir(node, pod, &volume.name);
+        let root = match &volume.host_path {
+            Some(source) => PathBuf::from(&source.path),
+            // What the pod was given, whatever became of its claim since.
+            None if used.is_some() && !node.config.hollow => std::fs::read_link(&dir)
+                .map_err(|error| format!("volume \"{}\": {}: {error}", mount.name, dir.display()))?,
+            None => match node.runtime.memory().filter(|_| lies_in_memory(pod, volume)) {
+                Some(memory) => in_memory(&memory.seen(pod.uid()), &volume.name),
+                None => dir,
+            },
+        };
+        let sub_path = match mount.sub_path_expr.as_deref().unwrap_or_default() {
+            "" => mount.sub_path.clone().filter(|text| !text.is_empty()),
+            expression => Some(expanded_sub_path(mount, expression, &values)?),
+        };
+        let in_memory = is_memory(volume) && node.runtime.memory().is_some();
+        let mut beneath = None;
+        let host_path = match sub_path {
+            None => root,
+            Some(sub) if node.config.hollow => root.join(sub),
+            // Only its host can look into it.
+            Some(sub) if in_memory => {
+                let inside = join_inside(Path::new(""), &sub);
+                beneath = Some(inside.ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?);
+                root
+            }
+            Some(sub) => sub_path_of(&root, &sub, volume.host_path.is_some()).map_err(|error| {
+                format!(
+                    "failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
+                    mount.name, container.name
+                )
+            })?,
+        };
+        mounts.push(Mount {
+            host_path,
+            sub_path: beneath,
+            container_path: Path::new("/").join(&mount.mount_path),
+            read_only: mount.read_only == Some(true)
+                || is_from_api(volume)
+                || used.is_some_and(|used| used.read_only),
+            recursive: recursively_read_only(node, mount)?,
+        });
+    }
+    Ok(mounts)
+}
+
+/// `subPathExpr` with its references replaced.
+fn expanded_sub_path(
+    mount: &VolumeMount,
+    expression: &str,
+    values: &environment::Values<'_>,
+) -> Result<String, String> {
+    if let Some(name) = environment::unset(expression, values) {
+        return Err(format!("missing value for \"{name}\""));
+    }
+    environment::expand(expression, |name| values.get(name), PATH_BYTES).map_err(|bytes| {
+        format!(
+            "subPathExpr of volumeMount \"{}\" is {bytes} bytes long; a path has at most {PATH_BYTES}",
+            mount.name
+        )
+    })
+}
+
+/// Whether what is mounted inside the volume is to be read only, too (`recursiveReadOnly`).
+fn recursively_read_only(node: &Node, mount: &VolumeMount) -> Result<bool, String> {
+    let wanted = mount.recursive_read_only.as_deref();
+    if mount.read_only != Some(true) || !matches!(wanted, Some("Enabled" | "IfPossible")) {
+        return Ok(false);
+    }
+    let possible = node.config.hollow || has_namespaces(&node.runtime.isolation());
+    if !possible && wanted == Some("Enabled") {
+        return Err(format!(
+            "failed to resolve recursive read-only mode: volume \"{}\" requested recursive read-only mode, but it \
+             is not supported by the runtime",
+            mount.name
+        ));
+    }
+    Ok(possible)
+}
+
+/// Whether containers have mounts of their own, by what the runtime tells of itself.
+pub(super) fn has_namespaces(isolation: &BTreeMap<String, String>) -> bool {
+    isolation.get("podium.dev/namespaces").is_some_and(|kinds| kinds != "none")
+}
+
+/// A path below a volume, made as a directory where it is missing; one that leads out is refused (SEC-2).
+fn sub_path_of(root: &Path, sub: &str, _host: bool) -> Result<PathBuf, String> {
+    let path =
+        join_inside(root, sub).ok_or_else(|| format!("subPath \"{sub}\" must not leave the volume"))?;
+    let told = |error: io::Error| format!("{}: {error}", path.display());
+    if std::fs::symlink_metadata(&path).is_err() {
+        // Made step by step below what is there already, so that no link on the way leads out unseen.
+        let mut existing = path.as_path();
+        while std::fs::symlink_metadata(existing).is_err() {
+            existing = existing.parent().ok_or_else(|| format!("{} has no parent", path.display()))?;
+        }
+        if !is_inside(root, existing).map_err(told)? {
+            return Err(format!("subPath \"{sub}\" leads out of the volume"));
+        }
+        std::fs::create_dir_all(&path).map_err(told)?;
+    }
+    if is_inside(root, &path).map_err(told)? {
+        // The place itself, not the links to it: they may change later.
+        path.canonicalize().map_err(told)
+    } else {
+        Err(format!("subPath \"{sub}\" leads out of the volume"))
+    }
+}
+
+/// Removes the pod's directories with all that it wrote into its volumes; never what a hostPath or claim shows.
+pub(super) async fn remove(node: &Node, pod: &Shared<Pod>) {
+    if !node.config.hollow && !pod.uid().is_empty() {
+        remove_of(node, pod.uid()).await;
+    }
+}
+
+/// Removes the directories of pods that ended while no kubelet was there: those that `known` does not know.
+pub(super) async fn remove_strays(node: &Node, known: impl Fn(&str) -> bool) {
+    let entries = std::fs::read_dir(&node.config.pods_dir).into_iter().flatten().flatten();
+    for entry in entries.filter(|_| !node.config.hollow) {
+        if let Some(uid) = entry.file_name().to_str().filter(|uid| !known(uid)) {
+            remove_of(node, uid).await;
+        }
+    }
+}
+
+/// Removes what the pod with this uid has on the disk and in memory; links in it go, not what they lead to.
+pub(super) async fn remove_of(node: &Node, uid: &str) {
+    let (dir, memory, uid) = (node.config.pods_dir.join(uid), node.runtime.memory(), uid.to_string());
+    let removed = tokio::task::spawn_blocking(move || {
+        for dir in [Some(dir), memory.as_ref().map(|memory| memory.reach(&uid))].into_iter().flatten() {
+            match std::fs::remove_dir_all(&dir) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!("the pod's directory {} was not removed: {error}", dir.display());
+                }
+                _ => {}
+            }
+        }
+    });
+    if let Err(error) = removed.await {
+        tracing::warn!("the pod's directory was not removed: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// VOL-1: what a hostPath's type demands, and what it makes.
+    #[test]
+    fn host_paths_are_what_they_say_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        std::fs::write(path("file"), "").unwrap();
+        std::fs::create_dir(path("dir")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        let check = |type_: &str, name: &str| {
+            let path = if name.starts_with('/') { name.to_string() } else { path(name) };
+            host_path(&HostPathVolumeSource { path, type_: Some(type_.into()) })
+        };
+        for (type_, name, is_not) in [
+            ("", "none", None),
+            ("Directory", "dir", None),
+            ("Directory", "file", Some("a directory")),
+            ("Directory", "none", Some("a directory")),
+            ("DirectoryOrCreate", "new/deep", None),
+            ("DirectoryOrCreate", "file", Some("a directory")),
+            ("File", "file", None),
+            ("File", "dir", Some("a file")),
+            ("FileOrCreate", "fresh", None),
+            ("Socket", "socket", None),
+            ("Socket", "file", Some("a socket file")),
+            ("CharDevice", "/dev/null", None),
+            ("CharDevice", "file", Some("a character device")),
+            ("BlockDevice", "/dev/null", Some("a block device")),
+        ] {
+            let told = check(type_, name);
+            match is_not {
+                None => assert_eq!(told, Ok(()), "{type_} {name}"),
+                Some(what) => {
+                    let text = told.unwrap_err();
+                    assert!(
+                        text.starts_with("hostPath type check failed: ") && text.ends_with(what),
+                        "{text}"
+                    );
+                }
+            }
+        }
+        assert!(dir.path().join("new/deep").is_dir() && dir.path().join("fresh").is_file());
+    }
+
+    /// VOL-1, POD-16: an emptyDir has its mode and its group from the start, and keeps what its containers make of
+    /// them.
+    #[test]
+    fn an_empty_dir_is_its_groups_vol_1() {
+        use std::os::unix::fs::MetadataExt;
+        // Only root gives files away.
+        crate::needs::needs!(Root);
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("v");
+        let volume: Volume =
+            serde_json::from_value(serde_json::json!({"name": "v", "emptyDir": {}})).unwrap();
+        let owners = Owners { group: Some(4711), user: None };
+        let about = || {
+            let about = std::fs::metadata(&place).unwrap();
+            (about.gid(), about.mode() & 0o7777)
+        };
+        set_up(&volume, &place, &Given::Nothing, owners).unwrap();
+        assert_eq!(about(), (4711, 0o2777));
+        std::fs::write(place.join("file"), "").unwrap();
+        assert_eq!(std::fs::metadata(place.join("file")).unwrap().gid(), 4711, "so is what is made in it");
+        set_mode(&place, 0o700).unwrap();
+        set_up(&volume, &place, &Given::Nothing, owners).unwrap();
+        assert_eq!(about(), (4711, 0o700), "a refresh leaves it as it is");
+    }
+
+    /// VOL-1, SEC-2: a subPath stays inside, also through links that a container made.
+    #[test]
+    fn sub_paths_stay_inside_vol_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("volume");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::create_dir(dir.path().join("outside")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("outside"), root.join("out")).unwrap();
+        std::os::unix::fs::symlink("inner", root.join("in")).unwrap();
+        std::fs::create_dir(root.join("inner")).unwrap();
+        assert!(sub_path_of(&root, "made/here", false).unwrap().is_dir());
+        assert!(sub_path_of(&root, "in", false).unwrap().ends_with("volume/inner"));
+        for sub in ["../outside", "/etc", "out", "out/new", "a/../../outside"] {
+            assert!(sub_path_of(&root, sub, false).is_err(), "{sub}");
+        }
+        assert!(!dir.path().join("outside/new").exists(), "nothing is made outside");
+    }
+}

@@ -1,0 +1,83 @@
+//! The programs of the built-in images: `podium image-program NAME [ARGUMENTS]`.
+//!
+//! They know nothing of Podium: a program gets its arguments and environment as in any container.
+
+mod nslookup;
+mod pause;
+mod web;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use web::Flavour;
+
+/// The file that marks a directory as brought along by an image and not filled yet.
+pub const IMAGE_DIRECTORY: &str = ".podium-image";
+
+/// Programs that are called by their own names too: links to this binary, or mounts of it.
+const CALLED: &[&str] = &["nginx", "httpd", "nslookup"];
+
+/// Whether this binary was called as one of its programs.
+pub fn is_image_program(name: &str) -> bool {
+    CALLED.contains(&name)
+}
+
+/// Runs a built-in image's program; the arguments begin with its name.
+pub fn image_program_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<String> =
+        arguments.into_iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let Some((program, arguments)) = arguments.split_first() else {
+        eprintln!("image-program: which one?");
+        return ExitCode::from(2);
+    };
+    // The name that `ps` and `pgrep` show.
+    if let Ok(name) = std::ffi::CString::new(program.as_str()) {
+        let _ = rustix::thread::set_name(&name);
+    }
+    let result = match program.as_str() {
+        "pause" => run(pause::wait()),
+        "nginx" => web_server(&Flavour::nginx(), arguments),
+        "httpd" => web_server(&Flavour::httpd(), arguments),
+        "nslookup" => return nslookup::run(arguments),
+        other => {
+            eprintln!("image-program: {other:?} is none");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One thread, and little memory: there may be hundreds of these.
+fn run(program: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
+}
+
+fn web_server(flavour: &Flavour, arguments: &[String]) -> std::io::Result<()> {
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if has("-v") || has("-V") {
+        eprintln!("{}", flavour.version_text());
+        return Ok(());
+    }
+    if has("-t") {
+        eprintln!("{}: this is Podium's built-in server: it reads no configuration file", flavour.program);
+        return Ok(());
+    }
+    if has("-s") || has("-k") {
+        return Err(std::io::Error::other(
+            "signals are for the kubelet here: delete the pod, or kill the process",
+        ));
+    }
+    if has("-c") || has("-f") {
+        eprintln!(
+            "{}: notice: this is Podium's built-in server: configuration files are not read, {} is served",
+            flavour.program, flavour.directory
+        );
+    }
+    run(web::serve(flavour))
+}

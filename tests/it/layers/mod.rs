@@ -1,0 +1,313 @@
+//! Holds the shape of the tree: each layer names only those below it (the crate documentation has the picture), no
+//! modules of one parent name each other in a circle, no path climbs twice.
+
+mod knots;
+mod modules;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use modules::{Modules, Reference};
+
+/// What is still knotted: a module, and those of its children that name each other in circles. To see what ties
+/// them, take an entry out and run the test: it prints every path.
+const KNOWN_KNOTS: &[(&str, &[&str])] = &[
+    ("api", &["admission", "room", "write"]),
+    (
+        "api::http",
+        &[
+            "body",
+            "collection",
+            "connection",
+            "encoding",
+            "logs",
+            "metrics",
+            "request",
+            "resource",
+            "sessions",
+            "verdicts",
+            "watch",
+            "write_options",
+        ],
+    ),
+    ("api::http::openapi", &["ours", "schemas"]),
+    (
+        "api::validate",
+        &["container", "ephemeral", "pod", "pod_resize", "pod_spec", "probe", "storage", "volumes"],
+    ),
+    (
+        "console",
+        &[
+            "action",
+            "context",
+            "describe",
+            "dialog",
+            "drain",
+            "edit",
+            "effect",
+            "index",
+            "journal",
+            "logs",
+            "message",
+            "model",
+            "object_commands",
+            "palette",
+            "pane",
+            "pending",
+            "query",
+            "rollout",
+            "room",
+            "rows",
+            "screen",
+            "store",
+            "theme",
+            "yaml_text",
+        ],
+    ),
+    ("console::logs", &["run", "source", "stream"]),
+    (
+        "console::screen",
+        &[
+            "describe",
+            "drain",
+            "drain_view",
+            "edit",
+            "edit_view",
+            "logs",
+            "logs_view",
+            "pending",
+            "pending_view",
+            "rollout",
+            "rollout_panels",
+            "rollout_view",
+            "terminal",
+            "terminal_ask",
+            "terminal_view",
+        ],
+    ),
+    ("console::screen::overview", &["deployments", "events", "nodes", "view"]),
+    ("console::theme", &["library", "parse"]),
+    (
+        "controllers",
+        &[
+            "autoscaler",
+            "context",
+            "cron_job",
+            "daemon_set",
+            "deployment",
+            "disruption",
+            "endpoints",
+            "garbage",
+            "history",
+            "job",
+            "namespace",
+            "node_lifecycle",
+            "pod_control",
+            "pod_gc",
+            "replica_set",
+            "resource_quota",
+            "stateful_set",
+            "taint_eviction",
+            "ttl_after_finished",
+            "volume",
+        ],
+    ),
+    ("controllers::stateful_set", &["identity", "roster", "rosters", "storage"]),
+    ("object", &["any", "kind", "numbers", "versions"]),
+    ("reconcile", &["correlator", "recorder"]),
+    (
+        "scheduler",
+        &[
+            "advice",
+            "filters",
+            "framework",
+            "group",
+            "held",
+            "node_info",
+            "plugins",
+            "pod_affinity",
+            "pod_info",
+            "profile",
+            "queue",
+            "scoring",
+            "spread",
+            "verdict",
+        ],
+    ),
+];
+
+/// Layers that still have paths with `super::super`.
+const KNOWN_LADDERS: &[&str] = &["api", "console", "controllers"];
+
+/// Layer → the layers it may name.
+fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
+    let actor: &[&str] = &["reconcile", "api", "object", "base"];
+    let node: &[&str] = &["reconcile", "api", "host", "object", "base"];
+    BTreeMap::from([
+        ("base", &[] as &[&str]),
+        ("object", &["base"]),
+        ("programs", &["object", "base"]),
+        ("host", &["programs", "base"]),
+        ("store", &["object", "base"]),
+        ("api", &["store", "manifest", "object", "base"]),
+        ("reconcile", &["api", "object", "base"]),
+        ("controllers", actor),
+        ("scheduler", actor),
+        ("kubelet", node),
+        ("network", actor),
+        ("console", &["object", "manifest", "base"]),
+    ])
+}
+
+pub(crate) fn sources(directory: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// Our crate, read once for all tests.
+static CRATE: LazyLock<Modules> =
+    LazyLock::new(|| Modules::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")));
+
+/// The layer through whose door a path goes: what a layer re-exports from those below it is its own to give.
+fn layer_of<'a>(modules: &'a Modules, reference: &'a Reference) -> Option<&'a str> {
+    match reference.path.strip_prefix("crate::") {
+        Some(inside) => inside.split("::").next(),
+        None => modules.path(reference.origin).first().map(String::as_str),
+    }
+}
+
+#[test]
+fn each_layer_names_only_those_below_it() {
+    let table = table();
+    let modules = &*CRATE;
+    let mut seen = BTreeSet::new();
+    let mut wrong = BTreeSet::new();
+    // A name that a `use` of the same module brought in was judged there.
+    let entering =
+        |reference: &&Reference| ["crate", "super"].iter().any(|root| reference.path.starts_with(root));
+    let references = modules.references();
+    for reference in references.iter().filter(entering) {
+        let Some(layer) = modules.path(reference.from).first() else { continue };
+        let Some(named) = layer_of(modules, reference) else { continue };
+        seen.insert(layer.as_str());
+        let allowed = table.get(layer.as_str());
+        let known = modules.path(reference.origin).first().is_some();
+        if known && layer != named && allowed.is_some_and(|allowed| !allowed.contains(&named)) {
+            wrong.insert(format!("{} names {}", modules.name(reference.from), reference.path));
+        }
+    }
+    assert!(table.keys().all(|layer| seen.contains(layer)), "every layer of the table is one: {seen:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn no_modules_of_one_parent_name_each_other_in_a_circle() {
+    let known: BTreeSet<(&str, &str)> = KNOWN_KNOTS
+        .iter()
+        .flat_map(|(parent, members)| members.iter().map(move |member| (*parent, *member)))
+        .collect();
+    let knots = knots::knots(&CRATE);
+    let knotted: BTreeSet<(&str, &str)> = knots
+        .iter()
+        .flat_map(|knot| knot.members.iter().map(|member| (knot.parent.as_str(), member.as_str())))
+        .collect();
+    let new: Vec<String> = knots
+        .iter()
+        .filter(|knot| {
+            knot.members.iter().any(|member| !known.contains(&(knot.parent.as_str(), member.as_str())))
+        })
+        .map(|knot| format!("in {}:\n    {}", knot.parent, knot.ties.join("\n    ")))
+        .collect();
+    assert!(new.is_empty(), "new knots\n{}", new.join("\n"));
+    let untied: Vec<_> = known.difference(&knotted).collect();
+    assert!(untied.is_empty(), "no longer knotted, take them out of KNOWN_KNOTS: {untied:?}");
+}
+
+#[test]
+fn no_path_climbs_twice() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut climbing: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in files {
+        let inside = file.strip_prefix(&root).unwrap();
+        let layer = inside.iter().next().unwrap().to_string_lossy().into_owned();
+        for (number, line) in std::fs::read_to_string(&file).unwrap().lines().enumerate() {
+            if line.contains("super::super") {
+                climbing.entry(layer.clone()).or_default().push(format!(
+                    "{}:{}",
+                    inside.display(),
+                    number + 1
+                ));
+            }
+        }
+    }
+    let new: Vec<_> = climbing.iter().filter(|(layer, _)| !KNOWN_LADDERS.contains(&layer.as_str())).collect();
+    assert!(new.is_empty(), "say `crate::…`: {new:#?}");
+    let mended: Vec<_> = KNOWN_LADDERS.iter().filter(|layer| !climbing.contains_key(**layer)).collect();
+    assert!(mended.is_empty(), "no longer climbing, take them out of KNOWN_LADDERS: {mended:?}");
+}
+
+#[test]
+fn every_file_says_what_it_is_for() {
+    let mut files = Vec::new();
+    for directory in ["src", "tests"] {
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(directory), &mut files);
+    }
+    let silent: Vec<_> =
+        files.iter().filter(|f| !std::fs::read_to_string(f).unwrap().starts_with("//!")).collect();
+    assert!(silent.is_empty(), "{silent:?}");
+}
+
+/// Names of functions in a text, each with its text.
+fn functions(text: &str) -> Vec<(&str, &str)> {
+    let head = regex::Regex::new(r"(?m)^\s*(?:pub(?:\([a-z]+\))? )?(?:async )?fn (\w+)").unwrap();
+    let found: Vec<_> = head.captures_iter(text).map(|c| c.get(1).unwrap()).collect();
+    let ends = found.iter().skip(1).map(regex::Match::start).chain([text.len()]);
+    found.iter().zip(ends).map(|(name, end)| (name.as_str(), &text[name.end()..end])).collect()
+}
+
+/// A test that runs kubectl, itself or by a function of its file, begins with `needs!(Kubectl)`: it would fail on a
+/// machine without, instead of being counted.
+#[test]
+fn every_test_that_runs_kubectl_says_so() {
+    let test = regex::Regex::new(r"#\[(?:tokio::)?test[^\n]*\]\s*(?:async )?fn (\w+)").unwrap();
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"), &mut files);
+    let mut silent = Vec::new();
+    for file in files.iter().filter(|file| !file.ends_with("instance.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let functions = functions(&text);
+        let mut running: Vec<&str> = Vec::new();
+        // Who runs it, then who calls one of those, until nobody is new.
+        loop {
+            let runs = |body: &str| {
+                let calls = |name: &&str| body.contains(&format!("{name}("));
+                body.contains(".kubectl(") || body.contains(".kubectl_output(") || running.iter().any(calls)
+            };
+            let new: Vec<&str> = functions
+                .iter()
+                .filter(|(name, body)| !running.contains(name) && runs(body))
+                .map(|(name, _)| *name)
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            running.extend(new);
+        }
+        for name in test.captures_iter(&text).map(|found| found.get(1).unwrap().as_str()) {
+            let says = |(known, body): &(&str, &str)| *known == name && body.contains("needs!(Kubectl)");
+            if running.contains(&name) && !functions.iter().any(says) {
+                silent.push(format!("{}: {name}", file.display()));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
