@@ -10,6 +10,7 @@ pub mod admission;
 mod default;
 mod deletion;
 mod error;
+mod generated_name;
 mod history;
 pub mod http;
 pub mod identity;
@@ -44,8 +45,7 @@ pub use addresses::AddressRange;
 pub use deletion::{Deleted, FOREGROUND_FINALIZER, ORPHAN_FINALIZER, PERMANENT_NAMESPACES};
 pub use error::{ApiError, Cause};
 use node_access::NodeAccess;
-pub use options::{DeleteOptions, Propagation, Selection, WriteOptions};
-pub use write::Part;
+pub use options::{DeleteOptions, Part, Propagation, Selection, WriteOptions};
 
 /// What the API needs to know of its cluster.
 #[derive(Clone, Debug)]

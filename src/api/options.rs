@@ -61,3 +61,18 @@ impl Selection {
         self.labels.is_everything() && self.fields.is_empty()
     }
 }
+
+/// Which part of an object a change may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything but the status.
+    Main,
+    /// The status (and metadata).
+    Status,
+    /// A pod's ephemeral containers, by adding some.
+    EphemeralContainers,
+    /// What a pod's containers ask for and may use.
+    Resize,
+    /// What the API itself changes: binding, finalizers, deletion marks.
+    System,
+}

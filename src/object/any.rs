@@ -9,12 +9,15 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use k8s_openapi::api::{
+    apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use super::custom::CustomObject;
-pub use super::kind::Body;
-use super::{Key, Kind, Revision, ServedKind, numbers};
+use super::kind::each_built_in;
+use super::{Key, Kind, Revision, numbers, pod_preset};
 
 /// An object could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,13 +63,13 @@ pub trait Typed:
 }
 
 macro_rules! bodies {
-    ($($kind:ident($ty:ty) $shape:ident),*) => {
+    ($($kind:ident($ty:ty) $shape:ident)*) => {
         /// The typed content of an object.
         #[derive(Clone, Debug, PartialEq)]
         #[expect(missing_docs, reason = "one variant a kind of the table, documented there, and one for all others")]
         pub enum Body {
             $($kind(Box<$ty>),)*
-            Custom(Box<super::custom::CustomObject>),
+            Custom(Box<CustomObject>),
         }
 
         impl Body {
@@ -85,58 +88,58 @@ macro_rules! bodies {
                 match self { $(Self::$kind(o) => &mut o.metadata,)* Self::Custom(o) => &mut o.metadata, }
             }
 
-            pub(super) fn encode(&self) -> serde_json::Result<Vec<u8>> {
+            fn encode(&self) -> serde_json::Result<Vec<u8>> {
                 match self { $(Self::$kind(o) => serde_json::to_vec(o),)* Self::Custom(o) => serde_json::to_vec(o), }
             }
 
-            pub(super) fn write_json(&self, out: impl std::io::Write) -> serde_json::Result<()> {
+            fn write_json(&self, out: impl std::io::Write) -> serde_json::Result<()> {
                 match self { $(Self::$kind(o) => serde_json::to_writer(out, o),)* Self::Custom(o) => serde_json::to_writer(out, o), }
             }
 
-            pub(super) fn to_value(&self) -> serde_json::Result<serde_json::Value> {
+            fn to_value(&self) -> serde_json::Result<serde_json::Value> {
                 match self { $(Self::$kind(o) => serde_json::to_value(o),)* Self::Custom(o) => serde_json::to_value(o), }
             }
 
-            pub(super) fn copy_status_from(&mut self, other: &Self) {
+            fn copy_status_from(&mut self, other: &Self) {
                 match (self, other) {
-                    $((Self::$kind(to), Self::$kind(from)) => super::any::copy_status!($shape, to, from),)*
+                    $((Self::$kind(to), Self::$kind(from)) => copy_status!($shape, to, from),)*
                     (Self::Custom(to), Self::Custom(from)) => to.copy_status_from(from),
                     _ => {}
                 }
             }
 
-            pub(super) fn copy_spec_from(&mut self, other: &Self) {
+            fn copy_spec_from(&mut self, other: &Self) {
                 match (self, other) {
-                    $((Self::$kind(to), Self::$kind(from)) => super::any::copy_spec!($shape, to, from),)*
+                    $((Self::$kind(to), Self::$kind(from)) => copy_spec!($shape, to, from),)*
                     (Self::Custom(to), Self::Custom(from)) => to.copy_spec_from(from),
                     _ => {}
                 }
             }
 
-            pub(super) fn same_spec(&self, other: &Self) -> bool {
+            fn same_spec(&self, other: &Self) -> bool {
                 match (self, other) {
-                    $((Self::$kind(a), Self::$kind(b)) => super::any::same_spec!($shape, a, b),)*
+                    $((Self::$kind(a), Self::$kind(b)) => same_spec!($shape, a, b),)*
                     (Self::Custom(a), Self::Custom(b)) => a.same_spec(b),
                     _ => false,
                 }
             }
 
-            pub(super) fn clear_status(&mut self) {
+            fn clear_status(&mut self) {
                 match self {
-                    $(Self::$kind(o) => super::any::clear_status!($shape, o),)*
+                    $(Self::$kind(o) => clear_status!($shape, o),)*
                     Self::Custom(o) => o.clear_status(),
                 }
             }
 
-            pub(super) fn decode(kind: Kind, value: serde_json::Value) -> serde_json::Result<Self> {
+            fn decode(kind: Kind, value: serde_json::Value) -> serde_json::Result<Self> {
                 match kind {
                     $(Kind::$kind => serde_json::from_value(value).map(|o| Self::$kind(Box::new(o))),)*
-                    custom => super::custom::CustomObject::decode(custom, value).map(|o| Self::Custom(Box::new(o))),
+                    custom => CustomObject::decode(custom, value).map(|o| Self::Custom(Box::new(o))),
                 }
             }
         }
 
-        $(impl super::any::Typed for $ty {
+        $(impl Typed for $ty {
             const ROW: Kind = Kind::$kind;
             fn from_body(body: &Body) -> Option<&Self> {
                 match body { Body::$kind(o) => Some(o), _ => None }
@@ -148,7 +151,6 @@ macro_rules! bodies {
         })*
     };
 }
-pub(super) use bodies;
 
 // What each shape of kind has: see the Kind table.
 macro_rules! copy_status {
@@ -192,7 +194,7 @@ macro_rules! clear_status {
         let _ = $o;
     }};
 }
-pub(super) use {clear_status, copy_spec, copy_status, same_spec};
+each_built_in!(bodies);
 
 /// One version of one object, of any kind.
 #[derive(Clone)]
@@ -216,16 +218,6 @@ impl Object {
         Body::decode(kind, value)
             .map(Self::from)
             .map_err(|error| DecodeError::Shape { kind, message: error.to_string() })
-    }
-
-    /// Reads an object that names its own kind.
-    pub fn from_any_value(value: Value) -> Result<Self, DecodeError> {
-        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
-        let (api_version, name) = (text("apiVersion"), text("kind"));
-        match ServedKind::from_api_version(&api_version, &name) {
-            Some(served) => Self::from_value(served.kind(), served.stored(value)),
-            None => Err(DecodeError::UnknownKind { api_version, name }),
-        }
     }
 
     /// Its kind.

@@ -10,12 +10,6 @@ use std::sync::LazyLock;
 
 use parking_lot::RwLock;
 
-use super::pod_preset;
-
-use k8s_openapi::api::{
-    apps, autoscaling, batch, coordination, core, discovery, policy, scheduling, storage,
-};
-
 /// Whether objects of a kind live in namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -184,11 +178,10 @@ macro_rules! kinds {
             }),*]
         };
 
-        super::any::bodies! { $($kind($ty) $shape),* }
-
-        /// Hands the table to another macro: kinds with their types, for whom needs something of each.
+        /// Hands the table to another macro: kinds with their types and shapes, for whom needs something of each. The types
+        /// are named as `k8s_openapi::api` has its modules.
         macro_rules! each_built_in {
-            ($d callback:ident) => { $d callback! { $($kind($ty))* } };
+            ($d callback:ident) => { $d callback! { $($kind($ty) $shape)* } };
         }
         pub(crate) use each_built_in;
     };

@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::Request;
+use crate::api::generated_name::generated_name;
 use crate::api::node_access::MIRROR_ANNOTATION;
-use crate::api::write::generated_name;
 use crate::api::{Api, ApiError};
 use crate::base::quote::printable;
 use crate::object::pod_preset::PodPreset;

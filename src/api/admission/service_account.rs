@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{
 
 use super::Request;
 use crate::api::ApiError;
+use crate::api::generated_name::generated_name;
 use crate::api::node_access::MIRROR_ANNOTATION;
-use crate::api::write::generated_name;
 use crate::base::quote::quote;
 use crate::object::{Key, Kind, Object};
 

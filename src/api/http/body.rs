@@ -7,14 +7,11 @@ use futures::StreamExt;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde_json::Value;
 
-use super::connection::BodyDeadline;
+use super::connection::{BodyDeadline, MAX_BODY};
 use super::protobuf;
 use crate::api::ApiError;
 use crate::api::rules::{self, MAX_OBJECT_BYTES, MAX_PARTS};
 use crate::api::schema::duplicate_fields;
-
-/// No body is larger; Kubernetes' own limit.
-pub(super) const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// A body that was read as a value.
 pub(super) struct ReadValue {

@@ -17,17 +17,17 @@ use super::encoding::Estimated;
 use super::list::{self, Page};
 use super::negotiate::Form;
 use super::pieces::Pieces;
-use super::request::Wanted;
 use super::respond::Answer;
+use super::response_format::ResponseFormat;
 use super::table::{TAIL, Table, TableMeta};
-use super::{Server, resource};
+use super::{Server, representation};
 use crate::object::{Object, ServedKind};
 
 /// About what a row of a table takes, with its object's metadata.
 const ROW_BYTES: u64 = 512;
 
 /// The answer that holds a page of objects, in the form asked for.
-pub(super) fn answer(server: &Server, served: ServedKind, page: Page, wanted: &Wanted) -> Response {
+pub(super) fn answer(server: &Server, served: ServedKind, page: Page, wanted: &ResponseFormat) -> Response {
     let count = page.objects.len() as u64;
     let (head, encode, tail): (String, Encode, &'static str) = match wanted.form() {
         Form::Object => {
@@ -59,7 +59,7 @@ pub(super) fn answer(server: &Server, served: ServedKind, page: Page, wanted: &W
             .to_string();
             head.truncate(head.len() - "]}".len());
             let item = move |object: &Arc<Object>, pieces: &mut Pieces| {
-                pieces.share(resource::partial(version, object).to_string().into());
+                pieces.share(representation::partial(version, object).to_string().into());
             };
             (head, Box::new(item), "]}")
         }

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::discovery::{self, Served};
 use super::negotiate::Offer;
-use super::request::{Wanted, not_allowed};
 use super::respond::Answer;
+use super::response_format::{ResponseFormat, not_allowed};
 use super::{Server, health, openapi, review};
 use crate::api::ApiError;
 
@@ -20,7 +20,11 @@ pub(super) fn are_public(path: &str) -> bool {
     matches!(path, "/healthz" | "/livez" | "/readyz" | "/version" | "/version/")
 }
 
-pub(super) fn answer(server: &Server, request: &Request, wanted: &mut Wanted) -> Result<Response, ApiError> {
+pub(super) fn answer(
+    server: &Server,
+    request: &Request,
+    wanted: &mut ResponseFormat,
+) -> Result<Response, ApiError> {
     let found = find(server, request, wanted)?;
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return Ok(found);
@@ -30,7 +34,7 @@ pub(super) fn answer(server: &Server, request: &Request, wanted: &mut Wanted) ->
     Ok(refusal)
 }
 
-fn find(server: &Server, request: &Request, wanted: &mut Wanted) -> Result<Response, ApiError> {
+fn find(server: &Server, request: &Request, wanted: &mut ResponseFormat) -> Result<Response, ApiError> {
     let path = request.uri().path();
     if let Some(answer) = health::answer(server, path, &wanted.query) {
         return Ok(answer);
@@ -62,7 +66,12 @@ fn find(server: &Server, request: &Request, wanted: &mut Wanted) -> Result<Respo
 }
 
 /// An OpenAPI document: kept by clients under its hash, so that they load it once.
-fn schemas(server: &Server, name: &str, headers: &HeaderMap, wanted: &Wanted) -> Result<Response, ApiError> {
+fn schemas(
+    server: &Server,
+    name: &str,
+    headers: &HeaderMap,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
     let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let documents = server.documents();
     let (type_, body, hash): (&'static str, &Bytes, &str) = match name {

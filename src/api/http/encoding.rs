@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::connection::Taken;
 use super::negotiate::Media;
-use super::request::Query;
+use super::query::Query;
 use super::transformed::{Transform, Transformed};
 
 /// Smaller answers are not worth compressing; Kubernetes' number.

@@ -6,7 +6,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::api::kinds::Kinds;
 
-use super::request::{Query, ResourceTarget, Target};
+use super::query::Query;
+use super::request::{ResourceTarget, Target};
 
 /// A path and a query, divided by `?`.
 pub(crate) fn request(bytes: &[u8]) {

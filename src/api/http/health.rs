@@ -9,7 +9,7 @@ use http::header::HeaderValue;
 
 use super::Server;
 use super::discovery::KUBERNETES_VERSION;
-use super::request::Query;
+use super::query::Query;
 use super::respond::Answer;
 use crate::object::time::go_duration;
 

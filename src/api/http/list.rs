@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::list_options::{ListOptions, revision};
-use super::request::Query;
+use super::query::Query;
 use crate::api::{Api, ApiError};
 use crate::base::clock::Clock;
 use crate::object::{Object, Revision, ServedKind};

@@ -1,6 +1,6 @@
 //! What a list or watch asks besides its selectors: pages and versions, with Kubernetes' rules of what goes together.
 
-use super::request::Query;
+use super::query::Query;
 use crate::api::{ApiError, Cause};
 use crate::base::quote::quote;
 use crate::object::Revision;

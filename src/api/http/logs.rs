@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::connection::Taken;
-use super::request::Query;
+use super::query::Query;
 use super::respond::Answer;
 use super::upgrade::{self, Upgrade};
 use super::{Server, log_socket};
@@ -127,7 +127,7 @@ pub(super) async fn answer(
     let node = server.node_of(&pod)?;
     let chunks = node.logs(pod, request).await?;
     let stopping = server.inner.stopping.clone().cancelled_owned();
-    let stream = super::watch::receiver_stream(chunks).take_until(stopping);
+    let stream = super::receiver_stream::receiver_stream(chunks).take_until(stopping);
     if let Some(socket) = socket {
         return log_socket::answer(server, socket, stream);
     }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::Server;
 use super::negotiate::{Form, MetaVersion};
-use super::request::Wanted;
 use super::respond::Answer;
+use super::response_format::ResponseFormat;
 use crate::api::usage::{NodeUsage, ResourceUsage};
 use crate::api::{ApiError, Selection};
 use crate::base::clock::time;
@@ -55,7 +55,7 @@ pub(super) fn answer(
     server: &Server,
     target: &MetricsTarget,
     method: &Method,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     wanted.only_reads(method)?;
     let measured = match &target.name {

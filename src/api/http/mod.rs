@@ -30,9 +30,13 @@ mod pieces;
 mod port_forward;
 pub mod protobuf;
 mod proxy;
+mod query;
+mod receiver_stream;
+mod representation;
 mod request;
 mod resource;
 mod respond;
+mod response_format;
 mod review;
 mod sessions;
 mod shown;
@@ -63,8 +67,9 @@ pub use auth::{Credentials, Trusted};
 use connection::Load;
 pub use connection::{Limits, Protocol, serve_connection};
 use negotiate::Offer;
-use request::{Target, Wanted, not_allowed};
+use request::Target;
 use respond::Answer;
+use response_format::{ResponseFormat, not_allowed};
 pub use tls::{CertificateAuthority, TlsError, serve_tls};
 
 /// What every request needs.
@@ -145,13 +150,13 @@ impl Server {
 
     /// Answers one request.
     pub async fn handle(&self, request: Request) -> Response {
-        let mut wanted = Wanted::of(&request);
+        let mut wanted = ResponseFormat::of(&request);
         let answered = self.answer(request, &mut wanted).await;
         let response = answered.unwrap_or_else(|error| Answer::error(&error));
         Answer::marked(wanted.writing.apply(response).await)
     }
 
-    async fn answer(&self, request: Request, wanted: &mut Wanted) -> Result<Response, ApiError> {
+    async fn answer(&self, request: Request, wanted: &mut ResponseFormat) -> Result<Response, ApiError> {
         if documents::are_public(request.uri().path()) && auth::is_anonymous(&request) {
             return documents::answer(self, &request, wanted);
         }

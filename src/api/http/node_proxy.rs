@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
 
 use super::Server;
-use super::request::not_allowed;
 use super::respond::Answer;
+use super::response_format::not_allowed;
 use crate::api::usage::ResourceUsage;
 use crate::api::{ApiError, node_access};
 use crate::base::clock::time;

@@ -4,25 +4,24 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
-use bytes::Bytes;
 use http::{Method, StatusCode};
 use k8s_openapi::api::autoscaling::v1::Scale;
 use k8s_openapi::api::core::v1::Binding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Status, StatusDetails};
 use serde_json::{Value, json};
 
-use super::negotiate::{Form, MetaVersion};
-use super::request::{ResourceTarget, Wanted, not_allowed};
+use super::representation::encode_one;
+use super::request::ResourceTarget;
 use super::respond::Answer;
+use super::response_format::{ResponseFormat, not_allowed};
 use super::shown::Shown;
-use super::table::{IncludeObject, Table, TableMeta};
 use super::{
     Server, body, collection, list, logs, node_proxy, port_forward, proxy, sessions, watch, write_options,
 };
+use crate::api::Part;
 use crate::api::kinds::{Kinds, Strategy};
 use crate::api::warnings::warnings_of;
-use crate::api::write::Part;
-use crate::api::{Api, ApiError, DeleteOptions, Deleted, WriteOptions, rules};
+use crate::api::{ApiError, DeleteOptions, Deleted, WriteOptions, rules};
 use crate::object::{Key, Kind, Object, ServedKind, Subresource};
 
 /// Events written in their new form have rules of their own.
@@ -33,7 +32,7 @@ pub(super) async fn answer(
     server: &Server,
     target: ResourceTarget,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let method = request.method().clone();
     let key = target.key();
@@ -63,7 +62,7 @@ async fn subresource(
     part: Subresource,
     method: Method,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     // What is read and written as the object itself, of which only a part is taken.
     let written = match part {
@@ -106,50 +105,32 @@ async fn subresource(
     }
 }
 
-/// One object in the form asked for.
-pub(super) fn encode_one(
-    api: &Api,
-    served: ServedKind,
-    form: Form,
-    include: IncludeObject,
-    object: &Arc<Object>,
-) -> Bytes {
-    match form {
-        Form::Object => served.json(object),
-        Form::Table(version) => {
-            let metadata =
-                TableMeta { resource_version: object.revision().to_string(), ..TableMeta::default() };
-            let strategy = api.kinds().strategy_in(served);
-            Table::new(&*strategy, served, version, include, api.clock().now())
-                .whole([&**object], &metadata)
-                .into()
-        }
-        Form::Metadata(version) => partial(version, object).to_string().into(),
-    }
-}
-
-/// An object's metadata as an object of its own.
-pub(super) fn partial(version: MetaVersion, object: &Object) -> Value {
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version.api_version(), "metadata": object.meta()})
-}
-
 fn answer_one(
     server: &Server,
     served: ServedKind,
     status: StatusCode,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
     object: &Arc<Object>,
 ) -> Response {
     let bytes = encode_one(server.api(), served, wanted.form(), wanted.query.include_object(), object);
     Shown::up_to(object.revision(), Answer::bytes(status, bytes))
 }
 
-fn get(server: &Server, served: ServedKind, key: &Key, wanted: &Wanted) -> Result<Response, ApiError> {
+fn get(
+    server: &Server,
+    served: ServedKind,
+    key: &Key,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
     list::not_older_than(server.api(), &wanted.query)?;
     Ok(answer_one(server, served, StatusCode::OK, wanted, &server.api().get(served.kind(), key)?))
 }
 
-fn list_answer(server: &Server, target: &ResourceTarget, wanted: &Wanted) -> Result<Response, ApiError> {
+fn list_answer(
+    server: &Server,
+    target: &ResourceTarget,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
     let page =
         server.inner.pages.page(server.api(), target.served, target.namespace.as_deref(), &wanted.query)?;
     let revision = page.revision;
@@ -161,7 +142,7 @@ fn read_object(
     kinds: &Kinds,
     target: &ResourceTarget,
     mut read: body::ReadValue,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<(Object, Vec<String>), ApiError> {
     let kind = target.kind();
     let info = kind.info();
@@ -230,7 +211,7 @@ async fn create(
     server: &Server,
     target: &ResourceTarget,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     if target.kind().namespaced() && target.namespace.is_none() {
         return Err(not_allowed());
@@ -252,7 +233,7 @@ async fn replace(
     key: &Key,
     part: Part,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let options = write_options::of_write(wanted)?;
     let read = body::read_value(request).await?;
@@ -272,7 +253,7 @@ async fn patch(
     key: &Key,
     part: Part,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let options = write_options::of_write(wanted)?;
     let patch = super::patching::Patch::read(request).await?;
@@ -294,7 +275,7 @@ async fn answer_written(
     server: &Server,
     served: ServedKind,
     status: StatusCode,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
     options: &WriteOptions,
     stored: &Arc<Object>,
     warnings: &[String],
@@ -304,7 +285,7 @@ async fn answer_written(
 }
 
 /// Reads a request's deletion options, from its body or its query.
-async fn delete_options(request: Request, wanted: &Wanted) -> Result<DeleteOptions, ApiError> {
+async fn delete_options(request: Request, wanted: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
     write_options::of_delete(body::read_optional_value(request).await?, wanted)
 }
 
@@ -313,7 +294,7 @@ async fn delete(
     target: &ResourceTarget,
     key: &Key,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let options = delete_options(request, wanted).await?;
     let (options, warnings) =
@@ -366,7 +347,7 @@ async fn delete_collection(
     server: &Server,
     target: &ResourceTarget,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     if target.kind().namespaced() && target.namespace.is_none() {
         return Err(not_allowed());
@@ -388,7 +369,7 @@ async fn change_scale(
     target: &ResourceTarget,
     key: &Key,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let options = write_options::of_write(wanted)?;
     let decode = |value: Value| -> Result<Scale, ApiError> {
@@ -408,7 +389,12 @@ async fn change_scale(
     Answer::json(StatusCode::OK, &scale)
 }
 
-async fn evict(server: &Server, key: &Key, request: Request, wanted: &Wanted) -> Result<Response, ApiError> {
+async fn evict(
+    server: &Server,
+    key: &Key,
+    request: Request,
+    wanted: &ResponseFormat,
+) -> Result<Response, ApiError> {
     let mut body = body::read_optional_value(request).await?;
     let inner = body.as_mut().and_then(|body| body.get_mut("deleteOptions")).map(Value::take);
     let options = write_options::of_delete(inner, wanted)?;
@@ -457,7 +443,7 @@ async fn finalize(
     server: &Server,
     key: &Key,
     request: Request,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     use k8s_openapi::api::core::v1::Namespace;
     let body = body::read_value(request).await?.value;

@@ -7,8 +7,9 @@ use axum::response::Response;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::request::{Review, not_allowed};
+use super::request::Review;
 use super::respond::Answer;
+use super::response_format::not_allowed;
 use super::{Server, body};
 use crate::api::identity::{ISSUER, User};
 use crate::api::{ApiError, Cause};

@@ -1,7 +1,7 @@
 //! Decoding with `fieldValidation`: unknown and duplicate fields refused, warned of, or ignored (API-2).
 
 use super::body::ReadValue;
-use super::request::Wanted;
+use super::response_format::ResponseFormat;
 use crate::api::kinds::Kinds;
 use crate::api::schema::{SchemaReport, fill_nulls, schema_check};
 use crate::api::{ApiError, rules};
@@ -13,7 +13,7 @@ pub(super) fn object(
     kinds: &Kinds,
     served: ServedKind,
     mut read: ReadValue,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<(Object, Vec<String>), ApiError> {
     let (kind, version) = (served.kind(), served.version());
     let name = kind.info().name;

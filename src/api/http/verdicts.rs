@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::Server;
 use super::negotiate::{Form, MetaVersion};
-use super::request::Wanted;
 use super::respond::Answer;
+use super::response_format::ResponseFormat;
 use crate::api::ApiError;
 use crate::api::verdicts::{FilterRefusal, NodeAdvice, NodeVerdict, SchedulingVerdict};
 use crate::base::clock::time;
@@ -50,7 +50,7 @@ pub(super) fn answer(
     server: &Server,
     target: &VerdictTarget,
     method: &Method,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     wanted.only_reads(method)?;
     let api = server.api();

@@ -8,10 +8,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use futures::Stream;
 use http::StatusCode;
 use rand::Rng;
-use tokio::sync::mpsc;
 
 use super::Server;
 use super::connection::Taken;
@@ -19,8 +17,9 @@ use super::list_options::{ListOptions, revision};
 use super::negotiate::Form;
 use super::on_demand::{self, Outlet};
 use super::pieces::Pieces;
-use super::request::{ResourceTarget, Wanted};
+use super::request::ResourceTarget;
 use super::respond::Answer;
+use super::response_format::ResponseFormat;
 use super::shown::Shown;
 use super::table::IncludeObject;
 use crate::api::{ApiError, Selection};
@@ -31,7 +30,7 @@ use crate::store::{Change, ChangeKind, Expired, Visibility, Watcher};
 pub(super) fn answer(
     server: &Server,
     target: &ResourceTarget,
-    wanted: &Wanted,
+    wanted: &ResponseFormat,
 ) -> Result<Response, ApiError> {
     let query = &wanted.query;
     let kind = target.kind();
@@ -113,13 +112,6 @@ fn put_error(out: &mut Pieces, error: &ApiError) {
     put_event(out, "ERROR", status.into());
 }
 
-/// The end of a channel as a stream.
-pub(super) fn receiver_stream<T>(receiver: mpsc::Receiver<T>) -> impl Stream<Item = T> {
-    futures::stream::unfold(receiver, |mut receiver| async move {
-        receiver.recv().await.map(|item| (item, receiver))
-    })
-}
-
 fn expired(error: &Expired) -> ApiError {
     ApiError::Expired(error.to_string())
 }
@@ -154,7 +146,7 @@ impl View {
     }
 
     fn encode(&self, out: &mut Pieces, type_: &str, object: &Arc<Object>) {
-        let body = super::resource::encode_one(&self.api, self.served, self.form, self.include, object);
+        let body = super::representation::encode_one(&self.api, self.served, self.form, self.include, object);
         put_event(out, type_, body);
     }
 

@@ -1,11 +1,11 @@
 //! What a write asks besides the object: Create-, Update-, Patch- and DeleteOptions, from query or body, with
 //! Kubernetes' rules.
 
-use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions as Given;
 use serde_json::Value;
 
-use super::request::{Query, Wanted};
+use super::query::Query;
+use super::response_format::ResponseFormat;
 use crate::api::{ApiError, Cause, DeleteOptions, Propagation, WriteOptions};
 use crate::base::quote::quote;
 use crate::object::Revision;
@@ -13,18 +13,8 @@ use crate::object::Revision;
 /// The longest name of a field manager; Kubernetes' `FieldManagerMaxLength`.
 const MANAGER_MAX_BYTES: usize = 128;
 
-/// What the options of a method are called.
-pub(super) fn options_kind(method: &Method) -> &'static str {
-    match *method {
-        Method::PUT => "UpdateOptions",
-        Method::PATCH => "PatchOptions",
-        Method::DELETE => "DeleteOptions",
-        _ => "CreateOptions",
-    }
-}
-
 /// What the query says about how to write.
-pub(super) fn of_write(wanted: &Wanted) -> Result<WriteOptions, ApiError> {
+pub(super) fn of_write(wanted: &ResponseFormat) -> Result<WriteOptions, ApiError> {
     let mut wrong = Vec::new();
     let dry_run = dry_run(&mut wrong, &wanted.query.all("dryRun"));
     let manager = wanted.query.get("fieldManager");
@@ -34,7 +24,7 @@ pub(super) fn of_write(wanted: &Wanted) -> Result<WriteOptions, ApiError> {
 }
 
 /// What a body, or the query where the body does not say, tells about a deletion.
-pub(super) fn of_delete(body: Option<Value>, wanted: &Wanted) -> Result<DeleteOptions, ApiError> {
+pub(super) fn of_delete(body: Option<Value>, wanted: &ResponseFormat) -> Result<DeleteOptions, ApiError> {
     let given = match body {
         None | Some(Value::Null) => Given::default(),
         Some(body) => serde_json::from_value(body)
@@ -162,10 +152,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use http::Method;
 
-    fn wanted(method: Method, query: &str) -> Wanted {
+    fn wanted(method: Method, query: &str) -> ResponseFormat {
         let request = Request::builder().method(method).uri(format!("/api/v1/x?{query}"));
-        Wanted::of(&request.body(Body::empty()).unwrap())
+        ResponseFormat::of(&request.body(Body::empty()).unwrap())
     }
 
     /// API-FOUND 29.

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::resource::Resource;
 use crate::object::time::human_age_of;
 use crate::object::{Object, Typed};
 
@@ -94,6 +93,11 @@ impl<T> Column<T> {
         Self { priority: 1, ..self }
     }
 
+    /// Its cell for an object.
+    pub(super) fn cell(&self, object: &T, now: Timestamp) -> Value {
+        (self.cell)(object, now)
+    }
+
     pub(super) fn definition(&self) -> ColumnDefinition {
         ColumnDefinition {
             name: self.name.into(),
@@ -140,47 +144,9 @@ impl<T: Typed> Column<T> {
     }
 }
 
-impl<T: Resource> Column<T> {
-    /// The names of the containers of the pod that the object makes.
-    pub(in crate::api) const fn containers() -> Self {
-        Self::text("Containers", "Names of each container in the template.", |object, _| {
-            json!(of_containers(object, |c| Some(&c.name)))
-        })
-    }
-
-    /// The images of the containers of the pod that the object makes.
-    pub(in crate::api) const fn images() -> Self {
-        Self::text("Images", "Images referenced by each container in the template.", |object, _| {
-            json!(of_containers(object, |c| c.image.as_deref()))
-        })
-    }
-
-    /// Which pods are the object's.
-    pub(in crate::api) const fn selector(cell: fn(&T, Timestamp) -> Value) -> Self {
-        Self::wide("Selector", "Label selector for the pods of the object.", cell)
-    }
-}
-
-fn of_containers<T: Resource>(
-    object: &T,
-    part: fn(&k8s_openapi::api::core::v1::Container) -> Option<&str>,
-) -> String {
-    let containers = object.pod_spec().map_or(&[][..], |(_, spec): (_, &PodSpec)| &spec.containers);
-    containers.iter().map(|c| part(c).unwrap_or_default()).collect::<Vec<_>>().join(",")
-}
-
-/// The cells of an object, one for each of its kind's columns.
-pub(super) fn cells_of<T: Resource>(object: &T, now: Timestamp) -> Vec<Value> {
-    T::COLUMNS.iter().map(|column| (column.cell)(object, now)).collect()
-}
-
 /// Name and age: the columns of a kind that says nothing of its own.
 pub(super) fn of_any_kind() -> Vec<ColumnDefinition> {
-    <Lease as Resource>::COLUMNS
-        .iter()
-        .filter(|c| ["Name", "Age"].contains(&c.name))
-        .map(Column::definition)
-        .collect()
+    [Column::<Lease>::name(), Column::age()].iter().map(Column::definition).collect()
 }
 
 /// The cells of [`of_any_kind`].

@@ -12,7 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use serde_json::{Map, Value, json};
 
 use super::columns::{self, ColumnDefinition};
-use super::definition::DefinitionError;
+use super::error::DefinitionError;
 use super::resource::{Replicas, Strategy};
 use super::structural::Structural;
 use crate::api::validate::FieldErrors;
@@ -219,7 +219,7 @@ impl Strategy for CustomStrategy {
 }
 
 /// The text of a field of a custom object, by the names of the fields it lies in: `spec.color`.
-pub(super) fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
+fn field<'a>(object: &'a Object, path: &str) -> Cow<'a, str> {
     let names: Vec<String> = path.split('.').map(ToString::to_string).collect();
     match object.custom().and_then(|custom| at(custom, &names)) {
         Some(Value::String(text)) => text.as_str().into(),
@@ -272,4 +272,21 @@ fn json_path(path: &str) -> Result<JpQuery, String> {
     }
     standard.push_str(rest);
     parse_json_path(&standard).map_err(|error| error.to_string())
+}
+
+/// The strategy of a custom kind that no definition describes any more: its objects can still be read and go.
+pub(super) struct Undefined;
+
+impl Strategy for Undefined {
+    fn columns(&self) -> Vec<ColumnDefinition> {
+        columns::of_any_kind()
+    }
+
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<serde_json::Value> {
+        columns::cells_of_any_kind(object, now)
+    }
+
+    fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
+        field(object, path)
+    }
 }

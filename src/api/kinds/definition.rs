@@ -6,37 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::custom::CustomStrategy;
-use crate::object::{Kind, Scope, ServedKind, Subresource, TooManyKinds};
-
-/// A definition that cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum DefinitionError {
-    /// A built-in kind has this group, and this plural or kind.
-    #[error("{0} is built in")]
-    BuiltIn(String),
-    /// Neither `Namespaced` nor `Cluster`.
-    #[error("scope {0:?} is neither \"Namespaced\" nor \"Cluster\"")]
-    Scope(String),
-    /// Not exactly one version is the one that objects are stored in.
-    #[error("exactly one version must have storage=true")]
-    Storage,
-    /// A path of a column, of the scale or of a selectable field.
-    #[error("{field}: {path:?} is no JSON path: {reason}")]
-    Path {
-        /// The definition's field.
-        field: &'static str,
-        /// The path.
-        path: String,
-        /// What does not fit.
-        reason: String,
-    },
-    /// A pattern in a schema.
-    #[error("{0}")]
-    Pattern(String),
-    /// There are too many.
-    #[error(transparent)]
-    Full(#[from] TooManyKinds),
-}
+use super::error::DefinitionError;
+use crate::object::{Kind, Scope, ServedKind, Subresource};
 
 /// A custom resource as its cluster serves it.
 pub struct Definition {

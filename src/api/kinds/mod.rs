@@ -10,6 +10,7 @@ mod cases;
 mod columns;
 mod custom;
 mod definition;
+mod error;
 mod registry;
 mod resource;
 mod structural;
@@ -50,14 +51,15 @@ use crate::api::validate::{FieldError, FieldErrors, ephemeral, metadata};
 use crate::object::{Kind, Object};
 
 pub use columns::{ColumnDefinition, RowCondition};
-pub use definition::{Definition, DefinitionError, Version};
+pub use definition::{Definition, Version};
+pub use error::DefinitionError;
 pub use registry::Kinds;
 pub(in crate::api) use registry::{Registry, ServedResource};
 pub(in crate::api) use resource::Strategy;
 
 /// The strategy of a built-in kind, or one that knows nothing of a custom kind.
 pub(in crate::api) fn built_in(kind: Kind) -> &'static dyn Strategy {
-    resource::built_in(kind).unwrap_or(&resource::Undefined)
+    resource::built_in(kind).unwrap_or(&custom::Undefined)
 }
 
 /// Fills in what the manifest of a built-in kind left out. Doing so twice changes nothing more.

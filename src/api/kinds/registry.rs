@@ -13,7 +13,8 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use super::definition::{Definition, DefinitionError, Version};
+use super::definition::{Definition, Version};
+use super::error::DefinitionError;
 use super::{Strategy, built_in};
 use crate::api::Api;
 use crate::object::quantity::ResourceList;

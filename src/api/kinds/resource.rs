@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+use serde_json::{Value, json};
 
-use super::columns::{Column, ColumnDefinition, RowCondition, cells_of};
+use super::columns::{Column, ColumnDefinition, RowCondition};
 use crate::api::Propagation;
 use crate::api::validate::{FieldErrors, names};
 use crate::object::quantity::ResourceList;
@@ -93,6 +94,32 @@ pub(in crate::api) trait Resource: Typed {
     }
 }
 
+impl<T: Resource> Column<T> {
+    /// The names of the containers of the pod that the object makes.
+    pub(in crate::api) const fn containers() -> Self {
+        Self::text("Containers", "Names of each container in the template.", |object, _| {
+            json!(of_containers(object, |c| Some(&c.name)))
+        })
+    }
+
+    /// The images of the containers of the pod that the object makes.
+    pub(in crate::api) const fn images() -> Self {
+        Self::text("Images", "Images referenced by each container in the template.", |object, _| {
+            json!(of_containers(object, |c| c.image.as_deref()))
+        })
+    }
+
+    /// Which pods are the object's.
+    pub(in crate::api) const fn selector(cell: fn(&T, Timestamp) -> Value) -> Self {
+        Self::wide("Selector", "Label selector for the pods of the object.", cell)
+    }
+}
+
+fn of_containers<T: Resource>(object: &T, part: fn(&Container) -> Option<&str>) -> String {
+    let containers = object.pod_spec().map_or(&[][..], |(_, spec): (_, &PodSpec)| &spec.containers);
+    containers.iter().map(|c| part(c).unwrap_or_default()).collect::<Vec<_>>().join(",")
+}
+
 /// A field that lists and watches can be limited by.
 pub(in crate::api) struct SelectableField<T> {
     /// As selectors name it.
@@ -175,7 +202,7 @@ pub(in crate::api) trait Strategy: Send + Sync {
     fn validate_update(&self, _new: &Object, _old: &Object, _errors: &mut FieldErrors) {}
     fn validate_status(&self, _new: &Object, _old: &Object, _errors: &mut FieldErrors) {}
     fn columns(&self) -> Vec<ColumnDefinition>;
-    fn cells(&self, object: &Object, now: Timestamp) -> Vec<serde_json::Value>;
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value>;
     fn row_condition(&self, _object: &Object) -> Option<RowCondition> {
         None
     }
@@ -199,23 +226,6 @@ pub(in crate::api) trait Strategy: Send + Sync {
     }
     fn uses(&self, _resource: &str) -> bool {
         false
-    }
-}
-
-/// The strategy of a custom kind that no definition describes any more: its objects can still be read and go.
-pub(super) struct Undefined;
-
-impl Strategy for Undefined {
-    fn columns(&self) -> Vec<ColumnDefinition> {
-        super::columns::of_any_kind()
-    }
-
-    fn cells(&self, object: &Object, now: Timestamp) -> Vec<serde_json::Value> {
-        super::columns::cells_of_any_kind(object, now)
-    }
-
-    fn field<'a>(&self, object: &'a Object, path: &str) -> Cow<'a, str> {
-        super::custom::field(object, path)
     }
 }
 
@@ -299,8 +309,9 @@ impl<T: Resource> Strategy for BuiltIn<T> {
         T::COLUMNS.iter().map(|column| column.definition()).collect()
     }
 
-    fn cells(&self, object: &Object, now: Timestamp) -> Vec<serde_json::Value> {
-        object.get::<T>().map(|value| cells_of(value, now)).unwrap_or_default()
+    fn cells(&self, object: &Object, now: Timestamp) -> Vec<Value> {
+        let Some(value) = object.get::<T>() else { return Vec::new() };
+        T::COLUMNS.iter().map(|column| column.cell(value, now)).collect()
     }
 
     fn row_condition(&self, object: &Object) -> Option<RowCondition> {
@@ -343,7 +354,7 @@ impl<T: Resource> Strategy for BuiltIn<T> {
 }
 
 macro_rules! strategies {
-    ($($kind:ident($ty:ty))*) => {
+    ($($kind:ident($ty:ty) $shape:ident)*) => {
         /// The strategy of a built-in kind; none of a custom one, whose cluster has it.
         pub(in crate::api) fn built_in(kind: Kind) -> Option<&'static dyn Strategy> {
             use k8s_openapi::api::{

@@ -47,7 +47,7 @@ macro_rules! roots {
 /// The types of the built-in kinds.
 const STORED: &[Root] = {
     macro_rules! stored {
-        ($($kind:ident($ty:ty))*) => { roots![$($ty),*] };
+        ($($kind:ident($ty:ty) $shape:ident)*) => { roots![$($ty),*] };
     }
     crate::object::each_built_in!(stored)
 };

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Binding, Pod, PodCondition};
 
-use crate::api::write::Part;
+use crate::api::Part;
 use crate::api::{Api, ApiError, rules};
 use crate::base::quote::quote;
 use crate::object::owner::is_terminating;

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::api::write::Part;
+use crate::api::Part;
 use crate::api::{Api, ApiError, Cause, DeleteOptions};
 use crate::object::owner::is_terminating;
 use crate::object::pod::is_ready;

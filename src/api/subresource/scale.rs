@@ -3,7 +3,7 @@
 use k8s_openapi::api::autoscaling::v1::{Scale, ScaleSpec, ScaleStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::api::write::Part;
+use crate::api::Part;
 use crate::api::{Api, ApiError, Cause, WriteOptions};
 use crate::object::{Key, Kind, Object, Revision};
 

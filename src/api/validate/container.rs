@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::{Container, ContainerPort, ContainerResizePolicy, SecurityContext};
 
 use super::field::{FieldErrors, Path};
+use super::surroundings::Surroundings;
 use super::{environment, names, probe, resources, volumes};
 
 /// What can be resized.
@@ -12,20 +13,6 @@ pub(in crate::api) const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 const RESIZE_POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
 const PULL_POLICIES: &[&str] = &["Always", "IfNotPresent", "Never"];
 const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
-
-/// What a container's rules need to know of its pod.
-pub(in crate::api) struct Surroundings<'a> {
-    /// The names of the pod's volumes.
-    pub(in crate::api) volumes: HashSet<&'a str>,
-    /// The pod uses the node's network.
-    pub(in crate::api) host_network: bool,
-    /// The pod's grace period.
-    pub(in crate::api) grace_seconds: i64,
-    /// When the pod's containers are started again.
-    pub(in crate::api) restart_policy: Option<&'a str>,
-    /// The system the pod is for (`spec.os.name`).
-    pub(in crate::api) os: Option<&'a str>,
-}
 
 /// The app's containers; returns their names.
 pub(in crate::api) fn app_containers<'a>(

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, PodSpec};
 
-use super::container::{self, Surroundings};
+use super::container;
 use super::field::{FieldErrors, Path};
+use super::surroundings::Surroundings;
 
 const NOT_HERE: &str = "cannot be set for an Ephemeral Container";
 

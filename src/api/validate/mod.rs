@@ -19,6 +19,7 @@ pub(in crate::api) mod resources;
 pub(in crate::api) mod selector;
 pub(in crate::api) mod spec_diff;
 pub(in crate::api) mod storage;
+mod surroundings;
 pub(in crate::api) mod volumes;
 pub(in crate::api) mod workload;
 

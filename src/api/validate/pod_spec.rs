@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use k8s_openapi::api::core::v1::{HostAlias, PodDNSConfig, PodSecurityContext, PodSpec, PodTemplateSpec};
 
 use super::field::{FieldErrors, Path};
+use super::surroundings::Surroundings;
 use super::{affinity, container, ephemeral, metadata, names, placement, resources, volumes};
 
 const DNS_POLICIES: &[&str] = &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
@@ -35,7 +36,7 @@ pub(in crate::api) fn template(errors: &mut FieldErrors, path: &Path<'_>, templa
 /// A pod spec anywhere.
 pub(in crate::api) fn pod_spec(errors: &mut FieldErrors, path: &Path<'_>, spec: &PodSpec) {
     let list = spec.volumes.as_deref().unwrap_or_default();
-    let pod = container::Surroundings {
+    let pod = Surroundings {
         volumes: volumes::volumes(errors, &path.child("volumes"), list),
         host_network: spec.host_network == Some(true),
         grace_seconds: spec.termination_grace_period_seconds.unwrap_or(0),

@@ -5,9 +5,9 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::container::Surroundings;
 use super::field::{FieldErrors, Path};
 use super::names;
+use super::surroundings::Surroundings;
 
 /// Liveness and startup probes, which a single success ends; they may have a grace period of their own.
 pub(in crate::api) fn single_success(errors: &mut FieldErrors, path: &Path<'_>, probe: &Probe) {

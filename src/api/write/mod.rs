@@ -13,20 +13,16 @@ mod reservation;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Event;
-use rand::Rng;
 
 use self::pipeline::Write;
-use super::{Api, ApiError, Cause, WriteOptions};
+use super::generated_name::generated_name;
+use super::{Api, ApiError, Cause, Part, WriteOptions};
 use crate::base::quote::quote;
 use crate::object::{Key, Kind, Object, Revision, Shared, Typed};
 use crate::store::WriteError;
 
-pub use self::parts::Part;
-
 /// How often a change is tried when others keep being faster.
 const TRIES: usize = 64;
-/// Letters of generated names: no vowels, no look-alikes.
-const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Api {
     /// Stores a new object and returns it as stored.
@@ -209,12 +205,4 @@ fn based_on(edited: &Object) -> Result<Revision, ApiError> {
             field: "metadata.resourceVersion".into(),
         }],
     })
-}
-
-/// `prefix` and five letters; a long prefix is cut so that the name stays a name.
-pub(super) fn generated_name(prefix: &str) -> String {
-    let mut random = rand::rng();
-    let mut name: String = prefix.chars().take(58).collect();
-    name.extend((0..5).map(|_| char::from(NAME_LETTERS[random.random_range(0..NAME_LETTERS.len())])));
-    name
 }

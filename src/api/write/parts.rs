@@ -2,24 +2,9 @@
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-use crate::api::ApiError;
 use crate::api::kinds::Strategy;
+use crate::api::{ApiError, Part};
 use crate::object::{Body, Object};
-
-/// Which part of an object a change may touch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Everything but the status.
-    Main,
-    /// The status (and metadata).
-    Status,
-    /// A pod's ephemeral containers, by adding some.
-    EphemeralContainers,
-    /// What a pod's containers ask for and may use.
-    Resize,
-    /// What the API itself changes: binding, finalizers, deletion marks.
-    System,
-}
 
 /// The current version with what the part allows of the edited one, and with the fields the API keeps itself.
 pub(super) fn take(

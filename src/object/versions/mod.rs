@@ -12,7 +12,7 @@ use std::fmt;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Kind, Object, split_api_version};
+use super::{DecodeError, Kind, Object, split_api_version};
 
 /// A version of a kind that is served but not stored.
 pub struct OtherVersion {
@@ -150,6 +150,18 @@ impl ServedKind {
             Self::Other(other) => other.fields,
         };
         fields.iter().find(|(here, _)| *here == path).map_or(path, |(_, stored)| (*stored).to_string())
+    }
+}
+
+impl Object {
+    /// Reads an object that names its own kind.
+    pub fn from_any_value(value: Value) -> Result<Self, DecodeError> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_string();
+        let (api_version, name) = (text("apiVersion"), text("kind"));
+        match ServedKind::from_api_version(&api_version, &name) {
+            Some(served) => Self::from_value(served.kind(), served.stored(value)),
+            None => Err(DecodeError::UnknownKind { api_version, name }),
+        }
     }
 }
 

@@ -10,8 +10,8 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use crate::api::http::body::MAX_BODY;
-
+/// No body is larger; Kubernetes' own limit.
+pub(in crate::api::http) const MAX_BODY: usize = 3 * 1024 * 1024;
 /// How much of a body that nobody wants is read and thrown away: a client that still sends when the answer comes
 /// sees a broken connection instead of the answer.
 pub(super) const MAX_DRAINED: usize = 8 * MAX_BODY;

@@ -28,6 +28,7 @@ use super::Server;
 pub(super) use answers::Taken;
 use answers::{Answers, Overdue, Patience};
 use idle::Idle;
+pub(super) use incoming::MAX_BODY;
 use incoming::{Incoming, MAX_DRAINED};
 pub use load::Limits;
 pub(super) use load::Load;

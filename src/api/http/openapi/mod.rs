@@ -6,6 +6,7 @@
 mod gnostic;
 mod ours;
 mod paths;
+mod reference;
 mod schemas;
 mod swagger;
 

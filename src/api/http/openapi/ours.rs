@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schemas::REFERENCE;
+use super::reference::REFERENCE;
 use crate::api::http::{metrics, verdicts};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";

@@ -4,11 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::super::discovery::{Resource, Served};
 use super::ours;
+use super::reference::REFERENCE;
 use crate::api::schema::roots;
 use crate::api::schema::{ListType, MapType, PatchStrategy, graph, merge_rule};
-
-/// The prefix of references.
-pub(super) const REFERENCE: &str = "#/components/schemas/";
 
 /// The schema of a kind; `None` for kinds without one (the options of streams).
 pub(super) fn name_of(served: &Served, group: &str, version: &str, kind: &str) -> Option<String> {

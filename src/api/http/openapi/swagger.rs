@@ -104,7 +104,7 @@ fn schema(value: Value) -> Value {
             entries.shift_remove("nullable");
             let turn = |(name, value): (String, Value)| match value {
                 Value::String(text) if name == "$ref" => {
-                    (name, Value::String(text.replace(super::schemas::REFERENCE, "#/definitions/")))
+                    (name, Value::String(text.replace(super::reference::REFERENCE, "#/definitions/")))
                 }
                 value => (name, schema(value)),
             };

@@ -14,7 +14,7 @@ use axum::response::Response;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::Server;
-use super::request::Query;
+use super::query::Query;
 use super::upgrade::{self, Upgrade};
 use crate::api::ApiError;
 use crate::api::node_access::PodPorts;

@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::Server;
 use super::logs::container_of;
-use super::request::Query;
+use super::query::Query;
 use super::upgrade::{self, Upgrade};
 use crate::api::ApiError;
 use crate::base::session::{Session, SessionInput, SessionOutput, SessionStreams};

@@ -1,0 +1,13 @@
+//! Names that the API makes of `metadata.generateName`.
+
+use rand::Rng;
+
+use crate::object::names::ALPHABET;
+
+/// `prefix` and five letters; a long prefix is cut so that the name stays a name.
+pub(super) fn generated_name(prefix: &str) -> String {
+    let mut random = rand::rng();
+    let mut name: String = prefix.chars().take(58).collect();
+    name.extend((0..5).map(|_| char::from(ALPHABET[random.random_range(0..ALPHABET.len())])));
+    name
+}

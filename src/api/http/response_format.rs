@@ -1,0 +1,69 @@
+//! How a request wants to be answered: by its query and its headers, read before its body is.
+
+use axum::extract::Request;
+use http::Method;
+use http::header::ACCEPT;
+
+use super::encoding::Writing;
+use super::negotiate::{Accepted, Form, Offer, negotiate};
+use super::query::Query;
+use crate::api::ApiError;
+
+/// How a request wants to be answered, read before its body is.
+#[derive(Clone, Debug)]
+pub(super) struct ResponseFormat {
+    pub(super) query: Query,
+    pub(super) writing: Writing,
+    /// What the options of a write by this method are called.
+    pub(super) options: &'static str,
+    accept: String,
+    form: Form,
+}
+
+impl ResponseFormat {
+    pub(super) fn of(request: &Request) -> Self {
+        let accept = request.headers().get_all(ACCEPT);
+        let accept: Vec<&str> = accept.iter().filter_map(|v| v.to_str().ok()).collect();
+        let query = Query::parse(request.uri().query().unwrap_or(""));
+        let writing = Writing::of(request.method(), request.headers(), &query);
+        let options = options_kind(request.method());
+        Self { query, writing, options, accept: accept.join(","), form: Form::default() }
+    }
+
+    /// Settles how the answer is written; refuses a client that takes nothing of what there is.
+    pub(super) fn settle(&mut self, offer: Offer) -> Result<(), ApiError> {
+        let Accepted { form, media } = negotiate(&self.accept, offer)?;
+        (self.form, self.writing.media) = (form, media);
+        Ok(())
+    }
+
+    /// The form of the answer.
+    pub(super) fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The `Accept` header.
+    pub(super) fn accept(&self) -> &str {
+        &self.accept
+    }
+
+    /// For what can be read and not followed: refuses every method but GET, and watches.
+    pub(super) fn only_reads(&self, method: &Method) -> Result<(), ApiError> {
+        if *method == Method::GET && !self.query.flag("watch") { Ok(()) } else { Err(not_allowed()) }
+    }
+}
+
+/// The refusal of a method that there is not.
+pub(super) fn not_allowed() -> ApiError {
+    ApiError::MethodNotAllowed("the server does not allow this method on the requested resource".into())
+}
+
+/// What the options of a method are called.
+fn options_kind(method: &Method) -> &'static str {
+    match *method {
+        Method::PUT => "UpdateOptions",
+        Method::PATCH => "PatchOptions",
+        Method::DELETE => "DeleteOptions",
+        _ => "CreateOptions",
+    }
+}
