@@ -33,7 +33,7 @@ pub fn fits(stores: &Stores, target: &ObjectRef) -> Option<u64> {
 /// The workload and what it makes its pods by.
 fn owners(stores: &Stores, target: &ObjectRef) -> BTreeSet<Uid> {
     let Some(uid) = &target.uid else { return BTreeSet::new() };
-    let sets = stores.replica_sets().owned_by(uid).filter_map(|set| uid_of(set));
+    let sets = stores.replica_sets().owned_by(uid).filter_map(uid_of);
     sets.chain([uid.clone()]).collect()
 }
 

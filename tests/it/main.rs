@@ -1,6 +1,7 @@
 //! The integration tests: one binary, a module each subject.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod added_kind;
 mod bad_input;
 mod batch;
 mod bench;

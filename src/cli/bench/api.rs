@@ -44,7 +44,7 @@ pub(super) async fn run() -> Result<()> {
     }
     let p50 = percentile_micros(&mut create, 0.5);
     Report::against_limit("create, durable, 1 client, p50", "us", p50, "empty HTTPS answer", floor);
-    Report::against_peer("create, durable, 1 client, p50", "us", p50, 1800.0);
+    Report::beside_recorded("create, durable, 1 client, p50", "us", p50, 1800.0);
     Report::alone("create, durable, 1 client, p99", "us", percentile_micros(&mut create, 0.99));
 
     let floor = empty_answers(&client).await?;
@@ -57,7 +57,7 @@ pub(super) async fn run() -> Result<()> {
     }
     let p50 = percentile_micros(&mut get, 0.5);
     Report::against_limit("get, p50", "us", p50, "empty HTTPS answer", floor);
-    Report::against_peer("get, 1 client", "/s", 1e6 / p50, 2409.0);
+    Report::beside_recorded("get, 1 client", "/s", 1e6 / p50, 2409.0);
     Report::alone("get, p99", "us", percentile_micros(&mut get, 0.99));
 
     let start = Instant::now();
@@ -67,12 +67,12 @@ pub(super) async fn run() -> Result<()> {
         lists += 1;
     }
     let rate = f64::from(lists) / start.elapsed().as_secs_f64();
-    Report::against_peer("list of 1 000 objects", "/s", rate, 25.0);
+    Report::beside_recorded("list of 1 000 objects", "/s", rate, 25.0);
 
     let rate = creates_per_second(&instance).await?;
-    Report::against_peer("create, durable, 32 clients", "/s", rate, 1417.0);
+    Report::beside_recorded("create, durable, 32 clients", "/s", rate, 1417.0);
     let p50 = watch_delivery(&client).await?;
-    Report::against_peer("update to watcher, p50", "us", p50, 3750.0);
+    Report::beside_recorded("update to watcher, p50", "us", p50, 3750.0);
     instance.stop().await
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn run() -> Result<()> {
     Report::against_limit("durable writes, 1 writer", "/s", one, "append+fdatasync", appended);
     // A file that does not grow is synced without its metadata: the database's journal is such a one.
     Report::against_limit("durable writes, 1 writer", "/s", one, "overwrite+fdatasync", overwritten);
-    Report::against_peer("durable writes, 1 writer", "/s", one, 1050.0);
+    Report::beside_recorded("durable writes, 1 writer", "/s", one, 1050.0);
     Report::against_limit("durable writes, 64 writers", "/s", many, "append+fdatasync", appended);
     Ok(())
 }

@@ -1,14 +1,19 @@
-//! The printed table: figure, what stands beside it, and how many times better or worse it is.
+//! The printed table: figure, what stands beside it, and, where that was measured in the same run, how many times better
+//! or worse the figure is.
 
 use std::time::Duration;
 
 use crate::cli::output::say;
+
+/// Where the figures of a peer are from.
+const RECORDED: &str = "Kubernetes 1.20 with etcd, 2 cores, 2026";
 
 /// Prints one row a figure.
 pub(super) struct Report;
 
 impl Report {
     pub(super) fn heading() {
+        say(&format!("recorded = {RECORDED}; nothing to compare with on this machine"));
         say(&format!("{:<46} {:>14} {:>28}   podium is", "what", "podium", "beside"));
     }
 
@@ -17,9 +22,10 @@ impl Report {
         Self::row(what, unit, value, &format!("{limit_name} {}", number(limit)), limit);
     }
 
-    /// Beside a peer's figure from elsewhere.
-    pub(super) fn against_peer(what: &str, unit: &str, value: f64, peer: f64) {
-        Self::row(what, unit, value, &format!("k8s 1.20: {}", number(peer)), peer);
+    /// Beside a figure that a peer had elsewhere: see [`RECORDED`].
+    pub(super) fn beside_recorded(what: &str, unit: &str, value: f64, peer: f64) {
+        let (value, peer) = (format!("{} {unit}", number(value)), format!("recorded {}", number(peer)));
+        say(&format!("{what:<46} {value:>14} {peer:>28}"));
     }
 
     /// Alone.

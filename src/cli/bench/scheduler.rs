@@ -121,7 +121,7 @@ pub(super) async fn run() -> Result<()> {
         let rate = case.pods as f64 / seconds;
         let name = format!("schedule: {}", case.name);
         match case.peer {
-            Some(peer) => Report::against_peer(&name, "/s", rate, peer),
+            Some(peer) => Report::beside_recorded(&name, "/s", rate, peer),
             None => Report::alone(&name, "/s", rate),
         }
     }

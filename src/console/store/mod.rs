@@ -37,7 +37,7 @@ pub struct Used {
 /// Every store, and the counts the overview shows.
 #[derive(Debug, Default)]
 pub struct Stores {
-    stores: HashMap<ResourceKey, Store>,
+    by_resource: HashMap<ResourceKey, Store>,
     used: Option<HashMap<String, Used>>,
     by_node: HashMap<String, BTreeSet<Uid>>,
     health_counts: BTreeMap<Health, usize>,
@@ -80,7 +80,7 @@ impl Stores {
 
     /// The objects of a resource, where it is watched.
     pub fn get(&self, resource: &ResourceKey) -> Option<&Store> {
-        self.stores.get(resource)
+        self.by_resource.get(resource)
     }
 
     /// An object of a resource that is watched.
@@ -95,13 +95,13 @@ impl Stores {
 
     /// The stores of all resources that have arrived.
     pub fn all(&self) -> impl Iterator<Item = (&ResourceKey, &Store)> {
-        self.stores.iter()
+        self.by_resource.iter()
     }
 
     /// Takes a batch in and says what it touched.
     pub fn apply(&mut self, delta: Delta) -> (ResourceKey, Touched) {
         let Delta { resource, columns, changes } = delta;
-        let store = self.stores.entry(resource.clone()).or_default();
+        let store = self.by_resource.entry(resource.clone()).or_default();
         if let Some(columns) = columns {
             store.set_columns(columns);
         }
@@ -127,7 +127,7 @@ impl Stores {
 
     /// Lets go of what is not watched any more.
     pub fn forget(&mut self, resource: &ResourceKey) {
-        self.stores.remove(resource);
+        self.by_resource.remove(resource);
     }
 
     /// Takes what the nodes use now; whether that is news.

@@ -2,30 +2,9 @@
 
 use std::path::Path;
 
+pub use super::shipped::DEFAULT;
+use super::shipped::SHIPPED;
 use super::{Theme, ThemeError};
-
-/// The theme used when none is named.
-pub const DEFAULT: &str = "night";
-
-const SHIPPED: &[(&str, &str)] = &[
-    ("night", include_str!("../../../themes/night.toml")),
-    ("paper", include_str!("../../../themes/paper.toml")),
-    ("contrast", include_str!("../../../themes/contrast.toml")),
-    ("clear", include_str!("../../../themes/clear.toml")),
-    ("ansi", include_str!("../../../themes/ansi.toml")),
-    ("dusk", include_str!("../../../themes/dusk.toml")),
-    ("forest", include_str!("../../../themes/forest.toml")),
-    ("nord", include_str!("../../../themes/nord.toml")),
-];
-
-/// Names of the shipped themes.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    SHIPPED.iter().map(|(name, _)| *name)
-}
-
-pub(super) fn text(name: &str) -> Option<&'static str> {
-    SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
-}
 
 /// Shipped themes and the user's, read anew at each call so that a file being edited is seen.
 /// A user's theme of the same name comes in place of the shipped one.

@@ -6,6 +6,7 @@
 pub mod depth;
 pub mod library;
 mod parse;
+mod shipped;
 
 use ratatui::style::Style;
 use ratatui::text::Span;

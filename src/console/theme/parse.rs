@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use ratatui::style::{Color, Modifier, Style};
 use toml::de::{DeTable, DeValue};
 
-use super::{KEYS, Theme, library};
+use super::{KEYS, Theme, shipped};
 use crate::base::nearest::nearest;
 
 /// Why a theme cannot be used.
@@ -48,10 +48,10 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
     let mut theme = match base {
         Some((_, value)) => {
             let wanted = value.get_ref().as_str().unwrap_or_default();
-            library::text(wanted)
+            shipped::text(wanted)
                 .filter(|_| wanted != name)
                 .ok_or_else(|| {
-                    let known: Vec<&str> = library::names().collect();
+                    let known: Vec<&str> = shipped::names().collect();
                     source.error(
                         value.span().start,
                         format!("extends: no theme {wanted:?}; there are {}", known.join(", ")),
@@ -59,9 +59,9 @@ pub(super) fn parse(name: &str, file: &str, text: &str) -> Result<Theme, ThemeEr
                 })
                 .and_then(|text| parse(wanted, wanted, text))?
         }
-        None if name == library::DEFAULT => Theme::default(),
-        None => library::text(library::DEFAULT)
-            .map_or_else(|| Ok(Theme::default()), |text| parse(library::DEFAULT, library::DEFAULT, text))?,
+        None if name == shipped::DEFAULT => Theme::default(),
+        None => shipped::text(shipped::DEFAULT)
+            .map_or_else(|| Ok(Theme::default()), |text| parse(shipped::DEFAULT, shipped::DEFAULT, text))?,
     };
     name.clone_into(&mut theme.name);
 

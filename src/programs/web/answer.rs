@@ -230,7 +230,7 @@ mod tests {
         let scene = Scene::new();
         let (status, headers, body, trouble) = scene.get("/").await;
         assert_eq!((status.as_u16(), body.as_str(), trouble), (200, "<h1>hello</h1>", None));
-        assert!(headers["server"].to_str().unwrap().starts_with("nginx/1."), "{headers:?}");
+        assert!(headers["server"].to_str().unwrap().starts_with("podium (as nginx/1."), "{headers:?}");
         assert_eq!(headers["content-type"], "text/html");
         assert_eq!(headers["content-length"], "14");
         assert!(headers.contains_key("etag") && headers.contains_key("last-modified"));

@@ -36,7 +36,7 @@ const FIRST_REQUEST: Duration = Duration::from_secs(2);
 pub(super) struct Flavour {
     /// The program's name in messages.
     pub(super) program: &'static str,
-    /// The `Server` header.
+    /// The `Server` header: what it is, and what it stands in for.
     server: String,
     /// The directory it serves.
     pub(super) directory: &'static str,
@@ -50,12 +50,12 @@ impl Flavour {
         let version = std::env::var("NGINX_VERSION").unwrap_or_else(|_| "1.27.4".to_owned());
         let welcome = format!(
             "<!DOCTYPE html>\n<html>\n<head>\n<title>Welcome to nginx!</title>\n</head>\n<body>\n\
-             <h1>Welcome to nginx!</h1>\n<p>nginx/{version}, as built into Podium.</p>\n\
+             <h1>Welcome to nginx!</h1>\n<p>podium (as nginx/{version})</p>\n\
              <p>Mount a volume at /usr/share/nginx/html to serve pages of your own.</p>\n</body>\n</html>\n"
         );
         Self {
             program: "nginx",
-            server: format!("nginx/{version}"),
+            server: format!("podium (as nginx/{version})"),
             directory: "/usr/share/nginx/html",
             welcome,
         }
@@ -66,9 +66,11 @@ impl Flavour {
         let version = std::env::var("HTTPD_VERSION").unwrap_or_else(|_| "2.4.63".to_owned());
         Self {
             program: "httpd",
-            server: format!("Apache/{version} (Unix)"),
+            server: format!("podium (as Apache/{version})"),
             directory: "/usr/local/apache2/htdocs",
-            welcome: "<html><body><h1>It works!</h1></body></html>\n".to_owned(),
+            welcome: format!(
+                "<html><body><h1>It works!</h1><p>podium (as Apache/{version})</p></body></html>\n"
+            ),
         }
     }
 

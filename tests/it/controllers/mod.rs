@@ -4,7 +4,7 @@ mod accounts;
 mod at_most_one;
 mod autoscaling;
 mod budgets;
-mod cluster;
+pub(crate) mod cluster;
 mod cron_jobs;
 mod daemon_rollouts;
 mod daemon_sets;

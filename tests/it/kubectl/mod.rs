@@ -127,7 +127,7 @@ async fn roll_out_break_undo_scale_drain_and_debug() {
     instance.kubectl(&["apply", "-f", manifest.to_str().unwrap()]);
     assert!(instance.kubectl(&["rollout", "status", "deploy/web"]).contains("successfully rolled out"));
     let ip = pods(&instance)[0]["status"]["podIP"].as_str().unwrap().to_string();
-    assert!(get(&ip).to_lowercase().contains("server: nginx/1.7.9"), "{}", get(&ip));
+    assert!(get(&ip).to_lowercase().contains("server: podium (as nginx/1.7.9)"), "{}", get(&ip));
 
     // DEP-2: 25 % of 3 is one more and none less.
     let bounds = Bounds::watch(&instance).await;

@@ -36,58 +36,6 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
         "api::validate",
         &["container", "ephemeral", "pod", "pod_resize", "pod_spec", "probe", "storage", "volumes"],
     ),
-    (
-        "console",
-        &[
-            "action",
-            "context",
-            "describe",
-            "dialog",
-            "drain",
-            "edit",
-            "effect",
-            "index",
-            "journal",
-            "logs",
-            "message",
-            "model",
-            "object_commands",
-            "palette",
-            "pane",
-            "pending",
-            "query",
-            "rollout",
-            "room",
-            "rows",
-            "screen",
-            "store",
-            "theme",
-            "yaml_text",
-        ],
-    ),
-    ("console::logs", &["run", "source", "stream"]),
-    (
-        "console::screen",
-        &[
-            "describe",
-            "drain",
-            "drain_view",
-            "edit",
-            "edit_view",
-            "logs",
-            "logs_view",
-            "pending",
-            "pending_view",
-            "rollout",
-            "rollout_panels",
-            "rollout_view",
-            "terminal",
-            "terminal_ask",
-            "terminal_view",
-        ],
-    ),
-    ("console::screen::overview", &["deployments", "events", "nodes", "view"]),
-    ("console::theme", &["library", "parse"]),
     ("object", &["any", "kind", "numbers", "versions"]),
     (
         "scheduler",
@@ -109,9 +57,6 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
         ],
     ),
 ];
-
-/// Layers that still have paths with `super::super`.
-const KNOWN_LADDERS: &[&str] = &["api", "console"];
 
 /// Layer → the layers it may name.
 fn table() -> BTreeMap<&'static str, &'static [&'static str]> {

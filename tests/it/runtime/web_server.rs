@@ -49,14 +49,14 @@ async fn nginx_is_built_in() {
         let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
         let page = request(address, &get("/")).await;
         assert!(page.starts_with("HTTP/1.1 200") && page.contains("Welcome to nginx!"), "{page}");
-        assert!(page.to_ascii_lowercase().contains("\r\nserver: nginx/1.9.1\r\n"), "{page}");
+        assert!(page.to_ascii_lowercase().contains("\r\nserver: podium (as nginx/1.9.1)\r\n"), "{page}");
         assert!(request(address, &get("/none")).await.starts_with("HTTP/1.1 404"));
         assert!(request(address, &get("/../../etc/passwd")).await.starts_with("HTTP/1.1 400"));
         let head = request(address, "HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
         assert!(head.ends_with("\r\n\r\n"), "{head}");
         node.log_has(&web.id, "\"GET /none HTTP/1.1\" 404").await;
         let version = node.runtime.exec_sync(&web.id, words(&["nginx", "-v"]), Duration::from_mins(1));
-        assert_eq!(version.await.unwrap().output, b"nginx version: nginx/1.9.1\n");
+        assert_eq!(version.await.unwrap().output, b"nginx version: podium (as nginx/1.9.1)\n");
         node.runtime.terminate_container(&web.id).await.unwrap();
         assert_eq!(node.exit(&web.id).await.exit_code, 0);
 

@@ -59,7 +59,7 @@ fn note<'a>(overview: &Overview, cx: &Context<'_>) -> Vec<Span<'a>> {
     let recent = overview.events.shown().take(MOST).filter_map(|row| cx.stores.events().get(&row.uid));
     let now = cx.now.as_second();
     let mut count = 0;
-    for at in recent.filter_map(|event| event::last_seen(event)) {
+    for at in recent.filter_map(event::last_seen) {
         // Bars stand on the clock's own steps, so that they move on together and do not change their height.
         let back = now.div_euclid(STEP) - at.as_second().div_euclid(STEP);
         match usize::try_from(back.max(0)) {

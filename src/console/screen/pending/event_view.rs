@@ -41,7 +41,7 @@ pub(super) fn lines(
             theme.body.dim,
         )),
         VerdictResponse::Failed(why) => {
-            lines.push(Line::styled(format!("✖ {}", clean(why)), theme.status.failed))
+            lines.push(Line::styled(format!("✖ {}", clean(why)), theme.status.failed));
         }
         VerdictResponse::Untried | VerdictResponse::Verdict(_) => {}
     }
