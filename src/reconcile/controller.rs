@@ -28,13 +28,17 @@ impl<K: QueueKey> Requests<K> for () {
 
 impl<K: QueueKey> Requests<K> for Option<K> {
     fn enqueue(self, queue: &WorkQueue<K>) {
-        self.into_iter().for_each(|key| queue.add(key));
+        if let Some(key) = self {
+            queue.add(key);
+        }
     }
 }
 
 impl<K: QueueKey> Requests<K> for Vec<K> {
     fn enqueue(self, queue: &WorkQueue<K>) {
-        self.into_iter().for_each(|key| queue.add(key));
+        for key in self {
+            queue.add(key);
+        }
     }
 }
 

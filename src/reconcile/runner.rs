@@ -48,7 +48,7 @@ pub(super) async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::
     loop {
         let key = queue.next().await;
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| reconciler.reconcile(&key)));
-        settle(reconciler.name(), &queue, key, outcome);
+        settle(reconciler.name(), &queue, &key, outcome);
         // Reconciles are synchronous: let the caches see what they did.
         tokio::task::yield_now().await;
     }
@@ -58,13 +58,13 @@ pub(super) async fn work<R: Reconciler>(reconciler: Arc<R>, queue: WorkQueue<R::
 fn settle<K: QueueKey>(
     name: &str,
     queue: &WorkQueue<K>,
-    key: K,
+    key: &K,
     outcome: std::thread::Result<Result<(), ReconcileError>>,
 ) {
     match outcome {
-        Ok(Ok(())) => queue.forget(&key),
+        Ok(Ok(())) => queue.forget(key),
         Ok(Err(ReconcileError::After(delay))) => {
-            queue.forget(&key);
+            queue.forget(key);
             queue.add_after(key.clone(), delay);
         }
         Ok(Err(ReconcileError::Api(error))) => {
@@ -79,5 +79,5 @@ fn settle<K: QueueKey>(
             queue.add_rate_limited(key.clone());
         }
     }
-    queue.done(&key);
+    queue.done(key);
 }

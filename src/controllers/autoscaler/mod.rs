@@ -133,7 +133,7 @@ impl Autoscalers {
         self.with_past(autoscaler, |past| past.begin(now, current));
         match self.desired_size(context, &scale, current) {
             Some(desired_size) if desired_size.replicas != current => {
-                self.rescale(context, kind, scale, current, &desired_size)
+                self.rescale(context, kind, scale, current, &desired_size);
             }
             Some(_) => context.desired = Some(current),
             None => {}

@@ -37,7 +37,7 @@ pub(in crate::controllers) fn start(context: &Context) {
         .controller(mirror, context.queue())
         .for_::<Endpoints>()
         .watches::<Service, _>(|_, change| Some(change.object.key()))
-        .watches::<EndpointSlice, _>(Mirror::slice_changed)
+        .watches::<EndpointSlice, _>(|_, change| slice_changed(change))
         .workers(5)
         .run(&context.tasks);
 }
@@ -92,14 +92,6 @@ fn is_mirrored(service: &Service, endpoints: &Endpoints) -> bool {
 }
 
 impl Mirror {
-    /// What others change or delete is put right.
-    fn slice_changed(&self, change: &Change) -> Option<Key> {
-        let labels = change.object.meta().labels.as_ref()?;
-        let is_ours = labels.get(ENDPOINT_SLICE_MANAGED_BY).is_some_and(|by| by == CONTROLLER);
-        let service = labels.get(SERVICE_NAME).filter(|_| is_ours)?;
-        Some(Key::new(change.object.namespace(), service.as_str()))
-    }
-
     fn record_skipped(&self, endpoints: &Shared<Endpoints>) {
         let skipped: usize = endpoints.subsets.iter().flatten().map(skipped).sum();
         if skipped > 0 {
@@ -208,6 +200,14 @@ fn ports(subset: &EndpointSubset) -> Option<Vec<EndpointPort>> {
         protocol: Some(p.protocol.clone().unwrap_or_else(|| "TCP".into())),
     };
     subset.ports.as_ref().map(|ports| ports.iter().map(port).collect())
+}
+
+/// What others change or delete is put right.
+fn slice_changed(change: &Change) -> Option<Key> {
+    let labels = change.object.meta().labels.as_ref()?;
+    let is_ours = labels.get(ENDPOINT_SLICE_MANAGED_BY).is_some_and(|by| by == CONTROLLER);
+    let service = labels.get(SERVICE_NAME).filter(|_| is_ours)?;
+    Some(Key::new(change.object.namespace(), service.as_str()))
 }
 
 #[cfg(test)]

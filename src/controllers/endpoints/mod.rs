@@ -64,7 +64,7 @@ fn start(context: &Context, form: Form) {
             controller.watches::<Endpoints, _>(|_, change| Some(change.object.key())).reads::<EndpointSlice>()
         }
         Form::Slices => {
-            controller.watches::<EndpointSlice, _>(EndpointsOf::slice_changed).reads::<Endpoints>()
+            controller.watches::<EndpointSlice, _>(|_, change| slice_changed(change)).reads::<Endpoints>()
         }
     };
     controller.run(&context.tasks);
@@ -134,11 +134,6 @@ fn is_headless(service: &Service) -> bool {
 }
 
 impl EndpointsOf {
-    fn slice_changed(&self, change: &Change) -> Option<Key> {
-        let service = change.object.meta().labels.as_ref()?.get(SERVICE_NAME)?;
-        Some(Key::new(change.object.namespace(), service.as_str()))
-    }
-
     fn pod_changed(&self, change: &Change) {
         let before = change.previous.as_ref().and_then(|p| p.get::<Pod>());
         let after = change.object.get::<Pod>();
@@ -220,4 +215,9 @@ impl EndpointsOf {
         }
         ignore_not_found(self.api.delete(Kind::Endpoints, key, &DeleteOptions::default()))
     }
+}
+
+fn slice_changed(change: &Change) -> Option<Key> {
+    let service = change.object.meta().labels.as_ref()?.get(SERVICE_NAME)?;
+    Some(Key::new(change.object.namespace(), service.as_str()))
 }

@@ -35,7 +35,7 @@ pub(in crate::controllers) fn start(context: &Context) {
     context
         .controller(controller, context.queue())
         .for_::<Namespace>()
-        .watches::<ConfigMap, _>(Publisher::map_changed)
+        .watches::<ConfigMap, _>(|_, change| map_changed(change))
         .run(&context.tasks);
 }
 
@@ -43,14 +43,6 @@ struct Publisher {
     api: Api,
     namespaces: Cache<Namespace>,
     settings: Arc<Settings>,
-}
-
-impl Publisher {
-    /// What others change or delete is put right.
-    fn map_changed(&self, change: &Change) -> Option<Key> {
-        let is_ours = [NAME, EXTENSION_NAME].contains(&change.object.name());
-        is_ours.then(|| Key::new("", change.object.namespace()))
-    }
 }
 
 impl Reconciler for Publisher {
@@ -106,4 +98,10 @@ impl Publisher {
             other => Ok(other.map(drop)?),
         }
     }
+}
+
+/// What others change or delete is put right.
+fn map_changed(change: &Change) -> Option<Key> {
+    let is_ours = [NAME, EXTENSION_NAME].contains(&change.object.name());
+    is_ours.then(|| Key::new("", change.object.namespace()))
 }

@@ -18,21 +18,13 @@ pub(in crate::controllers) fn start(context: &Context) {
     context
         .controller(controller, context.queue())
         .for_::<Namespace>()
-        .watches::<ServiceAccount, _>(Accounts::account_changed)
+        .watches::<ServiceAccount, _>(|_, change| account_changed(change))
         .run(&context.tasks);
 }
 
 struct Accounts {
     api: Api,
     namespaces: Cache<Namespace>,
-}
-
-impl Accounts {
-    /// The default account is made anew.
-    fn account_changed(&self, change: &Change) -> Option<Key> {
-        let lost = change.kind == ChangeKind::Deleted && change.object.name() == NAME;
-        lost.then(|| Key::new("", change.object.namespace()))
-    }
 }
 
 impl Reconciler for Accounts {
@@ -72,4 +64,10 @@ pub(super) fn ignore_races(created: Result<(), ApiError>) -> Result<(), Reconcil
         }
         _ => Ok(()),
     }
+}
+
+/// The default account is made anew.
+fn account_changed(change: &Change) -> Option<Key> {
+    let lost = change.kind == ChangeKind::Deleted && change.object.name() == NAME;
+    lost.then(|| Key::new("", change.object.namespace()))
 }

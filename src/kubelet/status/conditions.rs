@@ -37,7 +37,7 @@ pub(super) fn conditions_of(
         (READY, ready),
         (CONTAINERS_READY, containers),
     ] {
-        set(&mut all, type_, verdict, pod.metadata.generation, now);
+        set(&mut all, type_, &verdict, pod.metadata.generation, now);
     }
     if let Some(StopCause::Failed { message, disrupted: true, .. }) = observed.stop.as_ref().map(|s| &s.cause)
     {
@@ -98,11 +98,11 @@ fn of_generation(condition: PodCondition, generation: Option<i64>) -> PodConditi
 fn set(
     all: &mut Vec<PodCondition>,
     type_: &'static str,
-    verdict: Verdict,
+    verdict: &Verdict,
     generation: Option<i64>,
     now: Timestamp,
 ) {
-    let next = match &verdict {
+    let next = match verdict {
         Ok(()) => condition(type_, ConditionStatus::True, None, None, now),
         Err((reason, message)) => {
             let reason = Some(*reason).filter(|reason| !reason.is_empty());

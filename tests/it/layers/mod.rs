@@ -58,6 +58,9 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Layers that still have paths with `super::super`.
+const KNOWN_LADDERS: &[&str] = &["api"];
+
 /// Layer → the layers it may name.
 fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
     let actor: &[&str] = &["reconcile", "api", "object", "base"];
