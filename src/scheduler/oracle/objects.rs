@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::object::Shared;
-use crate::scheduler::spread::HOSTNAME;
+use crate::scheduler::state::spread::HOSTNAME;
 use crate::scheduler::test_objects::{named_pod, node, with};
 
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";

@@ -116,25 +116,6 @@ const KNOWN_KNOTS: &[(&str, &[&str])] = &[
     ("controllers::stateful_set", &["identity", "roster", "rosters", "storage"]),
     ("object", &["any", "kind", "numbers", "versions"]),
     ("reconcile", &["correlator", "recorder"]),
-    (
-        "scheduler",
-        &[
-            "advice",
-            "filters",
-            "framework",
-            "group",
-            "held",
-            "node_info",
-            "plugins",
-            "pod_affinity",
-            "pod_info",
-            "profile",
-            "queue",
-            "scoring",
-            "spread",
-            "verdict",
-        ],
-    ),
 ];
 
 /// Layers that still have paths with `super::super`.
@@ -153,7 +134,6 @@ fn table() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("api", &["store", "manifest", "object", "base"]),
         ("reconcile", &["api", "object", "base"]),
         ("controllers", actor),
-        ("scheduler", actor),
         ("kubelet", node),
         ("network", actor),
         ("console", &["object", "manifest", "base"]),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::scheduler::spread::HOSTNAME;
+use crate::scheduler::state::spread::HOSTNAME;
 use crate::scheduler::test_objects::{node, pod_info, with};
 
 /// The page's cluster: zone A has node1 and node2, zone B node3 (and node4); pods `foo: bar` on them.
@@ -155,7 +155,7 @@ fn a_pod_of_thousands_of_constraints_and_terms_is_judged_like_any_other_sch_5() 
     let wishing: Vec<Value> = wishes.collect();
     let pod = labelled("new", json!({"topologySpreadConstraints": wishing, "affinity": affinity}));
     assert_eq!(takers(&mut cluster, &pod).len(), 4, "wishes keep no node away");
-    assert!(pod.tallies().all(|key| cluster.counts().tally(key).total() == 0));
+    assert!(pod.domain_counts().all(|key| cluster.counts().domain_count(key).total() == 0));
     let pod = labelled("newer", json!({"topologySpreadConstraints": own}));
     assert!(takers(&mut cluster, &pod).is_empty(), "no node has the labels");
     // What only the last pods asked for is forgotten again.

@@ -3,14 +3,14 @@
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::cycle::Room;
-use super::pod_info::PodInfo;
 use crate::api::{Api, ApiError};
 use crate::reconcile::Recorder;
+use crate::scheduler::cycle::NominatingInfo;
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// Why a pod has no node, as the condition's reason says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotScheduled {
+pub(in crate::scheduler) enum NotScheduled {
     /// No node takes it.
     Unschedulable,
     /// It has gates.
@@ -30,13 +30,13 @@ impl NotScheduled {
 }
 
 /// Tells the pod's event and writes its condition.
-pub(super) fn not_scheduled(
+pub(in crate::scheduler) fn not_scheduled(
     api: &Api,
     recorder: &Recorder,
     pod: &PodInfo,
     why: NotScheduled,
     message: &str,
-    room: &Room,
+    room: &NominatingInfo,
 ) {
     // A gated pod was not tried: nothing failed.
     if why != NotScheduled::SchedulingGated {
@@ -51,9 +51,11 @@ pub(super) fn not_scheduled(
             put_condition(current, condition(why, message), &now);
             let status = current.status.get_or_insert_default();
             match room {
-                Room::Unchanged => {}
-                Room::None => status.nominated_node_name = None,
-                Room::Made(preemption) => status.nominated_node_name = Some(preemption.node.to_string()),
+                NominatingInfo::Unchanged => {}
+                NominatingInfo::None => status.nominated_node_name = None,
+                NominatingInfo::Made(preemption) => {
+                    status.nominated_node_name = Some(preemption.node.to_string())
+                }
             }
         }
         Ok(())
@@ -65,7 +67,7 @@ pub(super) fn not_scheduled(
 }
 
 /// Tells that a pod got its node; the binding wrote the condition.
-pub(super) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
+pub(in crate::scheduler) fn scheduled(recorder: &Recorder, pod: &PodInfo, node: &str) {
     let message = format!("Successfully assigned {} to {node}", pod.key());
     recorder.normal(pod.pod.object(), "Scheduled", message);
 }
@@ -81,7 +83,7 @@ fn condition(why: NotScheduled, message: &str) -> PodCondition {
 }
 
 /// Puts a condition in place of the one of its type; the time of its transition stays when there is none.
-pub(super) fn put_condition(pod: &mut Pod, mut next: PodCondition, now: &Time) {
+pub(in crate::scheduler) fn put_condition(pod: &mut Pod, mut next: PodCondition, now: &Time) {
     let conditions = pod.status.get_or_insert_default().conditions.get_or_insert_default();
     next.last_transition_time = Some(now.clone());
     match conditions.iter_mut().find(|condition| condition.type_ == next.type_) {

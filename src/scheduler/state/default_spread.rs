@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 
-use super::pod_info::PodInfo;
-use super::spread::{HOSTNAME, MissingKeys, Spread};
 use crate::object::owner::controller_of;
 use crate::object::selector::{Labels, Operator, Requirement, Selector};
 use crate::object::{Body, Key, Kind, Object};
+use crate::scheduler::state::pod_info::PodInfo;
+use crate::scheduler::state::spread::{HOSTNAME, MissingKeys, Spread};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 

@@ -2,15 +2,15 @@
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 
-use super::framework::Preemption;
-use super::pod_info::PodInfo;
-use super::report::put_condition;
 use crate::api::{Api, ApiError, DeleteOptions};
 use crate::object::Kind;
 use crate::reconcile::Recorder;
+use crate::scheduler::framework::Preemption;
+use crate::scheduler::run::report::put_condition;
+use crate::scheduler::state::pod_info::PodInfo;
 
 /// Asks the victims to go: each gets the condition that says why, its own grace period, and an event.
-pub(super) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &Preemption) {
+pub(in crate::scheduler) fn evict(api: &Api, recorder: &Recorder, pod: &PodInfo, preemption: &Preemption) {
     for victim in preemption.victims.iter().filter(|victim| !victim.is_terminating()) {
         match evict_one(api, pod, victim) {
             Ok(()) => {
@@ -45,7 +45,7 @@ fn evict_one(api: &Api, pod: &PodInfo, victim: &PodInfo) -> Result<(), ApiError>
 }
 
 /// No node is kept for the pod any longer.
-pub(super) fn clear_nomination(api: &Api, pod: &PodInfo) {
+pub(in crate::scheduler) fn clear_nomination(api: &Api, pod: &PodInfo) {
     let uid = pod.uid();
     let cleared = api.modify_status::<Pod>(&pod.key(), |current| {
         if current.metadata.uid.as_deref() == Some(uid)
